@@ -1,4 +1,45 @@
-"""To be written."""
+"""Experiments with a step interface, their words and parsers, and the trial record.
+
+`ENVIRONMENTS` lists every experiment by name; `make` builds one.
+"""
+
+from typing import Any
+
+from .answer import Answer, Outcome
+from .design import Design, session_stream
+from .environment import Environment, Observation, Turn
+from .instrumental_learning import InstrumentalLearning
+from .names import unknown
+from .prompt import Message, Prompt
+from .trials import COLUMNS, Trials
+
+ENVIRONMENTS: dict[str, type[Environment]] = {"instrumental_learning": InstrumentalLearning}
+
+
+def make(name: str, **settings: Any) -> Environment:
+    """Build an experiment by name; ValueError names the nearest ones if there is none."""
+    if name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    return ENVIRONMENTS[name](**settings)
+
+
+__all__ = [
+    "COLUMNS",
+    "ENVIRONMENTS",
+    "Answer",
+    "Design",
+    "Environment",
+    "InstrumentalLearning",
+    "Message",
+    "Observation",
+    "Outcome",
+    "Prompt",
+    "Trials",
+    "Turn",
+    "make",
+    "session_stream",
+    "unknown",
+]
 
 if __name__ != "knownminds.environments":
     raise ImportError(f"import knownminds.environments, not {__name__}")

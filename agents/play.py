@@ -1,0 +1,154 @@
+"""Where agent meets environment: trial by trial, or whole populations in one compiled call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from knownminds.environments import Design, Environment, Outcome, Trials, session_stream
+
+from .agent import Agent
+from .parameters import LAPSE, Array
+from .sequences import Sequences
+
+
+def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Trials:
+    """Let an agent live one session through the step interface.
+
+    The session is the one at `address` of the study with this seed (see `session_stream`); the
+    subject is named by the address's last part.
+    """
+    agent.check_plays(environment)
+    rng = session_stream(seed, *address)
+    observation, _ = environment.reset(options={"design": environment.draw(rng)})
+    agent.reset()
+    rows: list[dict[str, int | float]] = []
+    over = False
+    while not over:
+        action = agent.choose(observation, rng)
+        following, reward, over, _, _ = environment.step(action)
+        assert reward is not None
+        agent.learn(observation, action, reward)
+        rows.append({**observation, "action": action, "reward": reward})
+        observation = following or observation
+    frame = pd.DataFrame(rows)
+    frame["subject"] = str(address[-1]) if address else "0"
+    return Trials.from_frame(frame, environment=environment)
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Simulated sessions as flat arrays, session after session: cheap, and ready for a fit.
+
+    Parameters
+    ----------
+    environment : what was played
+    subject : number of the subject of each trial, [trials]
+    columns : stimulus columns, action and reward, each [trials]
+    """
+
+    environment: Environment
+    subject: NDArray[np.int64]
+    columns: Mapping[str, Array]
+
+    def to_trials(self, names: Sequence[str] | None = None) -> Trials:
+        """Return the trial record; subjects are named 0, 1, ... unless `names` are given."""
+        n = int(self.subject.max(initial=-1)) + 1
+        labels = np.array(names if names is not None else list(map(str, range(n))), dtype=object)
+        trial = np.tile(np.arange(self.environment.n_trials), n)
+        frame = pd.DataFrame(
+            {
+                "subject": pd.Categorical.from_codes(self.subject, labels).astype("str"),
+                "session": "0",
+                "trial": trial,
+                **self.columns,
+                "outcome": Outcome.OK.value,
+            }
+        )
+        return Trials.from_frame(frame, environment=self.environment)
+
+
+def simulate(
+    model: type[Agent],
+    theta: ArrayLike,
+    environment: Environment,
+    seed: int,
+    *,
+    address: Sequence[int] = (),
+    lapse: ArrayLike | None = None,
+) -> Trials:
+    """Let subjects with parameters theta[N, P] each live one session, in compiled code.
+
+    Subject i lives the session at (*address, i): the same, draw for draw, as
+    ``play(model.from_theta(theta[i]), environment, seed, *address, i)``.
+
+    Parameters
+    ----------
+    lapse
+        Lapse rates, one number or [N]; None for none.
+    """
+    return simulate_sessions(
+        model, theta, environment, seed, address=address, lapse=lapse
+    ).to_trials()
+
+
+def simulate_sessions(
+    model: type[Agent],
+    theta: ArrayLike,
+    environment: Environment,
+    seed: int,
+    *,
+    address: Sequence[int] = (),
+    subjects: Sequence[int] | None = None,
+    lapse: ArrayLike | None = None,
+) -> Sessions:
+    """Simulate as `simulate` does, returning flat arrays instead of a checked record.
+
+    `subjects` are the last parts of the sessions' addresses; 0 to N - 1 if None.
+    """
+    model.check_plays(environment)
+    values = np.atleast_2d(np.asarray(theta, dtype=float))
+    model.parameters.check(values)
+    n, n_trials = len(values), environment.n_trials
+    rates = None
+    if lapse is not None:
+        rates = np.broadcast_to(np.asarray(lapse, dtype=float), (n,)).copy()
+        if not LAPSE.support.contains(rates).all():
+            raise ValueError(f"lapse lies in {LAPSE.support}; got {rates.min():g}.")
+
+    uniforms = np.empty((n, n_trials))
+    designs: list[Design] = []
+    for i, number in enumerate(range(n) if subjects is None else subjects):
+        rng = session_stream(seed, *address, number)
+        designs.append(environment.draw(rng))
+        rng.random(out=uniforms[i])
+    subject = np.repeat(np.arange(n), n_trials)
+    stimuli = {
+        name: np.concatenate([design.table[name] for design in designs])
+        for name in environment.stimulus
+    }
+    table = {
+        name: stimuli.get(name, np.concatenate([design.table[name] for design in designs]))
+        for name in model.design
+    }
+    separate = [stimuli[name] for name in model.separate if name in stimuli]
+    sequences = Sequences.group(subject, separate, n)
+    packed = model.simulate(
+        values,
+        rates,
+        environment.n_actions,
+        sequences.row,
+        sequences.start,
+        sequences.pack(uniforms.ravel()),
+        *(sequences.pack(table[name]) for name in model.design),
+    )
+    action = sequences.unpack(packed, n * n_trials).astype(np.int64)
+    chosen = action.reshape(n, n_trials)
+    reward = np.concatenate(
+        [environment.rewards(design, chosen[i]) for i, design in enumerate(designs)]
+    )
+    return Sessions(environment, subject, {**stimuli, "action": action, "reward": reward})

@@ -1,0 +1,175 @@
+"""What every experiment provides: a design, a step interface, and words."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .answer import Answer
+from .design import Design, session_stream
+from .prompt import Message, Prompt
+
+if TYPE_CHECKING:
+    from .trials import Trials
+
+Observation = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One past trial as its player knows it; action and reward are None if nothing was chosen."""
+
+    observation: Observation
+    action: int | None
+    reward: float | None
+    text: str = ""
+
+
+class Environment(ABC):
+    """An experiment for one participant, a deterministic function of (design, actions).
+
+    `reset` and `step` have the shape of Gymnasium's. An observation is a mapping with
+    "trial" (from 0) and the stimulus fields. What a player sees in words is `render`, what their
+    words mean is `parse`; neither touches the session's state.
+
+    Attributes
+    ----------
+    stimulus
+        Fields of the observation that are recorded as columns of the trials.
+    n_actions
+        Actions are whole numbers from 0 to n_actions - 1.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    stimulus: ClassVar[tuple[str, ...]] = ()
+    n_actions: ClassVar[int]
+
+    _design: Design | None = None
+    _trial: int = 0
+
+    @property
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments, JSON-able: `make(name, **settings)` rebuilds it."""
+
+    @property
+    @abstractmethod
+    def n_trials(self) -> int:
+        """How many trials a session has."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> Design:
+        """Draw all that is random about a session."""
+
+    @abstractmethod
+    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the actions of a whole session pay, [n_trials]."""
+
+    @abstractmethod
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the present trial, and what came before it, into words."""
+
+    @abstractmethod
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read an answer; what cannot be read has an outcome and no action."""
+
+    @abstractmethod
+    def say(self, action: int, observation: Observation) -> str:
+        """Answer as asked: the text of a cooperative participant."""
+
+    @abstractmethod
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to turns and observation: the inverse of `render`."""
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        frame = trials.frame
+        for column in self.stimulus:
+            if column not in frame:
+                raise ValueError(
+                    f"Trials of {self.name} have a column {column!r}; got only "
+                    f"{', '.join(frame.columns)}. Map one with --columns {column}=YOUR_NAME."
+                )
+        action = frame["action"]
+        wrong = (action < 0) | (action >= self.n_actions)
+        if wrong.fillna(False).any():
+            row = int(np.flatnonzero(wrong.fillna(False))[0])
+            allowed = ", ".join(map(str, range(self.n_actions)))
+            raise ValueError(
+                f"Actions of {self.name} are {allowed}; {trials.place(row)} has {action[row]}. "
+                "Recode the actions to whole numbers from 0."
+            )
+
+    @property
+    def design(self) -> Design:
+        """The design of the present session."""
+        if self._design is None:
+            raise RuntimeError("A session begins with reset(); it has not been called yet.")
+        return self._design
+
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a session: draw its design from the seed, or take `options["design"]`."""
+        design = (options or {}).get("design")
+        if design is None:
+            entropy = np.random.SeedSequence().entropy if seed is None else seed
+            design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
+        self._design, self._trial = design, 0
+        # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
+        self._stimuli = [design.table[name].tolist() for name in self.stimulus]
+        self._begin(design)
+        return self._observation(), {}
+
+    def step(
+        self, action: int | None
+    ) -> tuple[Observation | None, float | None, bool, bool, dict[str, Any]]:
+        """Take an action (None if no readable one was given) and go to the next trial.
+
+        Returns observation, reward, terminated, truncated, info. The observation is None after
+        the last trial; the reward of a missing action is None and info["missing"] is True.
+        """
+        if self._design is None:
+            raise RuntimeError("A session begins with reset(); step() was called before it.")
+        if self._trial >= self.n_trials:
+            raise RuntimeError(
+                f"The session ended after {self.n_trials} trials; call reset() for a new one."
+            )
+        if action is None:
+            reward = None
+        elif 0 <= action < self.n_actions and action == int(action):
+            reward = self._reward(self._trial, int(action))
+        else:
+            raise ValueError(
+                f"Actions of {self.name} are whole numbers from 0 to {self.n_actions - 1} "
+                f"(or None for a missing answer); got {action!r}."
+            )
+        self._trial += 1
+        over = self._trial >= self.n_trials
+        info = {"missing": True} if action is None else {}
+        return None if over else self._observation(), reward, over, False, info
+
+    def _observation(self) -> Observation:
+        t = self._trial
+        values = {name: column[t] for name, column in zip(self.stimulus, self._stimuli, strict=True)}
+        return {"trial": t, **values}
+
+    @abstractmethod
+    def _begin(self, design: Design) -> None:
+        """Prepare whatever `_reward` needs."""
+
+    @abstractmethod
+    def _reward(self, trial: int, action: int) -> float:
+        """Return what the action pays on this trial."""
+
+    def __repr__(self) -> str:
+        """Show the settings."""
+        inside = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
+        return f"{type(self).__name__}({inside})"

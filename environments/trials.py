@@ -1,0 +1,337 @@
+"""The trial record that all floors exchange: one row per trial, one published schema."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from .answer import Outcome
+
+if TYPE_CHECKING:
+    from .environment import Environment
+
+Kind = Literal["string", "int", "float"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the schema: its name, kind, whether it must be there, and what it means."""
+
+    name: str
+    kind: Kind
+    required: bool
+    description: str
+
+
+COLUMNS: tuple[Column, ...] = (
+    Column("study", "string", False, "name of the study the trial belongs to"),
+    Column("environment", "string", False, "name of the experiment"),
+    Column("subject", "string", True, "the unit a parameter vector belongs to"),
+    Column("session", "string", False, 'a subject\'s session; "0" where the column is absent'),
+    Column("block", "int", False, "consecutive trials under one condition"),
+    Column("trial", "int", True, "position in the session; orders the rows"),
+    Column("action", "int", False, "what was chosen, from 0; missing if nothing readable was"),
+    Column("response", "float", False, "a judgement on a continuous scale"),
+    Column("reward", "float", False, "what the action brought; missing with the action"),
+    Column("outcome", "string", False, "what became of the answer; see answer.Outcome"),
+    Column("raw_text", "string", False, "a language model's answer, unaltered"),
+    Column("attempt", "int", False, "which asking of the question this answer came from"),
+    Column("input_tokens", "int", False, "tokens sent"),
+    Column("output_tokens", "int", False, "tokens received"),
+    Column("money", "float", False, "price of the answer in US dollars"),
+    Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
+)
+_KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
+_ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Trials of any number of subjects, checked against the schema `COLUMNS`.
+
+    Rows stand in the order subject (by first appearance), session, trial. Columns
+    beyond the schema are stimuli or condition factors and are kept as they are. Make one with
+    `Trials.from_frame` or `Trials.load`.
+    """
+
+    frame: pd.DataFrame
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        columns: Mapping[str, str] | None = None,
+        environment: Environment | str | None = None,
+    ) -> Trials:
+        """Check and order a table of trials.
+
+        Parameters
+        ----------
+        columns
+            Our name -> the table's name, for tables with names of their own.
+        environment
+            Its name is recorded; if it is an Environment, its design is checked as well.
+
+        Raises
+        ------
+        ValueError
+            Naming the first column or row that breaks a rule. `subject`, `trial` and one of
+            `action` and `response` must be there. Without `session`, each subject has
+            one; without `outcome`, it is "ok" where there is an action or response. A response
+            with the outcome "ok" or "repaired" may not be missing, nor one that was not "ok" be
+            filled in.
+        """
+        table = _rename(frame, columns or {})
+        missing = [c.name for c in COLUMNS if c.required and c.name not in table]
+        if "action" not in table and "response" not in table:
+            missing.append("action")
+        if missing:
+            raise ValueError(
+                f"Trials need the columns subject, trial and action (or response); "
+                f"{', '.join(map(repr, missing))} is missing among {', '.join(map(str, frame.columns))}. "
+                f"Name yours with columns={{'{missing[0]}': YOUR_NAME}} "
+                f"(--columns {missing[0]}=YOUR_NAME)."
+            )
+        if len(table) == 0:
+            raise ValueError("Trials need at least one row; got an empty table.")
+        if "session" not in table:
+            table["session"] = "0"
+        for name, kind in _KINDS.items():
+            if name in table:
+                table[name] = _convert(table[name], name, kind)
+        if environment is not None:
+            table["environment"] = environment if isinstance(environment, str) else environment.name
+        table = _ordered(table)
+        _complete_outcomes(table)
+        front = [c.name for c in COLUMNS if c.name in table]
+        rest = [c for c in table.columns if c not in front]
+        trials = cls(table[[*front[:7], *rest, *front[7:]]])
+        if environment is not None and not isinstance(environment, str):
+            environment.check(trials)
+        return trials
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        environment: Environment | str | None = None,
+    ) -> Trials:
+        """Read a .parquet or .csv file; see `from_frame` for the checks."""
+        file = Path(path)
+        _check_suffix(file)
+        if not file.is_file():
+            raise ValueError(f"Trials are read from a file; there is none at {file}.")
+        try:
+            if file.suffix == ".parquet":
+                frame = pd.read_parquet(file)
+            else:
+                text = {c.name: str for c in COLUMNS if c.kind == "string"}
+                theirs = {theirs: str for ours, theirs in (columns or {}).items() if ours in text}
+                with file.open(encoding="utf-8-sig") as stream:
+                    header = stream.readline().rstrip("\r\n").split(",")
+                doubled = sorted({name for name in header if header.count(name) > 1})
+                if doubled:
+                    raise ValueError(
+                        f"Column names must differ; {file.name} has {doubled[0]!r} "
+                        f"{header.count(doubled[0])} times. Rename one."
+                    )
+                frame = pd.read_csv(file, dtype=text | theirs, encoding="utf-8-sig")
+        except pd.errors.EmptyDataError:
+            raise ValueError(f"Trials need at least one row; {file.name} is empty.") from None
+        except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
+            raise ValueError(f"{file.name} cannot be read as {file.suffix[1:]}: {error}") from None
+        return cls.from_frame(frame, columns=columns, environment=environment)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .parquet or .csv file, whole or not at all; `load` gives the same back."""
+        file = Path(path)
+        _check_suffix(file)
+        part = file.with_name(f".{file.name}.part")
+        if file.suffix == ".parquet":
+            self.frame.to_parquet(part, index=False)
+        else:
+            self.frame.to_csv(part, index=False)
+        part.replace(file)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Trials]) -> Trials:
+        """Put the trials of several records together."""
+        if not parts:
+            raise ValueError("There must be at least one record to put together; got none.")
+        return cls.from_frame(pd.concat([part.frame for part in parts], ignore_index=True))
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects' names in order."""
+        return tuple(self.frame["subject"].unique())
+
+    @property
+    def n_subjects(self) -> int:
+        """How many subjects there are."""
+        return len(self.subjects)
+
+    @property
+    def n_sessions(self) -> int:
+        """How many sessions there are, over all subjects."""
+        return len(self.frame[["subject", "session"]].drop_duplicates())
+
+    def __len__(self) -> int:
+        """Count the trials."""
+        return len(self.frame)
+
+    def place(self, row: int) -> str:
+        """Say where a row stands, for messages."""
+        at = self.frame.iloc[row]
+        return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
+
+    def subject_frame(self) -> pd.DataFrame:
+        """One row per subject, indexed by name, with every column that is constant within it."""
+        known = {c.name for c in COLUMNS} - {"study", "environment"}
+        factors = [c for c in self.frame.columns if c not in known]
+        groups = self.frame.groupby("subject", sort=False)[factors]
+        constant = [c for c in factors if (groups[c].nunique(dropna=False) <= 1).all()]
+        return groups.first()[constant]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the table."""
+        return self.frame.copy()
+
+    def to_json(self) -> str:
+        """Return the rows as JSON records."""
+        text: str = self.frame.to_json(orient="records")
+        return text
+
+    def __str__(self) -> str:
+        """Count subjects, sessions, trials and outcomes."""
+        outcomes = self.frame["outcome"].value_counts()
+        told = ", ".join(f"{n} {name}" for name, n in outcomes.items())
+        name = ", ".join(self.frame["environment"].unique()) if "environment" in self.frame else ""
+        return (
+            f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
+            f"{len(self)} trials ({told})"
+        )
+
+
+def _check_suffix(file: Path) -> None:
+    if file.suffix not in (".parquet", ".csv"):
+        raise ValueError(f"Trials are kept as .parquet or .csv; got {file.name!r}.")
+
+
+def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    names = list(map(str, frame.columns))
+    for ours, theirs in columns.items():
+        if theirs not in names:
+            raise ValueError(
+                f"Every mapped column must exist; {ours}={theirs} names none of "
+                f"{', '.join(names)}."
+            )
+    chosen = list(columns.values())
+    twice = sorted({name for name in chosen if chosen.count(name) > 1})
+    if twice:
+        raise ValueError(f"A column can serve once; {twice[0]!r} is mapped more than once.")
+    table = frame.rename(columns={theirs: ours for ours, theirs in columns.items()})
+    # A mapped column wins its name: one that bore it before and was not mapped is in the way.
+    doubled = sorted({str(c) for c in table.columns if list(table.columns).count(c) > 1})
+    if doubled:
+        raise ValueError(
+            f"Column names must differ; {doubled[0]!r} appears more than once (after mapping). "
+            "Drop or rename one."
+        )
+    return table.reset_index(drop=True) if table is not frame else frame.reset_index(drop=True)
+
+
+def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
+    if kind == "string":
+        if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
+            column = column.astype("int64")
+        gaps = column.isna()
+        if name in ("subject", "session") and gaps.any():
+            row = int(np.flatnonzero(gaps)[0])
+            raise ValueError(f"Every trial has a {name}; row {row + 1} has none. Fill it in.")
+        return column.astype("str").where(~gaps, None) if gaps.any() else column.astype("str")
+    numbers = pd.to_numeric(column, errors="coerce")
+    bad = numbers.isna() & column.notna()
+    if kind == "int":
+        bad |= numbers.notna() & (numbers % 1 != 0)
+    bad |= np.isinf(numbers.astype(float))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        what = "whole numbers" if kind == "int" else "numbers"
+        raise ValueError(
+            f"The column {name!r} holds {what}; row {row + 1} has {column.iloc[row]!r}. "
+            "Correct it, or leave it empty if nothing was given."
+        )
+    return numbers.astype("Int64" if kind == "int" else "float64")
+
+
+def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+    gaps = table["trial"].isna()
+    if gaps.any():
+        row = int(np.flatnonzero(gaps)[0])
+        raise ValueError(f"Every row has a trial number; row {row + 1} has none. Fill it in.")
+    trial = table["trial"].to_numpy(dtype=np.int64)
+    subject = pd.factorize(table["subject"])[0]
+    session = pd.factorize(table["session"])[0]
+    order = np.lexsort((trial, session, subject))
+    s, e, t = subject[order], session[order], trial[order]
+    again = (s[1:] == s[:-1]) & (e[1:] == e[:-1]) & (t[1:] == t[:-1])
+    if again.any():
+        row = int(order[1:][again].min())
+        at = table.iloc[row]
+        raise ValueError(
+            "A trial stands once: (subject, session, trial) must differ between rows; "
+            f'row {row + 1} repeats subject "{at["subject"]}", session "{at["session"]}", '
+            f"trial {at['trial']}. Map a session column, or drop the copy."
+        )
+    if (order[1:] < order[:-1]).any():
+        table = table.iloc[order].reset_index(drop=True)
+    return table
+
+
+def _complete_outcomes(table: pd.DataFrame) -> None:
+    given = pd.Series(False, index=table.index)
+    for name in ("action", "response"):
+        if name in table:
+            given |= table[name].notna()
+    if "outcome" not in table:
+        if not given.all():
+            row = int(np.flatnonzero(~given)[0])
+            raise ValueError(
+                "A trial without a response needs an outcome that says why "
+                f"({', '.join(_OUTCOMES[2:])}); row {row + 1} has neither. "
+                "Add a column 'outcome', or drop the row."
+            )
+        table["outcome"] = Outcome.OK.value
+        return
+    strange = ~table["outcome"].isin(_OUTCOMES)
+    if strange.any():
+        row = int(np.flatnonzero(strange)[0])
+        raise ValueError(
+            f"Outcomes are {', '.join(_OUTCOMES)}; row {row + 1} has "
+            f"{table['outcome'].iloc[row]!r}."
+        )
+    answered = table["outcome"].isin(_ANSWERED)
+    clash = answered != given
+    if clash.any():
+        row = int(np.flatnonzero(clash)[0])
+        has = "has a response" if given.iloc[row] else "has no response"
+        raise ValueError(
+            "A response is there exactly where the outcome is ok or repaired; "
+            f"row {row + 1} {has} and the outcome {table['outcome'].iloc[row]!r}."
+        )
+
+
+def schema() -> str:
+    """Return the schema as JSON: a list of name, kind, required, description."""
+    return json.dumps([column.__dict__ for column in COLUMNS], indent=2)

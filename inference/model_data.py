@@ -1,0 +1,170 @@
+"""What a model reads of a set of trials: flat columns, and how they fall into sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from knownminds.agents import LAPSE, Agent, Parameters
+from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import MISSING, Sequences
+from knownminds.environments import Trials
+
+
+@dataclass(frozen=True)
+class ModelData:
+    """The trials of many subjects as one model reads them.
+
+    Parameters
+    ----------
+    model : the agent class
+    subjects : names of the subjects; row k of theta is `subjects[k]`
+    sequences : how the flat columns fall into sequences
+    flat : the columns the likelihood reads, each [trials]; a missing action is -1
+    n_actions : how many actions there were
+    n_trials : number of trials with a response, per subject
+    """
+
+    model: type[Agent]
+    subjects: tuple[str, ...]
+    sequences: Sequences
+    flat: tuple[Array, ...]
+    n_actions: int
+    n_trials: NDArray[np.int64]
+
+    @classmethod
+    def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:
+        """Take from the trials what the model needs; ValueError names a column it lacks."""
+        frame = trials.frame
+        for column in model.columns:
+            if column not in frame:
+                raise ValueError(
+                    f"{model.name} reads the columns {', '.join(model.columns)}; the trials have "
+                    f"no {column!r}. Map one with columns={{'{column}': YOUR_NAME}} "
+                    f"(--columns {column}=YOUR_NAME)."
+                )
+        subject, names = pd.factorize(frame["subject"])
+        separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
+        codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
+        flat = {
+            name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns
+        }
+        action = flat["action"]
+        given = np.isfinite(action)
+        if "reward" in flat:
+            given &= np.isfinite(flat["reward"])
+        actions = n_actions or model.n_actions or int(np.nanmax(action, initial=1)) + 1
+        return cls.of_columns(model, list(map(str, names)), subject, codes, flat, actions, given)
+
+    @classmethod
+    def of_columns(
+        cls,
+        model: type[Agent],
+        subjects: Sequence[str],
+        subject: NDArray[np.int64],
+        separate: Sequence[NDArray[np.int64]],
+        flat: Mapping[str, Array],
+        n_actions: int,
+        given: NDArray[np.bool_] | None = None,
+    ) -> ModelData:
+        """Assemble from flat arrays in order of time; `given` marks trials with a response."""
+        columns = {name: flat[name] for name in model.columns}
+        if given is not None and not given.all():
+            columns = {name: np.where(given, c, 0.0) for name, c in columns.items()}
+            columns["action"] = np.where(given, columns["action"], MISSING)
+        weights = None if given is None else given.astype(float)
+        n_trials = np.bincount(subject, weights, minlength=len(subjects)).astype(np.int64)
+        subject = np.asarray(subject, dtype=np.int64)
+        sequences = Sequences.group(subject, separate, len(subjects))
+        flat_columns = tuple(columns[name] for name in model.columns)
+        return cls(model, tuple(subjects), sequences, flat_columns, n_actions, n_trials)
+
+    def __len__(self) -> int:
+        """Count the subjects."""
+        return len(self.subjects)
+
+    @cached_property
+    def packed(self) -> tuple[Array, ...]:
+        """The columns laid out for the kernels, [places, LANES] each."""
+        return tuple(self.sequences.pack(column) for column in self.flat)
+
+    def repeat(self, subjects: ArrayLike) -> ModelData:
+        """Return the data in which row k stands for subject number `subjects[k]`."""
+        chosen = np.asarray(subjects, dtype=np.int64)
+        return ModelData(
+            self.model,
+            tuple(self.subjects[k] for k in chosen),
+            self.sequences.repeat(chosen),
+            self.flat,
+            self.n_actions,
+            self.n_trials[chosen],
+        )
+
+    def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
+        """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
+        total, gradient = self.model.log_likelihood(
+            np.ascontiguousarray(theta, dtype=float),
+            None if lapse is None else np.ascontiguousarray(lapse, dtype=float),
+            self.n_actions,
+            self.sequences.row,
+            self.sequences.start,
+            *self.packed,
+        )
+        return total, gradient
+
+
+@dataclass(frozen=True)
+class Unknowns:
+    """Which parameters of a model are estimated, and at what values the others are held.
+
+    Parameters
+    ----------
+    parameters : the estimated parameters, in order; the lapse rate last if it is estimated
+    full : values of all model parameters, NaN where estimated
+    columns : positions of the estimated parameters in the model's own order
+    lapse : whether the lapse rate is estimated
+    """
+
+    parameters: Parameters
+    full: Array
+    columns: NDArray[np.int64]
+    lapse: bool
+
+    @classmethod
+    def of(
+        cls, model: type[Agent], fixed: Mapping[str, float] | None = None, lapse: bool = False
+    ) -> Unknowns:
+        """Hold the parameters named in `fixed` and estimate the rest (and `lapse`, if asked)."""
+        own = model.parameters
+        full = np.full(len(own), np.nan)
+        for name, value in (fixed or {}).items():
+            k = own.index(name)
+            if not own[name].support.contains(np.asarray(value, dtype=float)):
+                raise ValueError(
+                    f"{name} lies in {own[name].support}; got {value:g}. "
+                    "Fix it at a value inside its support."
+                )
+            full[k] = value
+        columns = np.flatnonzero(np.isnan(full))
+        free: list[Any] = [p for p, v in zip(own, full, strict=True) if np.isnan(v)]
+        return cls(Parameters(*free, *([LAPSE] if lapse else [])), full, columns, lapse)
+
+    def log_likelihood(self, data: ModelData, theta: Array) -> tuple[Array, Array]:
+        """Log-likelihood [N] of the estimated values theta [N, K], and its gradient [N, K]."""
+        if self.lapse:
+            own, lapse = theta[:, :-1], theta[:, -1]
+            slopes = np.append(self.columns, len(self.full))
+        else:
+            own, lapse, slopes = theta, None, self.columns
+        if len(self.columns) == len(self.full):
+            return data.log_likelihood(own, lapse)
+        values = np.broadcast_to(self.full, (len(theta), len(self.full))).copy()
+        values[:, self.columns] = own
+        total, gradient = data.log_likelihood(values, lapse)
+        return total, gradient[:, slopes]
