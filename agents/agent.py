@@ -62,9 +62,7 @@ class Agent(ABC):
         self.reset()
 
     @classmethod
-    def from_theta(
-        cls, theta: Array, *, lapse: float = 0.0, actions: int | None = None
-    ) -> Agent:
+    def from_theta(cls, theta: Array, *, lapse: float = 0.0, actions: int | None = None) -> Agent:
         """Make the subject with parameter vector theta[P]."""
         named: Mapping[str, float] = dict(zip(cls.parameters.names, theta.tolist(), strict=True))
         return cls(lapse=lapse, actions=actions, **named)

@@ -79,9 +79,7 @@ class Sequences:
         row = np.repeat(np.arange(len(subjects)), count)
         within = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
         chosen = by_subject[bounds[:-1][subjects][row] + within]
-        return self._sorted(
-            self.order, self.begin[chosen], self.length[chosen], row, len(subjects)
-        )
+        return self._sorted(self.order, self.begin[chosen], self.length[chosen], row, len(subjects))
 
     @cached_property
     def _n_blocks(self) -> int:

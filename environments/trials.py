@@ -199,9 +199,9 @@ class Trials:
         """One row per subject, indexed by name, with every column that is constant within it."""
         known = {c.name for c in COLUMNS} - {"study", "environment"}
         factors = [c for c in self.frame.columns if c not in known]
-        groups = self.frame.groupby("subject", sort=False)[factors]
+        groups = self.frame.groupby("subject", sort=False)
         constant = [c for c in factors if (groups[c].nunique(dropna=False) <= 1).all()]
-        return groups.first()[constant]
+        return groups[constant].nth(0).set_axis(pd.Index(self.subjects, name="subject"))
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the table."""

@@ -1,4 +1,50 @@
-"""To be written."""
+"""From trials to parameters and posteriors.
+
+Point fits need NumPy and numba alone; what samples (`hierarchical`, NUTS) loads PyMC when it is
+first asked for.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from .comparison import LeaveOneOut, compare, leave_one_subject_out
+from .model_data import ModelData, Unknowns
+from .point import PointFit, maximum_a_posteriori, maximum_likelihood
+from .posterior import Posterior, posterior
+
+if TYPE_CHECKING:
+    from .group_model import GroupModel, HierarchicalFit, hierarchical
+
+# PyMC takes seconds to import, so these names are looked up when they are first used.
+_LATER = {
+    "GroupModel": "group_model",
+    "HierarchicalFit": "group_model",
+    "hierarchical": "group_model",
+}
+
+__all__ = [
+    "GroupModel",
+    "HierarchicalFit",
+    "LeaveOneOut",
+    "ModelData",
+    "PointFit",
+    "Posterior",
+    "Unknowns",
+    "compare",
+    "hierarchical",
+    "leave_one_subject_out",
+    "maximum_a_posteriori",
+    "maximum_likelihood",
+    "posterior",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    return getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
+
 
 if __name__ != "knownminds.inference":
     raise ImportError(f"import knownminds.inference, not {__name__}")

@@ -59,7 +59,7 @@ def check_convergence(
                 for score, values in scores.items()
             }
     for name in effects:
-        rows[name] = {s: float(v["effect"].sel(effect=name)) for s, v in scores.items()}
+        rows[name] = {s: float(v["effect"].sel(term=name)) for s, v in scores.items()}
     table = pd.DataFrame.from_dict(rows, orient="index")
     subject_r_hat = float(np.max(scores["r_hat"]["z"].to_numpy()))
     subject_ess = float(np.min(scores["ess_bulk"]["z"].to_numpy()))

@@ -52,9 +52,7 @@ class ModelData:
         subject, names = pd.factorize(frame["subject"])
         separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
-        flat = {
-            name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns
-        }
+        flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
         action = flat["action"]
         given = np.isfinite(action)
         if "reward" in flat:

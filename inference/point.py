@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -206,7 +207,7 @@ def _fit(
     unknowns = Unknowns.of(model, fixed, lapse)
     count = len(data)
     edges = np.linspace(0, count, -(-count // SUBJECTS_PER_BATCH) + 1).astype(int)
-    batches = [np.arange(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    batches = [np.arange(a, b) for a, b in pairwise(edges)]
 
     def fit_batch(subjects: NDArray[np.int64]) -> PointFit:
         return _fit_batch(data.repeat(subjects), unknowns, method, starts)

@@ -70,10 +70,9 @@ def _advance(rows, trial, value, gradient, scale, box, tolerance, state, done): 
             if curvature > 1e-12:
                 for i in range(k):
                     for j in range(k):
-                        inverse[q, i, j] += (
-                            (1.0 + size / curvature) * move[i] * move[j] / curvature
-                            - (product[i] * move[j] + move[i] * product[j]) / curvature
-                        )
+                        inverse[q, i, j] += (1.0 + size / curvature) * move[i] * move[
+                            j
+                        ] / curvature - (product[i] * move[j] + move[i] * product[j]) / curvature
         for i in range(k):
             point[q, i] = trial[m, i]
             slope[q, i] = gradient[m, i]

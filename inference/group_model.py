@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
-import nutpie
 import numpy as np
 import pandas as pd
 import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
-from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -26,6 +22,15 @@ from .convergence import Convergence, check_convergence
 from .likelihood_op import LogLikelihood
 from .model_data import ModelData, Unknowns
 from .regressors import Regressors
+from .sampling import (
+    Settings,
+    compile_for_nutpie,
+    dataset_of,
+    kernel_inputs,
+    run_nutpie,
+    run_pymc,
+    theta_variable,
+)
 
 Sampler = Literal["nutpie", "pymc"]
 
@@ -42,12 +47,12 @@ class HierarchicalFit:
         Names of the N subjects; the K estimated parameters.
     posterior
         Draws of group_mean, group_sd, effect (if there are regressors) and z, with the dimensions
-        chain, draw, parameter, effect, subject; all on the unconstrained scale.
+        chain, draw, parameter, term, subject; all on the unconstrained scale.
     effects
         Names of the regression weights, "parameter ~ regressor".
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
-    data, unknowns
+    data, unknowns, regressors
         What was fitted, for whatever is computed from the draws.
     """
 
@@ -59,6 +64,7 @@ class HierarchicalFit:
     convergence: Convergence
     data: ModelData = field(repr=False)
     unknowns: Unknowns = field(repr=False)
+    regressors: Regressors | None = field(default=None, repr=False)
     method: str = "hierarchical"
 
     @property
@@ -72,6 +78,11 @@ class HierarchicalFit:
         z = self.posterior["z"].transpose("chain", "draw", "subject", "parameter").to_numpy()
         draws: Array = z.reshape(-1, *z.shape[2:])
         return draws
+
+    @cached_property
+    def expected_z(self) -> Array:
+        """What the group expects of each subject, mean + X effect, [draws, N or 1, K]."""
+        return _expected(self.posterior, self.parameters, self.regressors)
 
     @cached_property
     def draws(self) -> Array:
@@ -123,9 +134,7 @@ class HierarchicalFit:
             row = {"mean": draws.mean(), "sd": draws.std(ddof=1), "low": low, "high": high}
             if support is not None:
                 natural = support.constrain(np.array([np.median(draws), low, high]))
-                row |= dict(
-                    zip(("natural", "natural_low", "natural_high"), natural, strict=True)
-                )
+                row |= dict(zip(("natural", "natural_low", "natural_high"), natural, strict=True))
             rows[term] = row
         frame = pd.DataFrame.from_dict(rows, orient="index")
         return frame.join(self.convergence.table)
@@ -139,7 +148,7 @@ class HierarchicalFit:
             draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
             terms.append((f"sd({name})", draws, None))
         for name in self.effects:
-            draws = self.posterior["effect"].sel(effect=name).to_numpy().ravel()
+            draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
             terms.append((name, draws, None))
         return terms
 
@@ -171,7 +180,8 @@ class HierarchicalFit:
         """Return the group table and the verdict."""
         table = self.group.round(3).to_string(na_rep="")
         why = f": {'; '.join(self.reasons)}" if self.reasons else ""
-        return f"{self.model}, hierarchical, {len(self.subjects)} subjects\n{table}\n{self.verdict}{why}"
+        head = f"{self.model}, hierarchical, {len(self.subjects)} subjects"
+        return f"{head}\n{table}\n{self.verdict}{why}"
 
 
 def hierarchical(
@@ -264,7 +274,7 @@ class GroupModel:
         effects = regressors.names if regressors else ()
         coords = {"parameter": parameters.names, "subject": list(range(len(data)))}
         if effects:
-            coords["effect"] = effects
+            coords["term"] = effects
         group_scale = [p.group_sd for p in parameters]
         with pm.Model(coords=coords) as pymc_model:
             mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
@@ -273,13 +283,13 @@ class GroupModel:
             z = mean + sd * eta
             if regressors is not None:
                 spread = parameters.sd[regressors.parameter]
-                effect = pm.Normal("effect", 0.0, spread, dims="effect")
+                effect = pm.Normal("effect", 0.0, spread, dims="term")
                 design = pm.Data("design", regressors.by_subject)
                 onto = np.eye(len(parameters))[regressors.parameter]
                 z = z + pt.dot(design * effect, onto)
-            theta = _theta(z, unknowns)
+            theta = theta_variable(z, unknowns)
             op = LogLikelihood(data.model, data.n_actions, lapse)
-            inputs = [pm.Data(name, value) for name, value in _inputs(data).items()]
+            inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
             log_likelihood, _ = op(theta, *inputs)
             pm.Potential("log_likelihood_of_all", log_likelihood.sum())
         return cls(data.model, unknowns, len(data), effects, pymc_model, regressors)
@@ -302,73 +312,32 @@ class GroupModel:
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
-        for value, what in ((chains, "chains"), (draws, "draws"), (tune, "tune")):
-            if value < 1:
-                raise ValueError(f"Sampling needs {what} of at least 1; got {value}.")
-        side_by_side = min(chains, cores or os.cpu_count() or 1)
+        settings = Settings(chains, draws, tune, target_accept, seed, cores)
         if sampler == "nutpie":
-            trace = self.compile(data).sample_with(
-                chains, draws, tune, target_accept, seed, side_by_side
-            )
+            trace = run_nutpie(self.compile(data), settings)
         elif sampler == "pymc":
-            trace = self._sample_pymc(
-                data, chains, draws, tune, target_accept, seed, side_by_side
-            )
+            trace = run_pymc(self.pymc_model, kernel_inputs(data), settings)
         else:
             raise ValueError(f"Samplers are nutpie and pymc; got {sampler!r}.")
         return self._finish(data, trace)
 
-    def compile(self, data: ModelData) -> _Compiled:
-        """Return the compiled model holding these data, compiling only the first time."""
+    def compile(self, data: ModelData) -> Any:
+        """Return the nutpie model holding these data, compiling only the first time."""
         if self._compiled is None:
-            with warnings.catch_warnings():
-                # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
-                warnings.simplefilter("ignore")
-                self._compiled = nutpie.compile_pymc_model(self.pymc_model, backend="numba")
-        return _Compiled(self._compiled.with_data(**_inputs(data)))
-
-    def _sample_pymc(
-        self,
-        data: ModelData,
-        chains: int,
-        draws: int,
-        tune: int,
-        target_accept: float,
-        seed: int,
-        cores: int,
-    ) -> Any:
-        with self.pymc_model, warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=UserWarning)  # the verdict says it
-            warnings.filterwarnings("ignore", category=FutureWarning)
-            pm.set_data(_inputs(data))
-            return pm.sample(
-                draws=draws,
-                tune=tune,
-                chains=chains,
-                cores=cores,
-                target_accept=target_accept,
-                random_seed=seed,
-                progressbar=False,
-                nuts_sampler="pymc",
-                compute_convergence_checks=False,
-                quiet=True,
-            )
+            self._compiled = compile_for_nutpie(self.pymc_model)
+        return self._compiled.with_data(**kernel_inputs(data))
 
     def _finish(self, data: ModelData, trace: Any) -> HierarchicalFit:
-        posterior = _dataset(trace, "posterior")
-        z = posterior["group_mean"] + posterior["group_sd"] * posterior["eta"]
-        if self.regressors is not None:
-            parameters = self.unknowns.parameters
-            onto = np.eye(len(parameters))[self.regressors.parameter]
-            design = xr.DataArray(
-                self.regressors.by_subject[:, :, None] * onto,
-                dims=("subject", "effect", "parameter"),
-                coords={"parameter": list(parameters.names), "effect": list(self.effects)},
-            )
-            z = z + xr.dot(posterior["effect"], design, dim="effect")
+        posterior = dataset_of(trace, "posterior")
+        expected = _expected(posterior, self.unknowns.parameters, self.regressors)
+        shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+        z = posterior["group_sd"] * posterior["eta"] + xr.DataArray(
+            expected.reshape(*shape, *expected.shape[1:]) * np.ones((1, 1, self.n_subjects, 1)),
+            dims=("chain", "draw", "subject", "parameter"),
+        )
         kept = posterior.drop_vars("eta").assign(z=z)
         kept = kept.assign_coords(subject=list(data.subjects))
-        divergences = int(_dataset(trace, "sample_stats")["diverging"].sum())
+        divergences = int(dataset_of(trace, "sample_stats")["diverging"].sum())
         return HierarchicalFit(
             model=self.model.name,
             subjects=data.subjects,
@@ -378,67 +347,19 @@ class GroupModel:
             convergence=check_convergence(kept, self.effects, divergences),
             data=data,
             unknowns=self.unknowns,
+            regressors=self.regressors,
         )
 
 
-@dataclass(frozen=True)
-class _Compiled:
-    """A compiled nutpie model with its data."""
-
-    model: Any
-
-    def sample_with(
-        self,
-        chains: int,
-        draws: int,
-        tune: int,
-        target_accept: float,
-        seed: int,
-        cores: int,
-    ) -> Any:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", category=UserWarning)
-            warnings.filterwarnings("ignore", category=FutureWarning)
-            return nutpie.sample(
-                self.model,
-                draws=draws,
-                tune=tune,
-                chains=chains,
-                cores=cores,
-                target_accept=target_accept,
-                seed=seed,
-                progress_bar=False,
-                save_warmup=False,
-            )
-
-
-def _inputs(data: ModelData) -> dict[str, NDArray[Any]]:
-    columns = {f"column_{name}": c for name, c in zip(data.model.columns, data.packed, strict=True)}
-    return {"row": data.sequences.row, "start": data.sequences.start, **columns}
-
-
-def _theta(z: Any, unknowns: Unknowns) -> Any:
-    """Map z[N, K] to all parameters on the natural scale, fixed ones included."""
-    own: list[Any] = [pt.full_like(z[:, 0], value) for value in unknowns.full]
-    free = list(unknowns.parameters)
-    for k, position in enumerate(unknowns.columns):
-        own[position] = _constrain(z[:, k], free[k].support)
-    if unknowns.lapse:
-        own.append(_constrain(z[:, -1], free[-1].support))
-    return pt.stack(own, axis=1)
-
-
-def _constrain(z: Any, support: Support) -> Any:
-    """Apply `Support.constrain` to a PyTensor variable."""
-    if support.kind == "identity":
-        return z
-    if support.kind == "log":
-        return pt.exp(z)
-    return support.lower + (support.upper - support.lower) * pt.sigmoid(z)
-
-
-def _dataset(trace: Any, name: str) -> xr.Dataset:
-    """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
-    found = trace[name]
-    dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
-    return dataset
+def _expected(
+    posterior: xr.Dataset, parameters: Parameters, regressors: Regressors | None
+) -> Array:
+    """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
+    mean = posterior["group_mean"].transpose("chain", "draw", "parameter").to_numpy()
+    expected: Array = mean.reshape(-1, 1, mean.shape[-1])
+    if regressors is not None:
+        effect = posterior["effect"].transpose("chain", "draw", "term").to_numpy()
+        onto = np.eye(len(parameters))[regressors.parameter]
+        weighted = effect.reshape(-1, 1, effect.shape[-1]) * regressors.by_subject
+        expected = expected + weighted @ onto
+    return expected

@@ -1,0 +1,192 @@
+"""Posteriors of single agents, thousands at a time: Laplace, corrected by importance sampling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import qmc, t
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+
+from .model_data import ModelData, Unknowns
+from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+from .point import PointFit, maximum_a_posteriori
+
+DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
+SUBJECTS_PER_BATCH = 64
+ROUNDS = 3
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Independent posteriors of N subjects under the model's own priors.
+
+    Parameters
+    ----------
+    fit
+        The MAP fits the proposals were built on.
+    z_draws
+        Draws on the unconstrained scale, [draws, N, K]; equally weighted.
+    pareto_k
+        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted.
+    method
+        How each subject's draws were made: "importance" or "nuts".
+    """
+
+    fit: PointFit
+    z_draws: Array
+    pareto_k: Array
+    method: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the estimated parameters."""
+        return self.fit.names
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Names of the subjects."""
+        return self.fit.subjects
+
+    @cached_property
+    def draws(self) -> Array:
+        """Draws on the natural scale, [draws, N, K]."""
+        return self.fit.parameters.constrain(self.z_draws)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior means on the natural scale, [N, K]."""
+        mean: Array = self.draws.mean(axis=0)
+        return mean
+
+    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
+        """Central intervals on the natural scale."""
+        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
+        return low, high
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """The status of the MAP fit, or "failed" where no trustworthy draws exist."""
+        usable = (self.pareto_k <= LARGEST_PARETO_K) | (np.array(self.method) == "nuts")
+        return tuple(s if ok else "failed" for s, ok in zip(self.fit.status, usable, strict=True))
+
+    def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per subject: posterior means, interval ends, Pareto k."""
+        low, high = self.interval(mass)
+        columns: dict[str, Any] = {"subject": self.subjects}
+        for k, name in enumerate(self.names):
+            columns[name] = self.mean[:, k]
+            columns[f"{name}_low"] = low[:, k]
+            columns[f"{name}_high"] = high[:, k]
+        extra = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
+        return pd.DataFrame(columns | extra)
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Return the frame as JSON records."""
+        records: str = self.to_frame(mass).to_json(orient="records")
+        return json.dumps({"model": self.fit.model, "subjects": json.loads(records)})
+
+    def __str__(self) -> str:
+        """Count subjects, draws and the ways they were made."""
+        ways = ", ".join(f"{self.method.count(w)} by {w}" for w in sorted(set(self.method)))
+        failed = self.status.count("failed")
+        return (
+            f"{self.fit.model}, posteriors of {len(self.subjects)} subjects, "
+            f"{len(self.z_draws)} draws each ({ways}; {failed} failed)"
+        )
+
+
+def posterior(
+    model: type[Agent],
+    trials: Trials | ModelData,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    workers: int | None = None,
+    nuts: bool = True,
+) -> Posterior:
+    """Draw from each subject's posterior under the model's own priors.
+
+    Proposals come from a multivariate t around the MAP with the inverse observed information as
+    its scale; importance weights are Pareto-smoothed and the draws resampled by them. Where the
+    Pareto k exceeds 0.7 the proposal is matched to the weighted moments and drawn again, twice at
+    most; the few subjects for whom that fails are sampled by NUTS, if `nuts`.
+    """
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    unknowns = Unknowns.of(model, fixed, lapse)
+    fit = maximum_a_posteriori(model, data, fixed=fixed, lapse=lapse, workers=workers)
+    n, k = fit.z.shape
+    if k == 0:
+        return Posterior(fit, np.zeros((draws, n, 0)), np.full(n, -np.inf), ("importance",) * n)
+    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(
+        int(np.ceil(np.log2(2 * draws)))
+    )
+    rng = np.random.default_rng([seed, 1])
+    z_draws, pareto_k = np.empty((draws, n, k)), np.full(n, np.inf)
+    centre, covariance = fit.z.copy(), _proposal_covariance(fit)
+    # A second and third round start from the moments of the one before, for whom it was poor.
+    for _ in range(ROUNDS):
+        poor = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
+        for batch in np.array_split(poor, -(-len(poor) // SUBJECTS_PER_BATCH) or 1):
+            if len(batch) == 0:
+                continue
+            z, log_weights = _propose(
+                data.repeat(batch), unknowns, centre[batch], covariance[batch], points
+            )
+            smoothed, pareto_k[batch] = smooth_weights(log_weights.T)
+            weights = np.exp(smoothed)
+            for i, subject in enumerate(batch):
+                chosen = _resample(weights[i], draws, rng)
+                z_draws[:, subject] = z[chosen, i]
+                centre[subject] = weights[i] @ z[:, i]
+                covariance[subject] = np.atleast_2d(np.cov(z[:, i].T, aweights=weights[i]))
+    method = np.full(n, "importance", dtype=object)
+    bad = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
+    if nuts and len(bad):
+        from .separate import sample_separately
+
+        z_draws[:, bad] = sample_separately(data.repeat(bad), unknowns, draws, seed)
+        method[bad] = "nuts"
+    return Posterior(fit, z_draws, pareto_k, tuple(method.tolist()))
+
+
+def _proposal_covariance(fit: PointFit) -> Array:
+    """Inverse observed information [N, K, K], or the prior's covariance where there is none."""
+    prior = np.diag(fit.parameters.sd**2)
+    usable = np.isfinite(fit.covariance).all(axis=(1, 2))
+    return np.where(usable[:, None, None], fit.covariance, prior)
+
+
+def _propose(
+    data: ModelData, unknowns: Unknowns, centre: Array, covariance: Array, points: Array
+) -> tuple[Array, Array]:
+    """Propose z[S, N, K] from a t around each centre; log weights [S, N] up to constants."""
+    # Independent t coordinates: their joint density is known exactly.
+    base = t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
+    log_density = t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+    z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
+    log_posterior = np.empty(z.shape[:2])
+    parameters = unknowns.parameters
+    for s in range(len(z)):
+        total, _ = unknowns.log_likelihood(data, parameters.constrain(z[s]))
+        log_posterior[s] = total + parameters.log_prior(z[s])[0]
+    log_weights = log_posterior - log_density[:, None]
+    return z, np.where(np.isfinite(log_weights), log_weights, -np.inf)
+
+
+def _resample(weights: Array, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Systematic resampling of `draws` positions, in random order."""
+    cumulative = np.cumsum(weights)
+    points = (np.arange(draws) + rng.random()) / draws * cumulative[-1]
+    return rng.permutation(np.minimum(np.searchsorted(cumulative, points), len(weights) - 1))

@@ -1,0 +1,130 @@
+"""What every PyMC model of ours shares: how kernels enter it, and how it is run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import nutpie
+import pymc as pm
+import pytensor.tensor as pt
+import xarray as xr
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Support
+
+from .model_data import ModelData, Unknowns
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how carefully to sample; `cores` None is one chain per core."""
+
+    chains: int = 4
+    draws: int = 1000
+    tune: int = 1000
+    target_accept: float = 0.8
+    seed: int = 0
+    cores: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is something to sample."""
+        for name in ("chains", "draws", "tune"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Sampling needs {name} of at least 1; got {getattr(self, name)}.")
+        if not 0.0 < self.target_accept < 1.0:
+            raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
+
+    @property
+    def side_by_side(self) -> int:
+        """How many chains run at the same time."""
+        return min(self.chains, self.cores or os.cpu_count() or 1)
+
+
+def compile_for_nutpie(model: pm.Model) -> Any:
+    """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    with warnings.catch_warnings():
+        # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
+        warnings.simplefilter("ignore")
+        return nutpie.compile_pymc_model(model, backend="numba")
+
+
+def run_nutpie(compiled: Any, settings: Settings) -> Any:
+    """Sample a compiled model; no Python runs between draws."""
+    with _quiet():
+        return nutpie.sample(
+            compiled,
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.side_by_side,
+            target_accept=settings.target_accept,
+            seed=settings.seed,
+            progress_bar=False,
+            save_warmup=False,
+        )
+
+
+def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
+    """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
+    with model, _quiet():
+        pm.set_data(dict(data))
+        return pm.sample(
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.side_by_side,
+            target_accept=settings.target_accept,
+            random_seed=settings.seed,
+            progressbar=False,
+            nuts_sampler="pymc",
+            compute_convergence_checks=False,
+            quiet=True,
+        )
+
+
+def kernel_inputs(data: ModelData) -> dict[str, NDArray[Any]]:
+    """Name the arrays a kernel reads after theta, in its order."""
+    columns = {f"column_{name}": c for name, c in zip(data.model.columns, data.packed, strict=True)}
+    return {"row": data.sequences.row, "start": data.sequences.start, **columns}
+
+
+def theta_variable(z: Any, unknowns: Unknowns) -> Any:
+    """Map the variable z[N, K] to all parameters on the natural scale, fixed ones included."""
+    free = list(unknowns.parameters)
+    natural = [_constrain(z[:, k], p.support) for k, p in enumerate(free)]
+    own: list[Any] = [pt.full_like(z[:, 0], value) for value in unknowns.full]
+    for k, position in enumerate(unknowns.columns):
+        own[position] = natural[k]
+    if unknowns.lapse:
+        own.append(natural[-1])
+    return pt.stack(own, axis=1)
+
+
+def dataset_of(trace: Any, name: str) -> xr.Dataset:
+    """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
+    found = trace[name]
+    dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
+    return dataset
+
+
+def _constrain(z: Any, support: Support) -> Any:
+    """Apply `Support.constrain` to a PyTensor variable."""
+    if support.kind == "identity":
+        return z
+    if support.kind == "log":
+        return pt.exp(z)
+    return support.lower + (support.upper - support.lower) * pt.sigmoid(z)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what samplers warn of: the verdict of each fit says it, and is checked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield
