@@ -129,7 +129,7 @@ def simulate_sessions(
     subject = np.repeat(np.arange(n), n_trials)
     stimuli = {
         name: np.concatenate([design.table[name] for design in designs])
-        for name in environment.stimulus
+        for name in (*environment.stimulus, *environment.wording)
     }
     table = {
         name: stimuli.get(name, np.concatenate([design.table[name] for design in designs]))

@@ -40,7 +40,12 @@ class Environment(ABC):
     Attributes
     ----------
     stimulus
-        Fields of the observation that are recorded as columns of the trials.
+        Fields of the observation that are recorded as columns, and that trials must have.
+    wording
+        Further fields that matter only for the words, such as the order of mention; recorded,
+        but not demanded of trials that come from elsewhere.
+    wording
+        Those of them that only shape the words; trials of other origin need not have them.
     n_actions
         Actions are whole numbers from 0 to n_actions - 1.
     """
@@ -49,6 +54,8 @@ class Environment(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     stimulus: ClassVar[tuple[str, ...]] = ()
+    wording: ClassVar[tuple[str, ...]] = ()
+    wording: ClassVar[tuple[str, ...]] = ()
     n_actions: ClassVar[int]
 
     _design: Design | None = None
@@ -91,20 +98,20 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        for column in self.stimulus:
+        needed = [name for name in self.stimulus if name not in self.wording]
+        for column in (*needed, "action"):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
                     f"{', '.join(frame.columns)}. Map one with --columns {column}=YOUR_NAME."
                 )
         action = frame["action"]
-        wrong = (action < 0) | (action >= self.n_actions)
-        if wrong.fillna(False).any():
-            row = int(np.flatnonzero(wrong.fillna(False))[0])
+        wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))
+        if len(wrong):
             allowed = ", ".join(map(str, range(self.n_actions)))
             raise ValueError(
-                f"Actions of {self.name} are {allowed}; {trials.place(row)} has {action[row]}. "
-                "Recode the actions to whole numbers from 0."
+                f"Actions of {self.name} are {allowed}; {trials.place(wrong[0])} has "
+                f"{action[wrong[0]]}. Recode the actions to whole numbers from 0."
             )
 
     @property
@@ -124,7 +131,8 @@ class Environment(ABC):
             design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
         self._design, self._trial = design, 0
         # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
-        self._stimuli = [design.table[name].tolist() for name in self.stimulus]
+        self._fields = (*self.stimulus, *self.wording)
+        self._stimuli = [design.table[name].tolist() for name in self._fields]
         self._begin(design)
         return self._observation(), {}
 
@@ -158,7 +166,9 @@ class Environment(ABC):
 
     def _observation(self) -> Observation:
         t = self._trial
-        values = {name: column[t] for name, column in zip(self.stimulus, self._stimuli, strict=True)}
+        values = {
+            name: column[t] for name, column in zip(self.stimulus, self._stimuli, strict=True)
+        }
         return {"trial": t, **values}
 
     @abstractmethod

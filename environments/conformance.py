@@ -1,0 +1,151 @@
+"""The contract of every experiment as one callable check, for ours and for anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .answer import Outcome
+from .design import Design
+from .environment import Environment, Turn
+
+
+def check_environment(environment: Environment, seed: int = 0) -> None:
+    """Raise AssertionError, with the rule that is broken, unless the environment keeps them all.
+
+    A session is drawn up front and depends on nothing but its design and the actions; rendering
+    and parsing invert each other; the session ends when it says and starts only by `reset`.
+    """
+    rng = np.random.default_rng(seed)
+    n, k = environment.n_trials, environment.n_actions
+    ones, others = rng.integers(k, size=n), rng.integers(k, size=n)
+
+    environment.reset(seed=seed)
+    design = environment.design
+    first = _live(environment, design, ones.tolist())
+    again = _live(environment, design, ones.tolist())
+    _rule(first == again, "The same design and actions make the same session.")
+    environment.reset(seed=seed)
+    _rule(_same(design, environment.design), "The same seed draws the same design.")
+    environment.reset(seed=seed + 1)
+    _rule(not _same(design, environment.design), "Another seed draws another design.")
+
+    other = _live(environment, design, others.tolist())
+    stimuli = [turn.observation for turn in first]
+    _rule(
+        stimuli == [turn.observation for turn in other],
+        "What is shown was drawn up front: it does not depend on the actions.",
+    )
+    for a, b in zip(first, other, strict=True):
+        if a.action == b.action:
+            _rule(
+                a.reward == b.reward,
+                "What an action pays on a trial was drawn up front; on trial "
+                f"{a.observation['trial']} action {a.action} paid {a.reward} and then {b.reward}.",
+            )
+    for turns, actions in ((first, ones), (other, others)):
+        _rule(
+            environment.rewards(design, actions).tolist() == [turn.reward for turn in turns],
+            "`rewards` of a whole session are those that `step` pays.",
+        )
+    _check_ends(environment, design)
+    _check_words(environment, design, first)
+    rebuilt = type(environment)(**environment.settings)
+    _rule(rebuilt.settings == environment.settings, "The settings rebuild the environment.")
+    rebuilt.reset(seed=seed)
+    _rule(_same(design, rebuilt.design), "A rebuilt environment draws the same sessions.")
+
+
+def _live(environment: Environment, design: Design, actions: Sequence[int | None]) -> list[Turn]:
+    observation, _ = environment.reset(options={"design": design})
+    turns: list[Turn] = []
+    for t, action in enumerate(actions):
+        _rule(observation["trial"] == t, "Trials are numbered from 0.")
+        following, reward, terminated, truncated, info = environment.step(action)
+        _rule(
+            (reward is None) == (action is None) == bool(info.get("missing", False)),
+            "A missing action has no reward and is marked in info; a given one has a reward.",
+        )
+        over = t == len(actions) - 1
+        _rule((terminated or truncated) == over, "The session ends after n_trials trials.")
+        text = "?" if action is None else environment.say(action, observation)
+        turns.append(Turn(observation, action, reward, text))
+        if not over:
+            _rule(following is not None, "Before the end a step shows the next trial.")
+            observation = following  # type: ignore[assignment]
+    return turns
+
+
+def _check_ends(environment: Environment, design: Design) -> None:
+    _live(environment, design, [None] * environment.n_trials)
+    for call in (
+        lambda: environment.step(0),
+        lambda: type(environment).step(_fresh(environment), 0),
+    ):
+        try:
+            call()
+        except RuntimeError:
+            continue
+        raise AssertionError("Stepping after the end or before reset raises RuntimeError.")
+    environment.reset(options={"design": design})
+    for action in (-1, environment.n_actions):
+        try:
+            environment.step(action)
+        except ValueError:
+            continue
+        raise AssertionError(f"An action outside the design raises ValueError; {action} did not.")
+
+
+def _fresh(environment: Environment) -> Environment:
+    return type(environment)(**environment.settings)
+
+
+def _check_words(environment: Environment, design: Design, turns: Sequence[Turn]) -> None:
+    environment.reset(options={"design": design})
+    # A trial in the middle goes unanswered, so that the history has a gap to tell.
+    told = list(turns)
+    gap = len(told) // 2
+    told[gap] = Turn(told[gap].observation, None, None, "?")
+    for t in sorted({0, 1 % len(told), gap, len(told) - 1}):
+        observation = told[t].observation
+        prompt = environment.render(observation, told[:t])
+        _rule(bool(prompt.messages), "A prompt has messages.")
+        _rule(
+            prompt.hash == environment.render(observation, told[:t]).hash,
+            "Rendering depends on nothing but its arguments.",
+        )
+        for action in range(environment.n_actions):
+            answer = environment.parse(environment.say(action, observation), observation)
+            _rule(
+                answer.outcome is Outcome.OK and answer.action == action,
+                f"What `say` says, `parse` reads; action {action} came back as {answer}.",
+            )
+        past, seen = environment.read(prompt.messages)
+        _rule(seen == observation, f"`read` inverts `render`; {observation} came back as {seen}.")
+        _rule(
+            [(turn.action, turn.reward) for turn in past]
+            == [(turn.action, turn.reward) for turn in told[:t]],
+            "`read` gives back the actions and rewards of the history.",
+        )
+        for a, b in zip(past, told, strict=False):
+            shared = {name: b.observation[name] for name in a.observation}
+            _rule(dict(a.observation) == shared, "`read` gives back what was shown.")
+    empty = environment.parse("", told[0].observation)
+    _rule(
+        empty.outcome is Outcome.EMPTY and empty.action is None,
+        "An empty answer has the outcome empty and no action.",
+    )
+
+
+def _same(a: Design, b: Design) -> bool:
+    return (
+        a.labels == b.labels
+        and a.table.keys() == b.table.keys()
+        and all(np.array_equal(a.table[name], b.table[name]) for name in a.table)
+    )
+
+
+def _rule(kept: bool, sentence: str) -> None:
+    if not kept:
+        raise AssertionError(sentence)
