@@ -3,20 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .answer import Answer
+from .answer import MARKER, Answer, parse_label
 from .design import Design
 from .environment import Environment, Observation, Turn
-from .prompt import Message, Prompt
+from .names import unknown
+from .prompt import Message, Prompt, Template, load_templates
 
-LETTERS = "ABCDEFGHJKLMNPQRSTVWZ"  # without I, O, U, X and Y, which read like others
+if TYPE_CHECKING:
+    from .trials import Trials
 
 History = Literal["prompt", "chat"]
 Reasoning = Literal["none", "chain_of_thought", "step_back"]
+HISTORIES: tuple[str, ...] = get_args(History)
+REASONINGS: tuple[str, ...] = get_args(Reasoning)
+
+_SIZES = frozenset({"n_contexts", "n_visits", "n_trials"})
+_PLACE = frozenset({"visit", "casino"})
+WANTED = {
+    "introduction": _SIZES,
+    "history_begins": frozenset[str](),
+    "history_line": _PLACE | {"label", "reward"},
+    "missing_line": _PLACE,
+    "question": _PLACE | {"first", "second"},
+    "feedback": frozenset({"visit", "reward"}),
+    "missing_feedback": frozenset({"visit"}),
+    **{f"answer_{reasoning}": frozenset[str]() for reasoning in REASONINGS},
+}
+
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+_TEMPLATES = {
+    "instructions": (),
+    "past": (),
+    "turn": ("casino", "one", "two", "machine", "reward"),
+    "missing": ("casino", "one", "two"),
+    "feedback": ("machine", "reward"),
+    "no_feedback": (),
+    "silence": (),
+    "question": ("casino", "one", "two"),
+    **dict.fromkeys(get_args(Reasoning), ()),
+}
 
 
 class InstrumentalLearning(Environment):
@@ -34,13 +65,15 @@ class InstrumentalLearning(Environment):
         "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
         and the answer in a marked last line.
     templates
-        A TOML file with wording of your own; None for ours.
+        A TOML file with wording of your own; None for ours, `instrumental_learning.toml`.
     """
 
     name = "instrumental_learning"
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
-    stimulus = ("context", "first")
+    stimulus = ("context",)
+    wording = ("first",)
+    wording = ("first",)
     n_actions = 2
 
     def __init__(
@@ -56,13 +89,39 @@ class InstrumentalLearning(Environment):
         reasoning: Reasoning = "none",
         templates: str | None = None,
     ):
-        self.n_visits = n_visits
-        self.win_probability = np.array(win_probability, dtype=float)
+        if isinstance(n_visits, bool) or n_visits != int(n_visits) or n_visits < 1:
+            raise ValueError(f"n_visits is a whole number from 1 on; got {n_visits!r}.")
+        for kind, chosen, known in (
+            ("history", history, get_args(History)),
+            ("reasoning", reasoning, get_args(Reasoning)),
+        ):
+            if chosen not in known:
+                raise ValueError(f"{unknown(kind, chosen, known)} Known: {', '.join(known)}.")
+        self.n_visits = int(n_visits)
+        self.win_probability = _win_probability(win_probability)
         self.history = history
         self.reasoning = reasoning
         self.templates = templates
         self.n_contexts = len(self.win_probability)
-        self._contexts = np.repeat(np.arange(self.n_contexts), n_visits)
+
+        path = templates or Path(__file__).with_suffix(".toml")
+        words = load_templates(path, _TEMPLATES)
+        for one_line in ("turn", "missing"):
+            if "\n" in words[one_line].text:
+                raise ValueError(f"The template {one_line!r} is one line; {path} has several.")
+        self._words = words
+        self._ask = Template(f"{words['question'].text}\n{words[reasoning].text}")
+        self._instructions = words["instructions"].render(
+            n_trials=self.n_trials, n_contexts=self.n_contexts, n_visits=self.n_visits
+        )
+        self._past = words["past"].render()
+        self._silence = words["silence"].render()
+
+        self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
+        self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
+        # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
+        half = np.full((self.n_contexts, 1), 0.5)
+        self._thresholds = np.hstack([self.win_probability, half])
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -81,35 +140,190 @@ class InstrumentalLearning(Environment):
         return self.n_contexts * self.n_visits
 
     def draw(self, rng: np.random.Generator) -> Design:
-        """Draw the order of visits, what both machines would pay, the order of mention, letters."""
+        """Draw the order of visits, what both machines would pay, the order of mention, the names.
+
+        The labels hold each context's casino number and the letters of its two machines.
+        """
         context = rng.permutation(self._contexts)
-        draws = rng.random((self.n_trials, 3))
-        payoffs = (draws[:, :2] < self.win_probability[context]).astype(float)
-        first = (draws[:, 2] < 0.5).astype(np.int64)
-        letters = rng.permutation(len(LETTERS))[: 2 * self.n_contexts]
-        labels = [[LETTERS[i], LETTERS[j]] for i, j in letters.reshape(-1, 2).tolist()]
-        return Design({"context": context, "payoffs": payoffs, "first": first}, labels)
+        below = rng.random((len(context), 3)) < self._thresholds.take(context, axis=0)
+        sheets = [rng.permutation(_LETTERS) for _ in range(self._sheets)]
+        letters = sheets[0] if len(sheets) == 1 else np.concatenate(sheets)
+        labels = {
+            "casinos": (rng.permutation(self.n_contexts) + 1).tolist(),
+            "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
+        }
+        table = {
+            "context": context,
+            "payoffs": below[:, :2].astype(np.float64),
+            "first": below[:, 2].astype(np.int64),
+        }
+        return Design(table, labels)
 
     def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what the actions of a whole session pay."""
         payoffs: NDArray[np.float64] = design.table["payoffs"]
         return payoffs[np.arange(len(payoffs)), actions]
 
-    def _begin(self, design: Design) -> None:
-        self._payoffs = design.table["payoffs"].tolist()
-
-    def _reward(self, trial: int, action: int) -> float:
-        payoff: float = self._payoffs[trial][action]
-        return payoff
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        if "reward" not in trials.frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(trials.frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        reward = trials.frame["reward"].to_numpy()
+        wrong = np.flatnonzero(~(np.isnan(reward) | (reward == 0) | (reward == 1)))
+        if len(wrong):
+            raise ValueError(
+                f"Rewards of {self.name} are 0 or 1; {trials.place(wrong[0])} has "
+                f"{reward[wrong[0]]:g}. Recode them, for example 1 for a win and 0 for none."
+            )
+        gap = np.flatnonzero(np.isnan(reward) != trials.frame["action"].isna().to_numpy())
+        if len(gap):
+            has = (
+                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
+            )
+            raise ValueError(
+                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
+                "Fill it in, or drop the row."
+            )
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
-        raise NotImplementedError
+        """Put the visit, and the visits before it, into words."""
+        if self.history == "prompt":
+            past = "\n".join(self._line(turn) for turn in turns)
+            whole = self._retold if turns else self._opening
+            return Prompt((Message("user", self._fill(whole, observation, past=past)),))
+        messages: list[Message] = []
+        for before, now in pairwise([None, *turns, Turn(observation, None, None)]):
+            assert now is not None
+            form = self._opening if before is None else self._following[before.action is None]
+            told = {} if before is None else {"reward": _points(before.reward)}
+            messages.append(Message("user", self._fill(form, now.observation, **told)))
+            messages.append(Message("assistant", now.text))
+        return Prompt(tuple(messages[:-1]))
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        raise NotImplementedError
+        """Read which machine the answer names."""
+        labels = self.design.labels[observation["context"]]
+        return parse_label(text, labels, marked=self.reasoning != "none", noun="machine")
 
     def say(self, action: int, observation: Observation) -> str:
-        raise NotImplementedError
+        """Answer as asked."""
+        label: str = self.design.labels[observation["context"]][action]
+        if self.reasoning == "none":
+            return label
+        return f"I go by what these two machines have paid so far.\n{MARKER} {label}"
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        raise NotImplementedError
+        """Take a rendered prompt back to turns and observation.
+
+        Past turns told in one prompt carry no order of mention, so theirs is left out. Raises
+        ValueError if the messages are not a prompt of this environment with these settings.
+        """
+        if self.history == "prompt":
+            text = messages[-1].content
+            if (found := self._opening.read(text)) is not None:
+                return [], self._seen(found)
+            found = _must_read(self._retold, text)
+            return [self._read_line(line) for line in found["past"].split("\n")], self._seen(found)
+        turns: list[Turn] = []
+        observation = self._seen(_must_read(self._opening, messages[0].content))
+        for answer, message in zip(messages[1::2], messages[2::2], strict=True):
+            found = self._following[False].read(message.content)
+            if found is None:
+                found = _must_read(self._following[True], message.content)
+                action, reward = None, None
+            else:
+                action = self.parse(answer.content, observation).action
+                reward = float(found["reward"])
+            turns.append(Turn(observation, action, reward, answer.content))
+            observation = self._seen(found)
+        return turns, observation
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        reward = trials.frame.get("reward")
+        if reward is None:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(trials.frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        wrong = ~reward.isin([0.0, 1.0]) & (reward.notna() | trials.frame["action"].notna())
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise ValueError(
+                f"Rewards of {self.name} are 0 or 1; {trials.place(row)} has {reward[row]:g}. "
+                "Recode the rewards."
+            )
+
+    def _load_words(self, templates: str | None) -> None:
+        file = templates or str(resources.files(__package__) / "instrumental_learning.toml")
+        words = load_templates(file, WANTED)
+        asked = f"{words['question'].text}\n{words['answer_' + self.reasoning].text}"
+        begun = words["introduction"].text
+        self._opening = Template(f"{begun}\n\n{asked}")
+        self._retold = Template(f"{begun}\n\n{words['history_begins'].text}\n{{past}}\n\n{asked}")
+        self._following = [
+            Template(f"{words[name].text.replace('{visit}', '{visit_before}')}\n\n{asked}")
+            for name in ("feedback", "missing_feedback")
+        ]
+        self._lines = [words["history_line"], words["missing_line"]]
+
+    def _fill(self, form: Template, observation: Observation, **told: object) -> str:
+        labels = self.design.labels[observation["context"]]
+        first = int(observation["first"])
+        return form.render(
+            n_contexts=self.n_contexts,
+            n_visits=self.n_visits,
+            n_trials=self.n_trials,
+            visit=int(observation["trial"]) + 1,
+            visit_before=int(observation["trial"]),
+            casino=int(observation["context"]) + 1,
+            first=labels[first],
+            second=labels[1 - first],
+            **told,
+        )
+
+    def _line(self, turn: Turn) -> str:
+        context = int(turn.observation["context"])
+        visit = int(turn.observation["trial"]) + 1
+        if turn.action is None:
+            return self._lines[True].render(visit=visit, casino=context + 1)
+        label = self.design.labels[context][turn.action]
+        reward = _points(turn.reward)
+        return self._lines[False].render(
+            visit=visit, casino=context + 1, label=label, reward=reward
+        )
+
+    def _read_line(self, line: str) -> Turn:
+        found = self._lines[False].read(line)
+        action, reward = None, None
+        if found is None:
+            found = _must_read(self._lines[True], line)
+        context = int(found["casino"]) - 1
+        if "label" in found:
+            action = self.design.labels[context].index(found["label"])
+            reward = float(found["reward"])
+        return Turn({"trial": int(found["visit"]) - 1, "context": context}, action, reward)
+
+    def _seen(self, found: Mapping[str, str]) -> Observation:
+        context = int(found["casino"]) - 1
+        first = self.design.labels[context].index(found["first"])
+        return {"trial": int(found["visit"]) - 1, "context": context, "first": first}
+
+
+def _points(reward: float | None) -> str:
+    return "nothing" if reward is None else f"{reward:g}"
+
+
+def _must_read(form: Template, text: str) -> dict[str, str]:
+    found = form.read(text)
+    if found is None:
+        raise ValueError(
+            "The prompt is not one of instrumental_learning with these settings; it begins "
+            f"{text[:60]!r}. Use the settings and templates it was rendered with."
+        )
+    return found

@@ -233,8 +233,7 @@ def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
     for ours, theirs in columns.items():
         if theirs not in names:
             raise ValueError(
-                f"Every mapped column must exist; {ours}={theirs} names none of "
-                f"{', '.join(names)}."
+                f"Every mapped column must exist; {ours}={theirs} names none of {', '.join(names)}."
             )
     chosen = list(columns.values())
     twice = sorted({name for name in chosen if chosen.count(name) > 1})
