@@ -166,10 +166,10 @@ class Environment(ABC):
 
     def _observation(self) -> Observation:
         t = self._trial
-        values = {
-            name: column[t] for name, column in zip(self.stimulus, self._stimuli, strict=True)
-        }
-        return {"trial": t, **values}
+        shown: dict[str, int | float] = {"trial": t}
+        for name, column in zip(self._fields, self._stimuli, strict=True):
+            shown[name] = column[t]
+        return shown
 
     @abstractmethod
     def _begin(self, design: Design) -> None:

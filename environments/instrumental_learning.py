@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -37,17 +38,6 @@ WANTED = {
 }
 
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
-_TEMPLATES = {
-    "instructions": (),
-    "past": (),
-    "turn": ("casino", "one", "two", "machine", "reward"),
-    "missing": ("casino", "one", "two"),
-    "feedback": ("machine", "reward"),
-    "no_feedback": (),
-    "silence": (),
-    "question": ("casino", "one", "two"),
-    **dict.fromkeys(get_args(Reasoning), ()),
-}
 
 
 class InstrumentalLearning(Environment):
@@ -73,7 +63,6 @@ class InstrumentalLearning(Environment):
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
     stimulus = ("context",)
     wording = ("first",)
-    wording = ("first",)
     n_actions = 2
 
     def __init__(
@@ -98,25 +87,13 @@ class InstrumentalLearning(Environment):
             if chosen not in known:
                 raise ValueError(f"{unknown(kind, chosen, known)} Known: {', '.join(known)}.")
         self.n_visits = int(n_visits)
-        self.win_probability = _win_probability(win_probability)
+        self.win_probability = _rates(win_probability)
         self.history = history
         self.reasoning = reasoning
         self.templates = templates
         self.n_contexts = len(self.win_probability)
 
-        path = templates or Path(__file__).with_suffix(".toml")
-        words = load_templates(path, _TEMPLATES)
-        for one_line in ("turn", "missing"):
-            if "\n" in words[one_line].text:
-                raise ValueError(f"The template {one_line!r} is one line; {path} has several.")
-        self._words = words
-        self._ask = Template(f"{words['question'].text}\n{words[reasoning].text}")
-        self._instructions = words["instructions"].render(
-            n_trials=self.n_trials, n_contexts=self.n_contexts, n_visits=self.n_visits
-        )
-        self._past = words["past"].render()
-        self._silence = words["silence"].render()
-
+        self._load_words(templates)
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
@@ -206,12 +183,12 @@ class InstrumentalLearning(Environment):
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read which machine the answer names."""
-        labels = self.design.labels[observation["context"]]
+        labels = self._machines(observation)
         return parse_label(text, labels, marked=self.reasoning != "none", noun="machine")
 
     def say(self, action: int, observation: Observation) -> str:
         """Answer as asked."""
-        label: str = self.design.labels[observation["context"]][action]
+        label: str = self._machines(observation)[action]
         if self.reasoning == "none":
             return label
         return f"I go by what these two machines have paid so far.\n{MARKER} {label}"
@@ -242,26 +219,18 @@ class InstrumentalLearning(Environment):
             observation = self._seen(found)
         return turns, observation
 
-    def check(self, trials: Trials) -> None:
-        """Raise ValueError at the first trial this experiment cannot have produced."""
-        super().check(trials)
-        reward = trials.frame.get("reward")
-        if reward is None:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(trials.frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
-        wrong = ~reward.isin([0.0, 1.0]) & (reward.notna() | trials.frame["action"].notna())
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise ValueError(
-                f"Rewards of {self.name} are 0 or 1; {trials.place(row)} has {reward[row]:g}. "
-                "Recode the rewards."
-            )
+    def _begin(self, design: Design) -> None:
+        self._payoffs = design.table["payoffs"].tolist()
+
+    def _reward(self, trial: int, action: int) -> float:
+        payoff: float = self._payoffs[trial][action]
+        return payoff
 
     def _load_words(self, templates: str | None) -> None:
-        file = templates or str(resources.files(__package__) / "instrumental_learning.toml")
-        words = load_templates(file, WANTED)
+        words = load_templates(templates or Path(__file__).with_suffix(".toml"), WANTED)
+        for name in ("history_line", "missing_line"):
+            if "\n" in words[name].text:
+                raise ValueError(f"The template {name!r} is one line; {templates} has several.")
         asked = f"{words['question'].text}\n{words['answer_' + self.reasoning].text}"
         begun = words["introduction"].text
         self._opening = Template(f"{begun}\n\n{asked}")
@@ -273,7 +242,7 @@ class InstrumentalLearning(Environment):
         self._lines = [words["history_line"], words["missing_line"]]
 
     def _fill(self, form: Template, observation: Observation, **told: object) -> str:
-        labels = self.design.labels[observation["context"]]
+        labels = self._machines(observation)
         first = int(observation["first"])
         return form.render(
             n_contexts=self.n_contexts,
@@ -281,38 +250,53 @@ class InstrumentalLearning(Environment):
             n_trials=self.n_trials,
             visit=int(observation["trial"]) + 1,
             visit_before=int(observation["trial"]),
-            casino=int(observation["context"]) + 1,
+            casino=self._casino(observation),
             first=labels[first],
             second=labels[1 - first],
             **told,
         )
 
     def _line(self, turn: Turn) -> str:
-        context = int(turn.observation["context"])
-        visit = int(turn.observation["trial"]) + 1
+        seen = turn.observation
+        place = {"visit": int(seen["trial"]) + 1, "casino": self._casino(seen)}
         if turn.action is None:
-            return self._lines[True].render(visit=visit, casino=context + 1)
-        label = self.design.labels[context][turn.action]
-        reward = _points(turn.reward)
-        return self._lines[False].render(
-            visit=visit, casino=context + 1, label=label, reward=reward
-        )
+            return self._lines[True].render(**place)
+        label = self._machines(seen)[turn.action]
+        return self._lines[False].render(**place, label=label, reward=_points(turn.reward))
 
     def _read_line(self, line: str) -> Turn:
-        found = self._lines[False].read(line)
         action, reward = None, None
-        if found is None:
-            found = _must_read(self._lines[True], line)
-        context = int(found["casino"]) - 1
+        found = self._lines[False].read(line) or _must_read(self._lines[True], line)
+        seen = self._place(found)
         if "label" in found:
-            action = self.design.labels[context].index(found["label"])
+            action = self._machines(seen).index(found["label"])
             reward = float(found["reward"])
-        return Turn({"trial": int(found["visit"]) - 1, "context": context}, action, reward)
+        return Turn(seen, action, reward)
 
     def _seen(self, found: Mapping[str, str]) -> Observation:
-        context = int(found["casino"]) - 1
-        first = self.design.labels[context].index(found["first"])
-        return {"trial": int(found["visit"]) - 1, "context": context, "first": first}
+        seen = self._place(found)
+        return {**seen, "first": self._machines(seen).index(found["first"])}
+
+    def _place(self, found: Mapping[str, str]) -> Observation:
+        context = self.design.labels["casinos"].index(int(found["casino"]))
+        return {"trial": int(found["visit"]) - 1, "context": context}
+
+    def _machines(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["machines"][observation["context"]]
+        return letters
+
+    def _casino(self, observation: Observation) -> int:
+        number: int = self.design.labels["casinos"][observation["context"]]
+        return number
+
+
+def _rates(win_probability: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    rates = np.array(win_probability, dtype=float)
+    if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(
+            f"win_probability holds two probabilities for each casino; got {rates.tolist()}."
+        )
+    return rates
 
 
 def _points(reward: float | None) -> str:

@@ -10,8 +10,5 @@ def unknown(kind: str, name: str, names: Iterable[str], where: str = "") -> str:
     """Say that there is no such name, and which are nearest or, failing that, which exist."""
     known = sorted(names)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
-    if near:
-        hint = f"Nearest: {', '.join(near)}."
-    else:
-        hint = f"There are: {', '.join(known) or 'none'}."
+    hint = f"Nearest: {', '.join(near)}." if near else f"There are: {', '.join(known) or 'none'}."
     return f"There is no {kind} named {name!r}{where}. {hint}"

@@ -97,7 +97,8 @@ class Trials:
         if missing:
             raise ValueError(
                 f"Trials need the columns subject, trial and action (or response); "
-                f"{', '.join(map(repr, missing))} is missing among {', '.join(map(str, frame.columns))}. "
+                f"{', '.join(map(repr, missing))} is missing among "
+                f"{', '.join(map(str, frame.columns))}. "
                 f"Name yours with columns={{'{missing[0]}': YOUR_NAME}} "
                 f"(--columns {missing[0]}=YOUR_NAME)."
             )
