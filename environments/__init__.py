@@ -5,13 +5,14 @@
 
 from typing import Any
 
-from .answer import Answer, Outcome
+from .answer import Answer, Outcome, parse_label, parse_number
+from .conformance import check_environment
 from .design import Design, session_stream
 from .environment import Environment, Observation, Turn
 from .instrumental_learning import InstrumentalLearning
 from .names import unknown
-from .prompt import Message, Prompt
-from .trials import COLUMNS, Trials
+from .prompt import Message, Prompt, Template, load_templates
+from .trials import COLUMNS, Trials, schema
 
 ENVIRONMENTS: dict[str, type[Environment]] = {"instrumental_learning": InstrumentalLearning}
 
@@ -34,9 +35,15 @@ __all__ = [
     "Observation",
     "Outcome",
     "Prompt",
+    "Template",
     "Trials",
     "Turn",
+    "check_environment",
+    "load_templates",
     "make",
+    "parse_label",
+    "parse_number",
+    "schema",
     "session_stream",
     "unknown",
 ]

@@ -44,8 +44,6 @@ class Environment(ABC):
     wording
         Further fields that matter only for the words, such as the order of mention; recorded,
         but not demanded of trials that come from elsewhere.
-    wording
-        Those of them that only shape the words; trials of other origin need not have them.
     n_actions
         Actions are whole numbers from 0 to n_actions - 1.
     """
@@ -54,7 +52,6 @@ class Environment(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     stimulus: ClassVar[tuple[str, ...]] = ()
-    wording: ClassVar[tuple[str, ...]] = ()
     wording: ClassVar[tuple[str, ...]] = ()
     n_actions: ClassVar[int]
 
@@ -98,8 +95,7 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        needed = [name for name in self.stimulus if name not in self.wording]
-        for column in (*needed, "action"):
+        for column in (*self.stimulus, "action"):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from .answer import MARKER, Answer, parse_label
 from .design import Design
 from .environment import Environment, Observation, Turn
-from .names import unknown
 from .prompt import Message, Prompt, Template, load_templates
 
 if TYPE_CHECKING:
@@ -34,7 +33,15 @@ WANTED = {
     "question": _PLACE | {"first", "second"},
     "feedback": frozenset({"visit", "reward"}),
     "missing_feedback": frozenset({"visit"}),
+    "silence": frozenset[str](),
     **{f"answer_{reasoning}": frozenset[str]() for reasoning in REASONINGS},
+}
+
+REQUIRED = {
+    "history_line": ("casino", "label", "reward"),
+    "missing_line": ("casino",),
+    "question": ("casino", "first", "second"),
+    "feedback": ("reward",),
 }
 
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
@@ -78,14 +85,14 @@ class InstrumentalLearning(Environment):
         reasoning: Reasoning = "none",
         templates: str | None = None,
     ):
-        if isinstance(n_visits, bool) or n_visits != int(n_visits) or n_visits < 1:
+        if isinstance(n_visits, bool) or not isinstance(n_visits, int | np.integer) or n_visits < 1:
             raise ValueError(f"n_visits is a whole number from 1 on; got {n_visits!r}.")
-        for kind, chosen, known in (
-            ("history", history, get_args(History)),
-            ("reasoning", reasoning, get_args(Reasoning)),
+        for factor, chosen, known in (
+            ("history", history, HISTORIES),
+            ("reasoning", reasoning, REASONINGS),
         ):
             if chosen not in known:
-                raise ValueError(f"{unknown(kind, chosen, known)} Known: {', '.join(known)}.")
+                raise ValueError(f"{factor} is one of {', '.join(known)}; got {chosen!r}.")
         self.n_visits = int(n_visits)
         self.win_probability = _rates(win_probability)
         self.history = history
@@ -178,7 +185,7 @@ class InstrumentalLearning(Environment):
             form = self._opening if before is None else self._following[before.action is None]
             told = {} if before is None else {"reward": _points(before.reward)}
             messages.append(Message("user", self._fill(form, now.observation, **told)))
-            messages.append(Message("assistant", now.text))
+            messages.append(Message("assistant", self._reply(now)))
         return Prompt(tuple(messages[:-1]))
 
     def parse(self, text: str, observation: Observation) -> Answer:
@@ -199,14 +206,18 @@ class InstrumentalLearning(Environment):
         Past turns told in one prompt carry no order of mention, so theirs is left out. Raises
         ValueError if the messages are not a prompt of this environment with these settings.
         """
-        if self.history == "prompt":
-            text = messages[-1].content
-            if (found := self._opening.read(text)) is not None:
-                return [], self._seen(found)
-            found = _must_read(self._retold, text)
-            return [self._read_line(line) for line in found["past"].split("\n")], self._seen(found)
+        if len(messages) % 2 == 0 or (self.history == "prompt" and len(messages) > 1):
+            raise ValueError(
+                f'A prompt of {self.name} with history "{self.history}" has '
+                f"{'one message' if self.history == 'prompt' else 'an odd number of messages'}; "
+                f"got {len(messages)}. Use the settings it was rendered with."
+            )
         turns: list[Turn] = []
-        observation = self._seen(_must_read(self._opening, messages[0].content))
+        opening = messages[0].content
+        if self.history == "prompt" and (found := self._retold.read(opening)) is not None:
+            turns = [self._read_line(line, t) for t, line in enumerate(found["past"].split("\n"))]
+            return turns, self._seen(found, len(turns))
+        observation = self._seen(_must_read(self._opening, opening), 0)
         for answer, message in zip(messages[1::2], messages[2::2], strict=True):
             found = self._following[False].read(message.content)
             if found is None:
@@ -214,9 +225,15 @@ class InstrumentalLearning(Environment):
                 action, reward = None, None
             else:
                 action = self.parse(answer.content, observation).action
-                reward = float(found["reward"])
-            turns.append(Turn(observation, action, reward, answer.content))
-            observation = self._seen(found)
+                reward = _number(found["reward"])
+                if action is None:
+                    raise ValueError(
+                        f"A reply that was rewarded names a machine; got {answer.content[:60]!r}. "
+                        "Use the seed, settings and templates it was rendered with."
+                    )
+            heard = "" if answer.content == self._silence else answer.content
+            turns.append(Turn(observation, action, reward, heard))
+            observation = self._seen(found, len(turns))
         return turns, observation
 
     def _begin(self, design: Design) -> None:
@@ -227,12 +244,14 @@ class InstrumentalLearning(Environment):
         return payoff
 
     def _load_words(self, templates: str | None) -> None:
-        words = load_templates(templates or Path(__file__).with_suffix(".toml"), WANTED)
+        words = load_templates(templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED)
         for name in ("history_line", "missing_line"):
             if "\n" in words[name].text:
                 raise ValueError(f"The template {name!r} is one line; {templates} has several.")
         asked = f"{words['question'].text}\n{words['answer_' + self.reasoning].text}"
-        begun = words["introduction"].text
+        begun = words["introduction"].render(
+            n_contexts=self.n_contexts, n_visits=self.n_visits, n_trials=self.n_trials
+        )
         self._opening = Template(f"{begun}\n\n{asked}")
         self._retold = Template(f"{begun}\n\n{words['history_begins'].text}\n{{past}}\n\n{asked}")
         self._following = [
@@ -240,14 +259,12 @@ class InstrumentalLearning(Environment):
             for name in ("feedback", "missing_feedback")
         ]
         self._lines = [words["history_line"], words["missing_line"]]
+        self._silence = words["silence"].text
 
     def _fill(self, form: Template, observation: Observation, **told: object) -> str:
         labels = self._machines(observation)
         first = int(observation["first"])
         return form.render(
-            n_contexts=self.n_contexts,
-            n_visits=self.n_visits,
-            n_trials=self.n_trials,
             visit=int(observation["trial"]) + 1,
             visit_before=int(observation["trial"]),
             casino=self._casino(observation),
@@ -264,22 +281,28 @@ class InstrumentalLearning(Environment):
         label = self._machines(seen)[turn.action]
         return self._lines[False].render(**place, label=label, reward=_points(turn.reward))
 
-    def _read_line(self, line: str) -> Turn:
+    def _reply(self, turn: Turn) -> str:
+        """Return a past reply as it came; no provider takes an empty one."""
+        if turn.text.strip():
+            return turn.text
+        return self._silence if turn.action is None else self.say(turn.action, turn.observation)
+
+    def _read_line(self, line: str, trial: int) -> Turn:
         action, reward = None, None
         found = self._lines[False].read(line) or _must_read(self._lines[True], line)
-        seen = self._place(found)
+        seen = self._place(found, trial)
         if "label" in found:
-            action = self._machines(seen).index(found["label"])
-            reward = float(found["reward"])
+            action = _find(found["label"], self._machines(seen))
+            reward = _number(found["reward"])
         return Turn(seen, action, reward)
 
-    def _seen(self, found: Mapping[str, str]) -> Observation:
-        seen = self._place(found)
-        return {**seen, "first": self._machines(seen).index(found["first"])}
+    def _seen(self, found: Mapping[str, str], trial: int) -> Observation:
+        seen = self._place(found, trial)
+        return {**seen, "first": _find(found["first"], self._machines(seen))}
 
-    def _place(self, found: Mapping[str, str]) -> Observation:
-        context = self.design.labels["casinos"].index(int(found["casino"]))
-        return {"trial": int(found["visit"]) - 1, "context": context}
+    def _place(self, found: Mapping[str, str], trial: int) -> Observation:
+        casinos = [str(number) for number in self.design.labels["casinos"]]
+        return {"trial": trial, "context": _find(found["casino"], casinos)}
 
     def _machines(self, observation: Observation) -> list[str]:
         letters: list[str] = self.design.labels["machines"][observation["context"]]
@@ -291,16 +314,34 @@ class InstrumentalLearning(Environment):
 
 
 def _rates(win_probability: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    rates = np.array(win_probability, dtype=float)
+    rule = "win_probability holds two probabilities, from 0 to 1, for each casino"
+    try:
+        rates = np.array(win_probability, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {win_probability!r}.") from None
     if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(
-            f"win_probability holds two probabilities for each casino; got {rates.tolist()}."
-        )
+        raise ValueError(f"{rule}; got {rates.tolist()}.")
     return rates
 
 
 def _points(reward: float | None) -> str:
     return "nothing" if reward is None else f"{reward:g}"
+
+
+def _find(label: str, labels: Sequence[str]) -> int:
+    if label not in labels:
+        raise ValueError(
+            f"The prompt names {label!r} where the session has {', '.join(labels)}. "
+            "Use the seed, settings and templates it was rendered with."
+        )
+    return labels.index(label)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"A reward in a prompt is a number; got {text!r}.") from None
 
 
 def _must_read(form: Template, text: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -39,6 +39,11 @@ class Prompt:
         pictures = [hashlib.sha256(image).hexdigest() for image in self.images]
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
 
+    @property
+    def text(self) -> str:
+        """The messages one below the other, for a person to read."""
+        return "\n\n".join(f"[{m.role}]\n{m.content}" for m in self.messages)
+
 
 @dataclass(frozen=True)
 class Template:
@@ -46,13 +51,26 @@ class Template:
 
     text: str
 
+    def __post_init__(self) -> None:
+        """Check that what is filled in can be told apart again."""
+        touching = re.search(r"\{[a-z_]+\}\{[a-z_]+\}", self.text)
+        if touching:
+            raise ValueError(
+                f"Two placeholders need text between them; got {touching[0]} in {self.text!r}."
+            )
+
     @cached_property
     def names(self) -> frozenset[str]:
         """The placeholders."""
         return frozenset(_PLACEHOLDER.findall(self.text))
 
     def render(self, **values: object) -> str:
-        """Fill in every placeholder; a missing one raises KeyError."""
+        """Fill in every placeholder; ValueError names one that has no value."""
+        missing = sorted(self.names - values.keys())
+        if missing:
+            raise ValueError(
+                f"Every placeholder needs a value; {{{missing[0]}}} in {self.text!r} has none."
+            )
         return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), self.text)
 
     @cached_property
@@ -76,19 +94,25 @@ class Template:
         return found.groupdict() if found else None
 
 
-def load_templates(file: str | Path, wanted: Mapping[str, frozenset[str]]) -> dict[str, Template]:
+def load_templates(
+    file: str | Path,
+    wanted: Mapping[str, frozenset[str]],
+    required: Mapping[str, Collection[str]] | None = None,
+) -> dict[str, Template]:
     """Read templates from a TOML file of strings.
 
     Parameters
     ----------
     wanted
         The templates that must be there, each with the placeholders it may use.
+    required
+        Placeholders that a template must use, without which it could not be read back.
 
     Raises
     ------
     ValueError
-        If the file cannot be read, a template is missing or unknown, or uses an unknown
-        placeholder.
+        If the file cannot be read, a template is missing or unknown, uses an unknown
+        placeholder or lacks a required one.
     """
     path = Path(file)
     try:
@@ -114,5 +138,11 @@ def load_templates(file: str | Path, wanted: Mapping[str, frozenset[str]]) -> di
             known = ", ".join(f"{{{p}}}" for p in sorted(wanted[name])) or "no placeholders"
             raise ValueError(
                 f"The template {name!r} may use {known}; {path.name} has {{{strange[0]}}}."
+            )
+        absent = sorted(set((required or {}).get(name, ())) - templates[name].names)
+        if absent:
+            raise ValueError(
+                f"The template {name!r} must use {{{absent[0]}}}, or it could not be read back; "
+                f"{path.name} has {text.strip()!r}."
             )
     return templates

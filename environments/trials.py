@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -50,15 +51,18 @@ COLUMNS: tuple[Column, ...] = (
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
+_GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "None", "<NA>")
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 _ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trials:
     """Trials of any number of subjects, checked against the schema `COLUMNS`.
 
-    Rows stand in the order subject (by first appearance), session, trial. Columns
-    beyond the schema are stimuli or condition factors and are kept as they are. Make one with
+    Rows stand in the order subject, session (both by first appearance), trial. Columns beyond the
+    schema are stimuli or condition factors; they are kept, as numbers where every value is one
+    and as text otherwise ("007" is text). An empty text is a missing one. Make one with
     `Trials.from_frame` or `Trials.load`.
     """
 
@@ -106,16 +110,17 @@ class Trials:
             raise ValueError("Trials need at least one row; got an empty table.")
         if "session" not in table:
             table["session"] = "0"
-        for name, kind in _KINDS.items():
-            if name in table:
-                table[name] = _convert(table[name], name, kind)
+        for name in table.columns:
+            kind = _KINDS.get(name)
+            table[name] = _convert(table[name], name, kind) if kind else _factor(table[name])
         if environment is not None:
             table["environment"] = environment if isinstance(environment, str) else environment.name
         table = _ordered(table)
         _complete_outcomes(table)
-        front = [c.name for c in COLUMNS if c.name in table]
-        rest = [c for c in table.columns if c not in front]
-        trials = cls(table[[*front[:7], *rest, *front[7:]]])
+        names = [c.name for c in COLUMNS if c.name in table]
+        place = names.index("trial") + 1
+        factors = [str(name) for name in table.columns if name not in _KINDS]
+        trials = cls(table[[*names[:place], *factors, *names[place:]]])
         if environment is not None and not isinstance(environment, str):
             environment.check(trials)
         return trials
@@ -137,17 +142,7 @@ class Trials:
             if file.suffix == ".parquet":
                 frame = pd.read_parquet(file)
             else:
-                text = {c.name: str for c in COLUMNS if c.kind == "string"}
-                theirs = {theirs: str for ours, theirs in (columns or {}).items() if ours in text}
-                with file.open(encoding="utf-8-sig") as stream:
-                    header = stream.readline().rstrip("\r\n").split(",")
-                doubled = sorted({name for name in header if header.count(name) > 1})
-                if doubled:
-                    raise ValueError(
-                        f"Column names must differ; {file.name} has {doubled[0]!r} "
-                        f"{header.count(doubled[0])} times. Rename one."
-                    )
-                frame = pd.read_csv(file, dtype=text | theirs, encoding="utf-8-sig")
+                frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
         except pd.errors.EmptyDataError:
             raise ValueError(f"Trials need at least one row; {file.name} is empty.") from None
         except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
@@ -159,11 +154,14 @@ class Trials:
         file = Path(path)
         _check_suffix(file)
         part = file.with_name(f".{file.name}.part")
-        if file.suffix == ".parquet":
-            self.frame.to_parquet(part, index=False)
-        else:
-            self.frame.to_csv(part, index=False)
-        part.replace(file)
+        try:
+            if file.suffix == ".parquet":
+                self.frame.to_parquet(part, index=False)
+            else:
+                self.frame.to_csv(part, index=False, encoding="utf-8")
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
 
     @classmethod
     def concatenate(cls, parts: Sequence[Trials]) -> Trials:
@@ -202,7 +200,8 @@ class Trials:
         factors = [c for c in self.frame.columns if c not in known]
         groups = self.frame.groupby("subject", sort=False)
         constant = [c for c in factors if (groups[c].nunique(dropna=False) <= 1).all()]
-        return groups[constant].nth(0).set_axis(pd.Index(self.subjects, name="subject"))
+        first = self.frame.drop_duplicates("subject").set_index("subject")
+        return first[constant]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the table."""
@@ -217,7 +216,11 @@ class Trials:
         """Count subjects, sessions, trials and outcomes."""
         outcomes = self.frame["outcome"].value_counts()
         told = ", ".join(f"{n} {name}" for name, n in outcomes.items())
-        name = ", ".join(self.frame["environment"].unique()) if "environment" in self.frame else ""
+        name = (
+            ", ".join(self.frame["environment"].dropna().unique())
+            if "environment" in self.frame
+            else ""
+        )
         return (
             f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
             f"{len(self)} trials ({told})"
@@ -241,25 +244,25 @@ def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
     if twice:
         raise ValueError(f"A column can serve once; {twice[0]!r} is mapped more than once.")
     table = frame.rename(columns={theirs: ours for ours, theirs in columns.items()})
-    # A mapped column wins its name: one that bore it before and was not mapped is in the way.
     doubled = sorted({str(c) for c in table.columns if list(table.columns).count(c) > 1})
     if doubled:
         raise ValueError(
             f"Column names must differ; {doubled[0]!r} appears more than once (after mapping). "
             "Drop or rename one."
         )
-    return table.reset_index(drop=True) if table is not frame else frame.reset_index(drop=True)
+    return table.set_axis(list(map(str, table.columns)), axis=1).reset_index(drop=True)
 
 
 def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     if kind == "string":
         if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
             column = column.astype("int64")
-        gaps = column.isna()
+        gaps = column.isna() | (column.astype("str") == "")
         if name in ("subject", "session") and gaps.any():
             row = int(np.flatnonzero(gaps)[0])
             raise ValueError(f"Every trial has a {name}; row {row + 1} has none. Fill it in.")
-        return column.astype("str").where(~gaps, None) if gaps.any() else column.astype("str")
+        text = column.astype("str")
+        return text.where(~gaps) if gaps.any() else text
     numbers = pd.to_numeric(column, errors="coerce")
     bad = numbers.isna() & column.notna()
     if kind == "int":
@@ -275,6 +278,50 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     return numbers.astype("Int64" if kind == "int" else "float64")
 
 
+def _factor(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as the same values it would have after a way through a CSV file."""
+    if pd.api.types.is_bool_dtype(column) and not column.isna().any():
+        return column.astype("bool")
+    if pd.api.types.is_numeric_dtype(column):
+        whole = pd.api.types.is_integer_dtype(column) and not column.isna().any()
+        return column.astype("int64" if whole else "float64")
+    codes, levels = pd.factorize(column.astype("str").where(column.notna()))
+    values: pd.Index[Any] = pd.Index(levels, dtype="str")
+    if len(values) and values.isin(("True", "False")).all() and (codes >= 0).all():
+        values = pd.Index(values == "True")
+    elif len(values) and values.str.fullmatch(_NUMBER).all():
+        numbers = values.to_numpy(dtype=object).astype(float)
+        whole = not values.str.contains(r"[.e]").any() and bool((np.abs(numbers) < 2**53).all())
+        values = pd.Index(numbers.astype("int64") if whole and (codes >= 0).all() else numbers)
+    taken = values.take(np.maximum(codes, 0)) if len(values) else pd.Index([None] * len(codes))
+    return (
+        pd.Series(taken, index=column.index).where(codes >= 0)
+        if (codes < 0).any()
+        else (pd.Series(taken, index=column.index))
+    )
+
+
+def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        header = next(csv.reader(stream), [])
+    doubled = sorted({name for name in header if header.count(name) > 1})
+    if doubled:
+        raise ValueError(
+            f"Column names must differ; {file.name} has {doubled[0]!r} "
+            f"{header.count(doubled[0])} times. Rename one."
+        )
+    kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
+    return pd.read_csv(
+        file,
+        dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
+        # A language model may well answer "None" or "NA".
+        na_values={name: [] if ours.get(name, name) == "raw_text" else _GAPS for name in header},
+        keep_default_na=False,
+        float_precision="round_trip",
+        encoding="utf-8-sig",
+    )
+
+
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:
     gaps = table["trial"].isna()
     if gaps.any():
@@ -282,7 +329,9 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
         raise ValueError(f"Every row has a trial number; row {row + 1} has none. Fill it in.")
     trial = table["trial"].to_numpy(dtype=np.int64)
     subject = pd.factorize(table["subject"])[0]
-    session = pd.factorize(table["session"])[0]
+    # By first appearance within the subject: ordering an ordered table changes nothing.
+    name = pd.factorize(table["session"])[0]
+    session = pd.factorize(subject * (name.max() + 1) + name)[0]
     order = np.lexsort((trial, session, subject))
     s, e, t = subject[order], session[order], trial[order]
     again = (s[1:] == s[:-1]) & (e[1:] == e[:-1]) & (t[1:] == t[:-1])
