@@ -61,7 +61,7 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
 def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type: ignore[no-untyped-def]
     """Log-likelihood of each row of theta, with its gradient carried forward trial by trial.
 
-    Loads come before selects throughout, so that every lane does the same work. The log is
+    What was chosen enters as factors 0 and 1, so that every lane does the same work. The log is
     taken once per 512 trials, of the product of the 1 + e**-|x|, each between 1 and 2.
     """
     total = np.zeros(len(theta))
@@ -90,8 +90,9 @@ def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type
             for i in range(LANES):
                 a = action[t, i]
                 given = 1.0 if a >= 0.0 else 0.0
-                side = (2.0 * a - 1.0) * given  # +1 for action 1, -1 for action 0, 0 for none
-                beta = z[BETA + i]
+                one = a * given  # 1 for action 1, otherwise 0; `zero` likewise for action 0
+                zero = given - one
+                side = one - zero
                 last = z[LAST + i]
                 value_0 = z[VALUE_0 + i]
                 value_1 = z[VALUE_1 + i]
@@ -101,7 +102,7 @@ def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type
                 fall_1 = z[FALL_1 + i]
 
                 lead = value_1 - value_0
-                x = side * (beta * lead + z[KAPPA + i] * last)
+                x = side * (z[BETA + i] * lead + z[KAPPA + i] * last)
                 e = exp_of_negative(-abs(x))
                 missed = (e if x > 0.0 else 1.0) / (1.0 + e)  # probability of the other action
                 if lapse is None:
@@ -118,35 +119,30 @@ def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type
                     z[LINEAR + i] += LOG_TINY if large else 0.0
                     push = side * (1.0 - z[LAPSE + i]) * taken * missed / mixed
                     z[SCORE_LAPSE + i] += given * (0.5 - taken) / mixed
-                z[SCORE_POSITIVE + i] += push * beta * (rise_1 - rise_0)
-                z[SCORE_NEGATIVE + i] += push * beta * (fall_1 - fall_0)
+                z[SCORE_POSITIVE + i] += push * (rise_1 - rise_0)
+                z[SCORE_NEGATIVE + i] += push * (fall_1 - fall_0)
                 z[SCORE_BETA + i] += push * lead
                 z[SCORE_KAPPA + i] += push * last
 
-                one = a == 1.0
-                zero = a == 0.0
-                value = value_1 if one else value_0
-                surprise = reward[t, i] - value
-                better = surprise > 0.0
+                surprise = reward[t, i] - (value_1 if a == 1.0 else value_0)
                 alpha_positive = z[ALPHA_POSITIVE + i]
                 alpha_negative = z[ALPHA_NEGATIVE + i]
-                rate = alpha_positive if better else alpha_negative
-                value += rate * surprise
-                rise = (rise_1 if one else rise_0) * (1.0 - rate) + (surprise if better else 0.0)
-                fall = (fall_1 if one else fall_0) * (1.0 - rate) + (0.0 if better else surprise)
-                z[VALUE_0 + i] = value if zero else value_0
-                z[VALUE_1 + i] = value if one else value_1
-                z[RISE_0 + i] = rise if zero else rise_0
-                z[RISE_1 + i] = rise if one else rise_1
-                z[FALL_0 + i] = fall if zero else fall_0
-                z[FALL_1 + i] = fall if one else fall_1
+                rate = alpha_positive if surprise > 0.0 else alpha_negative
+                rise = max(surprise, 0.0) - rate * (rise_1 if a == 1.0 else rise_0)
+                fall = min(surprise, 0.0) - rate * (fall_1 if a == 1.0 else fall_0)
+                z[VALUE_0 + i] = value_0 + rate * surprise if a == 0.0 else value_0
+                z[VALUE_1 + i] = value_1 + rate * surprise if a == 1.0 else value_1
+                z[RISE_0 + i] = rise_0 + zero * rise
+                z[RISE_1 + i] = rise_1 + one * rise
+                z[FALL_0 + i] = fall_0 + zero * fall
+                z[FALL_1 + i] = fall_1 + one * fall
                 z[LAST + i] = last + (side - last) * given
 
         for i in range(LANES):
             q = row[block, i]
             total[q] += z[LINEAR + i] - log(z[PRODUCT + i])
-            gradient[q, 0] += z[SCORE_POSITIVE + i]
-            gradient[q, 1] += z[SCORE_NEGATIVE + i]
+            gradient[q, 0] += z[SCORE_POSITIVE + i] * z[BETA + i]
+            gradient[q, 1] += z[SCORE_NEGATIVE + i] * z[BETA + i]
             gradient[q, 2] += z[SCORE_BETA + i]
             gradient[q, 3] += z[SCORE_KAPPA + i]
             if lapse is not None:
@@ -154,27 +150,41 @@ def log_likelihood(theta, lapse, n_actions, row, start, action, reward):  # type
     return total, gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def simulate(theta, lapse, n_actions, row, start, uniforms, payoffs):  # type: ignore[no-untyped-def]
     """Play the sequences; payoffs[t, a, i] is what action a would pay in place (t, i)."""
     action = np.empty((start[-1], LANES))
+    z = np.empty(N_ROWS * LANES)
     for block in range(len(row)):
         for i in range(LANES):
             q = row[block, i]
-            alpha_positive, alpha_negative, beta, kappa = theta[q]
-            value_0, value_1, last = 0.5, 0.5, 0.0
-            for t in range(start[block], start[block + 1]):
-                p = 1.0 / (1.0 + exp(-(beta * (value_1 - value_0) + kappa * last)))
-                if lapse is not None:
-                    p = (1.0 - lapse[q]) * p + 0.5 * lapse[q]
-                if uniforms[t, i] < 1.0 - p:
-                    action[t, i], last = 0.0, -1.0
-                    surprise = payoffs[t, 0, i] - value_0
-                    value_0 += (alpha_positive if surprise > 0.0 else alpha_negative) * surprise
-                else:
-                    action[t, i], last = 1.0, 1.0
-                    surprise = payoffs[t, 1, i] - value_1
-                    value_1 += (alpha_positive if surprise > 0.0 else alpha_negative) * surprise
+            z[ALPHA_POSITIVE + i] = theta[q, 0]
+            z[ALPHA_NEGATIVE + i] = theta[q, 1]
+            z[BETA + i] = theta[q, 2]
+            z[KAPPA + i] = theta[q, 3]
+            z[LAPSE + i] = 0.0 if lapse is None else lapse[q]
+            z[VALUE_0 + i] = 0.5
+            z[VALUE_1 + i] = 0.5
+            z[LAST + i] = 0.0
+        for t in range(start[block], start[block + 1]):
+            for i in range(LANES):
+                value_0 = z[VALUE_0 + i]
+                value_1 = z[VALUE_1 + i]
+                x = z[BETA + i] * (value_1 - value_0) + z[KAPPA + i] * z[LAST + i]
+                e = exp_of_negative(-abs(x))
+                p_0 = (e if x > 0.0 else 1.0) / (1.0 + e)
+                p_0 = (1.0 - z[LAPSE + i]) * p_0 + 0.5 * z[LAPSE + i]
+                one = 0.0 if uniforms[t, i] < p_0 else 1.0
+                zero = 1.0 - one
+                paid = zero * payoffs[t, 0, i] + one * payoffs[t, 1, i]
+                surprise = paid - (zero * value_0 + one * value_1)
+                alpha_positive = z[ALPHA_POSITIVE + i]
+                alpha_negative = z[ALPHA_NEGATIVE + i]
+                rate = alpha_positive if surprise > 0.0 else alpha_negative
+                z[VALUE_0 + i] = value_0 + zero * rate * surprise
+                z[VALUE_1 + i] = value_1 + one * rate * surprise
+                z[LAST + i] = one - zero
+                action[t, i] = one
     return action
 
 

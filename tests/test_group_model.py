@@ -157,7 +157,7 @@ def test_misuse_is_answered_with_the_rule(fitted):
 
 def test_lapses_and_fixed_values_enter_the_group_model():
     theta = np.tile([0.3, 0.3, 4.0, 0.0], (20, 1))
-    trials = simulate(RescorlaWagnerDual, theta, InstrumentalLearning(24), 1, lapse=0.15)
+    trials = simulate(RescorlaWagnerDual, theta, InstrumentalLearning(24), 1, lapse=0.05)
     fit = hierarchical(
         RescorlaWagnerDual,
         trials,
@@ -167,4 +167,4 @@ def test_lapses_and_fixed_values_enter_the_group_model():
         tune=300,
     )
     assert fit.names == ("alpha_positive", "beta", "lapse")
-    assert fit.group.loc["lapse", "natural_low"] < 0.15 < fit.group.loc["lapse", "natural_high"]
+    assert fit.group.loc["lapse", "natural_low"] < 0.05 < fit.group.loc["lapse", "natural_high"]

@@ -1,0 +1,200 @@
+"""Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`."""
+
+from side_by_side import goal, side_by_side  # first: it limits BLAS threads
+
+import numpy as np
+from baselines import (
+    lanes_log_likelihood,
+    numpy_log_likelihood,
+    plain_log_likelihood,
+    scalar_log_likelihood,
+)
+from knownminds.agents import RescorlaWagnerDual, play, simulate
+from knownminds.agents.play import simulate_sessions
+from knownminds.agents.sequences import Sequences
+from knownminds.environments import InstrumentalLearning, session_stream
+from knownminds.inference import ModelData, maximum_a_posteriori
+from scipy.optimize import minimize
+
+MODEL, ENVIRONMENT = RescorlaWagnerDual, InstrumentalLearning()
+PARAMETERS = MODEL.parameters
+N, T = 1000, ENVIRONMENT.n_trials
+
+
+def kernel(theta, trials, data):
+    """Ours against itself without the gradient, plain numba, NumPy and plain Python."""
+    frame = trials.frame
+    context = frame["context"].to_numpy(dtype=np.int64)
+    action = frame["action"].to_numpy(dtype=np.int64)
+    reward = frame["reward"].to_numpy(dtype=float)
+    offsets = np.arange(0, N * T + 1, T)
+    sequences = data.sequences
+    one = slice(0, T)
+    lists = (context[one].tolist(), action[one].tolist(), reward[one].tolist())
+    arrays = (context[one], action[one], reward[one])
+    total = data.log_likelihood(theta)[0]
+    assert np.allclose(
+        total, lanes_log_likelihood(theta, sequences.row, sequences.start, *data.packed)
+    )
+    assert np.allclose(total, scalar_log_likelihood(theta, context, action, reward, offsets))
+    assert np.isclose(total[0], plain_log_likelihood(theta[0], *lists))
+    assert np.isclose(total[0], numpy_log_likelihood(theta[0], *arrays))
+
+    whole = side_by_side(
+        "Log-likelihood of 1,000 dual-rate learners x 96 trials, one thread",
+        {
+            "log-likelihood and exact gradient": lambda: data.log_likelihood(theta),
+            "the same lanes, log-likelihood alone": lambda: lanes_log_likelihood(
+                theta, sequences.row, sequences.start, *data.packed
+            ),
+            "plain numba, log-likelihood alone": lambda: scalar_log_likelihood(
+                theta, context, action, reward, offsets
+            ),
+            "NumPy trial loop, 1 learner x 1,000": lambda: [
+                numpy_log_likelihood(theta[0], *arrays) for _ in range(10)
+            ],
+            "plain Python lists, 1 learner x 1,000": lambda: [
+                plain_log_likelihood(theta[0], *lists) for _ in range(10)
+            ],
+        },
+        unit=N * T,
+        per="trial (last two: per 100 trials)",
+    )
+    alone = whole["the same lanes, log-likelihood alone"]
+    goal("with gradient / without", 1 / alone, 1.6, at_most=True)
+    loop = whole["NumPy trial loop, 1 learner x 1,000"] * N / 10
+    goal("NumPy trial loop / ours", loop, 300)
+
+
+def simulation(theta):
+    """The compiled kernel and the whole function against the step loop."""
+    rngs = [session_stream(5, i) for i in range(N)]
+    designs = [ENVIRONMENT.draw(rng) for rng in rngs]
+    uniforms = np.concatenate([rng.random(T) for rng in rngs])
+    context = np.concatenate([d.table["context"] for d in designs])
+    payoffs = np.concatenate([d.table["payoffs"] for d in designs])
+    sequences = Sequences.group(np.repeat(np.arange(N), T), [context], N)
+    packed = sequences.pack(uniforms), sequences.pack(payoffs)
+    ratios = side_by_side(
+        "Simulation of dual-rate learners in instrumental_learning, one thread",
+        {
+            "fused kernel": lambda: MODEL.simulate(
+                theta, None, 2, sequences.row, sequences.start, *packed
+            ),
+            WHOLE: lambda: simulate_sessions(MODEL, theta, ENVIRONMENT, 5),
+            "with the checked record (simulate)": lambda: simulate(MODEL, theta, ENVIRONMENT, 5),
+            "step loop: choose, step, learn; 10 learners x 100": lambda: [
+                step_loop(MODEL.from_theta(theta[i]), designs[i], i) for i in range(10)
+            ],
+            "step loop with the checked record (play); 10 x 100": lambda: [
+                play(MODEL.from_theta(theta[i]), ENVIRONMENT, 5, i) for i in range(10)
+            ],
+        },
+        unit=N * T,
+        per="trial (last two: per 100 trials)",
+    )
+    loop = ratios["step loop: choose, step, learn; 10 learners x 100"] * 100
+    goal("step loop / fused kernel", loop, 300)
+    print(f"  -> step loop / simulate_sessions: {loop / ratios[WHOLE]:.0f}")
+
+
+WHOLE = "with the designs drawn (simulate_sessions)"
+
+
+def step_loop(agent, design, i):
+    """Live one session through the step interface and keep nothing."""
+    rng = session_stream(5, i)
+    observation, _ = ENVIRONMENT.reset(options={"design": design})
+    over = False
+    while not over:
+        action = agent.choose(observation, rng)
+        following, reward, over, _, _ = ENVIRONMENT.step(action)
+        agent.learn(observation, action, reward)
+        observation = following
+
+
+def objective(data, numeric=None):
+    """Negative log posterior of one learner for SciPy."""
+
+    def exact(z):
+        theta = PARAMETERS.constrain(z[None])
+        total, gradient = data.log_likelihood(theta)
+        prior, slope = PARAMETERS.log_prior(z[None])
+        return -(total + prior)[0], -(gradient * PARAMETERS.slope(theta) + slope)[0]
+
+    def plain(z):
+        theta = PARAMETERS.constrain(z)
+        return -plain_log_likelihood(theta.tolist(), *numeric) - PARAMETERS.log_prior(z)[0]
+
+    return exact if numeric is None else plain
+
+
+def starts(rng):
+    return [PARAMETERS.mean, *rng.normal(PARAMETERS.mean, PARAMETERS.sd, (4, 4))]
+
+
+def map_fits(trials, data):
+    """1,000 learners x 96 trials x 5 starts, against SciPy one learner at a time."""
+    rng = np.random.default_rng(0)
+    few, very_few = 40, 4
+    alone = [data.repeat([i]) for i in range(few)]
+    for one in alone:
+        one.packed  # the layout is made once, outside the timing
+    frame = trials.frame
+    lists = []
+    for i in range(very_few):
+        own = frame.iloc[i * T : (i + 1) * T]
+        lists.append(
+            [
+                own[c].astype(float if c == "reward" else int).tolist()
+                for c in ("context", "action", "reward")
+            ]
+        )
+    points = [starts(rng) for _ in range(few)]
+
+    def scipy_exact():
+        return [
+            min(
+                minimize(objective(alone[i]), p, jac=True, method="L-BFGS-B").fun for p in points[i]
+            )
+            for i in range(few)
+        ]
+
+    def scipy_plain():
+        return [
+            min(minimize(objective(None, lists[i]), p, method="L-BFGS-B").fun for p in points[i])
+            for i in range(very_few)
+        ]
+
+    ratios = side_by_side(
+        f"MAP of {N} dual-rate learners x 96 trials x 5 starts, two cores",
+        {
+            "maximum_a_posteriori, 1,000 learners": lambda: maximum_a_posteriori(MODEL, data),
+            "the same on one thread": lambda: maximum_a_posteriori(MODEL, data, workers=1),
+            f"SciPy L-BFGS-B over our kernel and gradient, {few}": scipy_exact,
+            f"SciPy L-BFGS-B, numeric gradient, plain Python, {very_few}": scipy_plain,
+        },
+        rounds=5,
+    )
+    exact = ratios[f"SciPy L-BFGS-B over our kernel and gradient, {few}"] * N / few
+    plain = ratios[f"SciPy L-BFGS-B, numeric gradient, plain Python, {very_few}"] * N / very_few
+    goal("SciPy over our kernel / ours, per learner", exact, 10)
+    goal("SciPy over plain Python / ours, per learner", plain, 200)
+    fit = maximum_a_posteriori(MODEL, data)
+    best = []
+    for i in range(N):
+        one = data.repeat([i])
+        ends = [minimize(objective(one), p, jac=True, method="L-BFGS-B").fun for p in starts(rng)]
+        best.append(-min(ends))
+    share = np.mean(fit.log_posterior >= np.array(best) - 1e-6)
+    goal("share with a log posterior at least as good (to 1e-6)", share, 0.995)
+
+
+if __name__ == "__main__":
+    theta = PARAMETERS.draw(np.random.default_rng(1), N)
+    trials = simulate(MODEL, theta, ENVIRONMENT, 5)
+    data = ModelData.read(MODEL, trials)
+    data.packed
+    kernel(theta, trials, data)
+    simulation(theta)
+    map_fits(trials, data)
