@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .answer import Outcome
-from .design import Design
+from .design import Design, session_stream
 from .environment import Environment, Turn
 
 
@@ -50,7 +50,7 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
             "`rewards` of a whole session are those that `step` pays.",
         )
     _check_ends(environment, design)
-    _check_words(environment, design, first)
+    _check_words(environment, design, first, seed)
     rebuilt = type(environment)(**environment.settings)
     _rule(rebuilt.settings == environment.settings, "The settings rebuild the environment.")
     rebuilt.reset(seed=seed)
@@ -62,6 +62,13 @@ def _live(environment: Environment, design: Design, actions: Sequence[int | None
     turns: list[Turn] = []
     for t, action in enumerate(actions):
         _rule(observation["trial"] == t, "Trials are numbered from 0.")
+        _rule(
+            all(
+                low <= observation[name] <= high for name, (low, high) in environment.bounds.items()
+            )
+            and observation.keys() == {"trial", *environment.bounds},
+            f"An observation is the trial and the fields of `bounds`; got {observation}.",
+        )
         following, reward, terminated, truncated, info = environment.step(action)
         _rule(
             (reward is None) == (action is None) == bool(info.get("missing", False)),
@@ -94,8 +101,12 @@ def _check_ends(environment: Environment, design: Design) -> None:
         raise AssertionError(f"An action outside the design raises ValueError; {action} did not.")
 
 
-def _check_words(environment: Environment, design: Design, turns: Sequence[Turn]) -> None:
+def _check_words(
+    environment: Environment, design: Design, turns: Sequence[Turn], seed: int
+) -> None:
     environment.reset(options={"design": design})
+    other = environment.draw(session_stream(seed + 1))
+    elsewhere = Design(other.table, design.labels)
     # A trial in the middle goes unanswered, so that the history has a gap to tell.
     told = list(turns)
     gap = len(told) // 2
@@ -108,6 +119,12 @@ def _check_words(environment: Environment, design: Design, turns: Sequence[Turn]
             prompt.hash == environment.render(observation, told[:t]).hash,
             "Rendering depends on nothing but its arguments.",
         )
+        environment.reset(options={"design": elsewhere})
+        _rule(
+            prompt.hash == environment.render(observation, told[:t]).hash,
+            "A prompt says nothing of what was not seen: of the design it uses the labels alone.",
+        )
+        environment.reset(options={"design": design})
         for action in range(environment.n_actions):
             answer = environment.parse(environment.say(action, observation), observation)
             _rule(

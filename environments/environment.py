@@ -68,6 +68,11 @@ class Environment(ABC):
     def n_trials(self) -> int:
         """How many trials a session has."""
 
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Lowest and highest value of each field of the observation but "trial"."""
+        return dict.fromkeys((*self.stimulus, *self.wording), (-np.inf, np.inf))
+
     @abstractmethod
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""

@@ -123,6 +123,11 @@ class InstrumentalLearning(Environment):
         """Visits to all casinos together."""
         return self.n_contexts * self.n_visits
 
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Contexts are numbered from 0; machine 0 or 1 is mentioned first."""
+        return {"context": (0, self.n_contexts - 1), "first": (0, 1)}
+
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw the order of visits, what both machines would pay, the order of mention, the names.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from pyarrow import ArrowException
 
 from .answer import Outcome
 
@@ -51,7 +52,7 @@ COLUMNS: tuple[Column, ...] = (
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
-_GAPS = ("", "NA", "N/A", "NaN", "nan", "null", "None", "<NA>")
+_GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 _ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
 
@@ -62,8 +63,8 @@ class Trials:
 
     Rows stand in the order subject, session (both by first appearance), trial. Columns beyond the
     schema are stimuli or condition factors; they are kept, as numbers where every value is one
-    and as text otherwise ("007" is text). An empty text is a missing one. Make one with
-    `Trials.from_frame` or `Trials.load`.
+    and as text otherwise ("007" is text). An empty text is a missing one, and so is "NA" except
+    in `raw_text`. Make one with `Trials.from_frame` or `Trials.load`.
     """
 
     frame: pd.DataFrame
@@ -145,7 +146,7 @@ class Trials:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
         except pd.errors.EmptyDataError:
             raise ValueError(f"Trials need at least one row; {file.name} is empty.") from None
-        except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
+        except (pd.errors.ParserError, UnicodeDecodeError, ArrowException, OSError) as error:
             raise ValueError(f"{file.name} cannot be read as {file.suffix[1:]}: {error}") from None
         return cls.from_frame(frame, columns=columns, environment=environment)
 
@@ -257,7 +258,7 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     if kind == "string":
         if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
             column = column.astype("int64")
-        gaps = column.isna() | (column.astype("str") == "")
+        gaps = column.isna() | column.astype("str").isin(("",) if name == "raw_text" else _GAPS)
         if name in ("subject", "session") and gaps.any():
             row = int(np.flatnonzero(gaps)[0])
             raise ValueError(f"Every trial has a {name}; row {row + 1} has none. Fill it in.")
@@ -271,8 +272,10 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
         what = "whole numbers" if kind == "int" else "numbers"
+        value = column.iloc[row]
+        value = value.item() if isinstance(value, np.generic) else value
         raise ValueError(
-            f"The column {name!r} holds {what}; row {row + 1} has {column.iloc[row]!r}. "
+            f"The column {name!r} holds {what}; row {row + 1} has {value!r}. "
             "Correct it, or leave it empty if nothing was given."
         )
     return numbers.astype("Int64" if kind == "int" else "float64")
@@ -285,20 +288,21 @@ def _factor(column: pd.Series[Any]) -> pd.Series[Any]:
     if pd.api.types.is_numeric_dtype(column):
         whole = pd.api.types.is_integer_dtype(column) and not column.isna().any()
         return column.astype("int64" if whole else "float64")
-    codes, levels = pd.factorize(column.astype("str").where(column.notna()))
+    text = column.astype("str")
+    codes, levels = pd.factorize(text.where(column.notna() & ~text.isin(_GAPS)))
+    gaps = codes < 0
+    if gaps.all():
+        return pd.Series(np.nan, index=column.index)
     values: pd.Index[Any] = pd.Index(levels, dtype="str")
-    if len(values) and values.isin(("True", "False")).all() and (codes >= 0).all():
+    if values.isin(("True", "False")).all() and not gaps.any():
         values = pd.Index(values == "True")
-    elif len(values) and values.str.fullmatch(_NUMBER).all():
+    elif values.str.fullmatch(_NUMBER).all():
         numbers = values.to_numpy(dtype=object).astype(float)
-        whole = not values.str.contains(r"[.e]").any() and bool((np.abs(numbers) < 2**53).all())
-        values = pd.Index(numbers.astype("int64") if whole and (codes >= 0).all() else numbers)
-    taken = values.take(np.maximum(codes, 0)) if len(values) else pd.Index([None] * len(codes))
-    return (
-        pd.Series(taken, index=column.index).where(codes >= 0)
-        if (codes < 0).any()
-        else (pd.Series(taken, index=column.index))
-    )
+        whole = not (gaps.any() or values.str.contains(r"[.e]").any())
+        exact = bool((np.abs(numbers) < 2**53).all())
+        values = pd.Index(numbers.astype("int64") if whole and exact else numbers)
+    taken = pd.Series(values.take(codes), index=column.index)
+    return taken.where(~gaps) if gaps.any() else taken
 
 
 def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
@@ -314,10 +318,9 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
     return pd.read_csv(
         file,
         dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
-        # A language model may well answer "None" or "NA".
-        na_values={name: [] if ours.get(name, name) == "raw_text" else _GAPS for name in header},
+        # A language model may well answer "NA".
+        na_values={name: [""] if ours.get(name, name) == "raw_text" else _GAPS for name in header},
         keep_default_na=False,
-        float_precision="round_trip",
         encoding="utf-8-sig",
     )
 
