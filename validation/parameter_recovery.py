@@ -444,7 +444,7 @@ def _sample_group(
     data: ModelData, cell: Cell, seed: int, replicate: int, threads: int | None
 ) -> Any:
     """Sample the group's posterior; a process compiles each model once."""
-    from knownminds.inference.hierarchical import GroupModel  # PyMC: only where it is needed
+    from knownminds.inference import GroupModel  # PyMC: only where it is needed
 
     fixed, lapse = cell.options["fixed"], cell.options["fit_lapse"]
     key = json.dumps([cell.model, fixed, lapse, len(data), data.n_actions], sort_keys=True)
@@ -488,7 +488,8 @@ def summarise(study: Study, rows: pd.DataFrame, versions: Mapping[str, str]) -> 
     worst = rows.loc[rows["status"].isin(["failed", NOT_CONVERGED]), "message"].value_counts()
     for message, n in worst.head(3).items():
         notes.append(f"{n} of {len(rows)}: {message}")
-    scores = tuple(_score(name, usable, unsound, clusters) for name in parameters.names)
+    with np.errstate(over="ignore"):  # runaway estimates of maximum likelihood
+        scores = tuple(_score(name, usable, unsound, clusters) for name in parameters.names)
     seconds = float(rows["seconds"].sum())
     return Recovery(
         study, scores, len(rows), failed, counts, tuple(notes), seconds, versions, rows

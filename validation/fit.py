@@ -1,0 +1,556 @@
+"""A user's data, fitted, and how much these data can say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom, norm
+
+from knownminds.agents import AGENTS, Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.inference.model_data import ModelData, Unknowns
+from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
+from knownminds.inference.posterior import posterior
+
+from .parameter_recovery import METHODS, recover, resolve_model
+from .study import finite, versions, writable, write_text
+from .verdicts import about_reliability
+
+RIVALS = ("rescorla_wagner", "random_responder")
+SIMULATED = 400  # learners in the check of what the design supports
+MASS = 0.9
+
+
+@dataclass(frozen=True)
+class GroupValue:
+    """What holds for the group: an estimate with its 90% interval."""
+
+    estimate: float
+    low: float
+    high: float
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the design supports for one parameter, from simulated learners in the same design."""
+
+    r: float
+    coverage: float
+    verdict: str
+    reliability: float
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted data set with group values, statuses, model comparison and honest limits.
+
+    Parameters
+    ----------
+    subjects
+        One row per subject: `NAME`, `NAME_low`, `NAME_high` (90% intervals) and `status`.
+    group
+        Group values on the natural scale, by parameter.
+    effects
+        Regression weights on the unconstrained scale, by "parameter ~ regressor".
+    comparison
+        One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
+    support
+        What so many trials support, by parameter.
+    sentences
+        The findings in words.
+    """
+
+    source: str
+    environment: str
+    model: str
+    method: str
+    n_subjects: int
+    n_trials: int
+    options: Mapping[str, Any]
+    parameters: tuple[str, ...]
+    subjects: pd.DataFrame
+    group: Mapping[str, GroupValue]
+    effects: Mapping[str, GroupValue]
+    comparison: Mapping[str, Mapping[str, float]]
+    support: Mapping[str, Support]
+    statuses: Mapping[str, int]
+    verdict: str
+    sentences: tuple[str, ...]
+    versions: Mapping[str, str]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        return self.subjects.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        sessions = []
+        for row in self.subjects.to_dict("records"):
+            sessions.append(
+                {
+                    "session": row["subject"],
+                    "estimates": {name: row[name] for name in self.parameters},
+                    "intervals": {
+                        name: [row[f"{name}_low"], row[f"{name}_high"]] for name in self.parameters
+                    },
+                    "status": row["status"],
+                    "message": row["message"],
+                    "trials": row["n_trials"],
+                }
+            )
+        content: dict[str, Any] = finite(
+            {
+                "source": self.source,
+                "environment": self.environment,
+                "model": self.model,
+                "method": self.method,
+                "options": dict(self.options),
+                "sessions": sessions,
+                "group": {name: _value(v) for name, v in self.group.items()},
+                "effects": {name: _value(v) for name, v in self.effects.items()},
+                "comparison": {name: dict(v) for name, v in self.comparison.items()},
+                "support": {name: asdict(v) for name, v in self.support.items()},
+                "statuses": dict(self.statuses),
+                "verdict": self.verdict,
+                "sentences": list(self.sentences),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return group and subjects as JSON."""
+        return json.dumps(self.to_dict())
+
+    def save(self, folder: str | Path) -> None:
+        """Write estimates.csv and fit.json; `read_fit` gives the same back."""
+        with writable(folder) as path:
+            write_text(path / "estimates.csv", self.subjects.to_csv(index=False))
+            write_text(path / "fit.json", json.dumps(self.to_dict(), indent=1))
+
+    def __str__(self) -> str:
+        """Group values, then the sentences."""
+        lines = [f"{self.model}, {self.method}: {self.n_subjects} subjects of {self.source}"]
+        for name, v in {**self.group, **self.effects}.items():
+            lines.append(f"{name:<24}{v.estimate:>9.3f}  [{v.low:.3f}, {v.high:.3f}]  {v.meaning}")
+        return "\n".join([*lines, *self.sentences])
+
+
+def _value(value: GroupValue) -> dict[str, Any]:
+    interval = [value.low, value.high]
+    return {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
+
+
+def read_fit(folder: str | Path) -> Fit:
+    """Read what `Fit.save` wrote."""
+    file = Path(folder) / "fit.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        names = tuple(found["group"])
+        rows = []
+        for session in found["sessions"]:
+            row = {"subject": session["session"], "n_trials": session["trials"]}
+            for name in names:
+                low, high = session["intervals"][name]
+                row[name] = session["estimates"][name]
+                row |= {f"{name}_low": low, f"{name}_high": high}
+            rows.append(row | {"status": session["status"], "message": session["message"]})
+        frame = pd.DataFrame(rows)
+        numbers = [c for c in frame if c not in ("subject", "status", "message")]
+        frame[numbers] = frame[numbers].apply(pd.to_numeric)
+        return Fit(
+            source=found["source"],
+            environment=found["environment"],
+            model=found["model"],
+            method=found["method"],
+            n_subjects=len(frame),
+            n_trials=int(frame["n_trials"].sum()),
+            options=found["options"],
+            parameters=names,
+            subjects=frame,
+            group={n: _group_value(v) for n, v in found["group"].items()},
+            effects={n: _group_value(v) for n, v in found["effects"].items()},
+            comparison=found["comparison"],
+            support={n: Support(**_numbers(v)) for n, v in found["support"].items()},
+            statuses=found["statuses"],
+            verdict=found["verdict"],
+            sentences=tuple(found["sentences"]),
+            versions=found["versions"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
+
+
+def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: np.nan if value is None else value for key, value in found.items()}
+
+
+def _group_value(found: Mapping[str, Any]) -> GroupValue:
+    low, high = (np.nan if v is None else v for v in found["interval"])
+    estimate = np.nan if found["estimate"] is None else found["estimate"]
+    return GroupValue(estimate, low, high, found["meaning"])
+
+
+def fit(
+    data: Trials | str | Path,
+    model: type[Agent] | str = "rescorla_wagner_dual",
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    method: Literal["map", "mle", "hierarchical"] = "map",
+    formula: Sequence[str] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    fit_lapse: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+) -> Fit:
+    """Fit a data set and say what it supports.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, or trials.
+    environment
+        The experiment; None takes it from the data, or from the model if only one fits it.
+    columns
+        Our column names -> the file's.
+    formula
+        Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+    """
+    if method not in METHODS:
+        raise ValueError(unknown("method", method, METHODS))
+    if formula and method != "hierarchical":
+        raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    agent = resolve_model(model)
+    if isinstance(data, Trials):
+        source, trials = "trials", data
+    else:
+        source, trials = Path(data).name, Trials.load(data, columns=columns)
+    place = _environment_of(trials, environment, agent)
+    trials = Trials.from_frame(trials.frame, environment=place)
+    read = ModelData.read(agent, trials, place.n_actions)
+    options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
+    if method == "hierarchical":
+        result = _group_fit(agent, trials, formula, fixed, fit_lapse, seed, workers)
+    else:
+        result = _point_fit(agent, read, method, fixed, fit_lapse, seed, workers)
+    result = replace(result, source=source, environment=place.name, options=options)
+    comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
+    support = _support(agent, trials, place, result, fixed, fit_lapse, seed)
+    result = replace(result, comparison=comparison, support=support)
+    return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Environment:
+    if name is None and "environment" in trials.frame:
+        names = trials.frame["environment"].dropna().unique()
+        if len(names) > 1:
+            raise ValueError(
+                f"A fit takes one experiment; the data hold {', '.join(names)}. Split the file."
+            )
+        name = str(names[0]) if len(names) else None
+    if name is None:
+        able = [n for n, kind in ENVIRONMENTS.items() if _plays(model, kind)]
+        if len(able) != 1:
+            raise ValueError(
+                f"The data do not name their experiment, and {model.name} plays "
+                f"{', '.join(able) or 'none'}. Name it with --environment."
+            )
+        name = able[0]
+    place = make(name)
+    model.check_plays(place)
+    return place
+
+
+def _plays(model: type[Agent], environment: type[Environment]) -> bool:
+    return model.n_actions in (None, environment.n_actions)
+
+
+def _statuses(status: Sequence[str]) -> dict[str, int]:
+    return {str(k): int(n) for k, n in pd.Series(list(status)).value_counts().items()}
+
+
+def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -> Fit:
+    blank: dict[str, Any] = {
+        "source": "",
+        "environment": "",
+        "options": {},
+        "effects": {},
+        "comparison": {},
+        "support": {},
+        "sentences": (),
+    }
+    return Fit(
+        model=agent.name,
+        method=method,
+        n_subjects=len(frame),
+        n_trials=int(frame["n_trials"].sum()),
+        subjects=frame,
+        statuses=_statuses(frame["status"]),
+        versions=versions(),
+        **blank | given,
+    )
+
+
+def _point_fit(
+    agent: type[Agent],
+    data: ModelData,
+    method: str,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    seed: int,
+    workers: int | None,
+) -> Fit:
+    fitter = maximum_likelihood if method == "mle" else maximum_a_posteriori
+    point = fitter(agent, data, fixed=fixed, lapse=fit_lapse, workers=workers)
+    frame = point.to_frame(MASS)
+    if method == "map" and point.names:
+        own = posterior(agent, data, fixed=fixed, lapse=fit_lapse, seed=seed, workers=workers)
+        for k, name in enumerate(point.names):
+            frame[f"{name}_low"], frame[f"{name}_high"] = (end[:, k] for end in own.interval(MASS))
+    group = {}
+    usable = frame["status"] != "failed"
+    for name in point.names:
+        group[name] = _median(frame.loc[usable, name].to_numpy())
+    return _empty(
+        agent, method, frame, parameters=point.names, group=group, verdict="not applicable"
+    )
+
+
+def _median(values: Array) -> GroupValue:
+    """Median with its distribution-free 90% interval, from order statistics."""
+    n = len(values)
+    if n == 0:
+        return GroupValue(np.nan, np.nan, np.nan, "no usable subject")
+    ordered = np.sort(values)
+    rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
+    low, high = ordered[rank - 1], ordered[n - rank]
+    return GroupValue(float(np.median(values)), float(low), float(high), "median subject")
+
+
+def _group_fit(
+    agent: type[Agent],
+    trials: Trials,
+    formula: Sequence[str] | None,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    seed: int,
+    workers: int | None,
+) -> Fit:
+    from knownminds.inference import hierarchical  # PyMC: only where it is needed
+
+    if trials.n_subjects < 2:
+        raise ValueError(
+            f"A hierarchical fit needs at least 2 subjects; got {trials.n_subjects}. "
+            "Use --method map."
+        )
+    fitted = hierarchical(
+        agent,
+        trials,
+        formula=list(formula) if formula else None,
+        fixed=fixed,
+        lapse=fit_lapse,
+        seed=seed,
+        cores=workers,
+    )
+    group, effects = {}, {}
+    for term, row in fitted.group.iterrows():
+        if term in fitted.names:
+            values = (row["natural"], row["natural_low"], row["natural_high"])
+            meaning = "group mean" + (" at reference level" if formula else "")
+            group[str(term)] = GroupValue(*map(float, values), meaning)
+        elif term in fitted.effects:
+            values = (row["mean"], row["low"], row["high"])
+            effects[str(term)] = GroupValue(*map(float, values), "on the unconstrained scale")
+    frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
+    sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
+    return _empty(
+        agent,
+        "hierarchical",
+        frame,
+        parameters=fitted.names,
+        group=group,
+        effects=effects,
+        verdict=fitted.verdict,
+        sentences=sentences,
+    )
+
+
+def _warning(reasons: Sequence[str]) -> str:
+    return f"The sampling did not converge; do not use these numbers: {'; '.join(reasons)}."
+
+
+def _compare(
+    agent: type[Agent],
+    trials: Trials,
+    place: Environment,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    workers: int | None,
+) -> dict[str, dict[str, float]]:
+    """AIC and BIC of the model and its rivals at their maximum likelihoods."""
+    names = [agent.name, *(name for name in RIVALS if name != agent.name)]
+    bic, table = {}, {}
+    for name in names:
+        rival = AGENTS[name]
+        if not _plays(rival, type(place)):
+            continue
+        held = fixed if name == agent.name else None
+        data = ModelData.read(rival, trials, place.n_actions)
+        best = maximum_likelihood(rival, data, fixed=held, lapse=fit_lapse, workers=workers)
+        bic[name] = best.bic
+        table[name] = {
+            "parameters": float(len(best.names)),
+            "log_likelihood": float(best.log_likelihood.sum()),
+            "aic": float(best.aic.sum()),
+            "bic": float(best.bic.sum()),
+        }
+    winner = np.argmin(np.column_stack(list(bic.values())), axis=1)
+    for k, name in enumerate(bic):
+        table[name]["best_for"] = float((winner == k).sum())
+    return table
+
+
+def _support(
+    agent: type[Agent],
+    trials: Trials,
+    place: Environment,
+    result: Fit,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    seed: int,
+) -> dict[str, Support]:
+    """Let learners drawn from the priors live the same design, and fit them one by one."""
+    names = result.parameters
+    if not names:
+        return {}
+    design, sessions = same_design(trials, place)
+    known = recover(
+        design,
+        agent,
+        subjects=SIMULATED,
+        sessions=sessions,
+        method="mle" if result.method == "mle" else "map",
+        seed=seed,
+        truth={k: v for k, v in (fixed or {}).items()},
+        fixed=fixed,
+        fit_lapse=fit_lapse,
+        lapse=0.02 if fit_lapse else 0.0,
+        workers=1,
+    )
+    found = {}
+    for name in names:
+        scores = known[name]
+        found[name] = Support(
+            r=scores.r.value,
+            coverage=scores.coverage["90"].value,
+            verdict=scores.verdict.word,
+            reliability=_reliability(result.subjects, name, agent, fit_lapse, result.method),
+        )
+    return found
+
+
+def same_design(trials: Trials, place: Environment) -> tuple[Environment, int]:
+    """Return the experiment with as many visits as these data have, and sessions per subject."""
+    frame = trials.frame
+    sessions = frame.groupby("subject", sort=False)["session"].nunique()
+    count = max(int(sessions.median()), 1)
+    if "n_visits" not in place.settings:
+        return place, count
+    keys = ["subject", "session", *(["context"] if "context" in frame else [])]
+    visits = max(round(float(frame.groupby(keys, sort=False).size().median())), 1)
+    return make(place.name, **place.settings | {"n_visits": visits}), count
+
+
+def _reliability(
+    frame: pd.DataFrame, name: str, agent: type[Agent], fit_lapse: bool, method: str
+) -> float:
+    """Share of the variance between estimates that is not error, on the unconstrained scale.
+
+    Standard errors come from the widths of the 90% intervals. Maximum-likelihood estimates spread
+    more than the truth: (variance - error variance) / variance, at least 0. The others are
+    shrunk and spread less: variance / (variance + error variance).
+    """
+    support = Unknowns.of(agent, None, fit_lapse).parameters[name].support
+    usable = frame[frame["status"] != "failed"]
+    with np.errstate(all="ignore"):
+        z, low, high = (
+            support.unconstrain(usable[c].to_numpy(dtype=float))
+            for c in (name, f"{name}_low", f"{name}_high")
+        )
+        error = (high - low) / (2 * norm.ppf(0.5 + MASS / 2))
+        known = np.isfinite(z) & np.isfinite(error)
+    if known.sum() < 3:
+        return np.nan
+    between, noise = z[known].var(ddof=1), (error[known] ** 2).mean()
+    if between == 0:
+        return 0.0
+    if method == "mle":
+        return max(float(1 - noise / between), 0.0)
+    return float(between / (between + noise))
+
+
+def _sentences(result: Fit) -> list[str]:
+    told = []
+    counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
+    told.append(f"{result.n_subjects} subjects were fitted: {counts}.")
+    for name, v in result.group.items():
+        told.append(
+            f"{name}: {v.meaning} {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f})."
+        )
+    for name, v in result.effects.items():
+        clear = "excludes" if v.low > 0 or v.high < 0 else "includes"
+        told.append(
+            f"{name}: {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f}, which {clear} 0)."
+        )
+    told.extend(_about_models(result))
+    told.extend(_about_support(result))
+    return told
+
+
+def _about_models(result: Fit) -> list[str]:
+    table = result.comparison
+    if len(table) < 2:
+        return []
+    best = {key: min(table, key=lambda name: table[name][key]) for key in ("aic", "bic")}
+    chance = ""
+    if "random_responder" in table:
+        n = int(table["random_responder"]["best_for"])
+        chance = f" For {n} of {result.n_subjects} subjects pure chance is best by BIC."
+    if best["aic"] == best["bic"]:
+        return [f"Of {', '.join(table)}, AIC and BIC both prefer {best['aic']}.{chance}"]
+    return [
+        f"Of {', '.join(table)}, AIC prefers {best['aic']} and BIC, which charges more for "
+        f"parameters, {best['bic']}.{chance}"
+    ]
+
+
+def _about_support(result: Fit) -> list[str]:
+    if not result.support:
+        return []
+    trials = round(float(result.subjects["n_trials"].median()))
+    each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
+    told = [
+        f"What {trials} trials per subject support: {SIMULATED} simulated learners in the same "
+        f"design, fitted one by one, came back with {each}."
+    ]
+    unfit = [name for name, s in result.support.items() if s.verdict not in ("recoverable",)]
+    if unfit:
+        told.append(
+            f"So differences between single subjects in {', '.join(unfit)} should not be read off "
+            "these estimates; group values rest on all subjects together and are safer."
+        )
+    else:
+        told.append("So differences between single subjects can be read in all parameters.")
+    judged = [(n, s.reliability) for n, s in result.support.items()]
+    each = ", ".join(f"{n} {r:.2f} ({about_reliability(r)})" for n, r in judged)
+    told.append(f"Reliability of these subjects' estimates, from their standard errors: {each}.")
+    return told
