@@ -1,4 +1,73 @@
-"""To be written."""
+"""Language models in the participant's chair, and known minds that answer in their stead.
+
+`ADAPTERS` lists every adapter by name; `load` imports one, and with it the package it needs.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from knownminds.environments import unknown
+
+from .adapter import (
+    Adapter,
+    AdapterError,
+    Capabilities,
+    ModelChanged,
+    NoKey,
+    NoReply,
+    NotCapable,
+    RateLimited,
+    Rejected,
+    Reply,
+    Sampling,
+    ServerFailed,
+    TryAgain,
+    UnknownModel,
+    Unreachable,
+    UnreadableReply,
+    Unusable,
+    Usage,
+    check_capable,
+)
+from .participant import run_session, run_sessions
+from .synthetic import Synthetic
+
+ADAPTERS: dict[str, str] = {"openai": "OpenAI", "synthetic": "Synthetic"}
+
+
+def load(name: str) -> Any:
+    """Return the class of an adapter; ImportError says what to install if a package is missing."""
+    if name not in ADAPTERS:
+        raise ValueError(unknown("adapter", name, ADAPTERS))
+    return getattr(import_module(f"{__name__}.{name}"), ADAPTERS[name])
+
+
+__all__ = [
+    "ADAPTERS",
+    "Adapter",
+    "AdapterError",
+    "Capabilities",
+    "ModelChanged",
+    "NoKey",
+    "NoReply",
+    "NotCapable",
+    "RateLimited",
+    "Rejected",
+    "Reply",
+    "Sampling",
+    "ServerFailed",
+    "Synthetic",
+    "TryAgain",
+    "UnknownModel",
+    "Unreachable",
+    "UnreadableReply",
+    "Unusable",
+    "Usage",
+    "check_capable",
+    "load",
+    "run_session",
+    "run_sessions",
+]
 
 if __name__ != "knownminds.llm_adapters":
     raise ImportError(f"import knownminds.llm_adapters, not {__name__}")
