@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from knownminds.environments import Design, Environment, Outcome, Trials, session_stream
 
 from .agent import Agent
-from .parameters import LAPSE, Array
+from .parameters import LAPSE
 from .sequences import Sequences
 
 
@@ -53,16 +54,16 @@ class Sessions:
 
     environment: Environment
     subject: NDArray[np.int64]
-    columns: Mapping[str, Array]
+    columns: Mapping[str, NDArray[Any]]
 
     def to_trials(self, names: Sequence[str] | None = None) -> Trials:
         """Return the trial record; subjects are named 0, 1, ... unless `names` are given."""
         n = int(self.subject.max(initial=-1)) + 1
-        labels = np.array(names if names is not None else list(map(str, range(n))), dtype=object)
+        labels = pd.Index(names if names is not None else list(map(str, range(n))))
         trial = np.tile(np.arange(self.environment.n_trials), n)
         frame = pd.DataFrame(
             {
-                "subject": pd.Categorical.from_codes(self.subject, labels).astype("str"),
+                "subject": labels.take(self.subject),
                 "session": "0",
                 "trial": trial,
                 **self.columns,

@@ -3,8 +3,9 @@
 from math import exp, log, log1p
 
 import numpy as np
-from knownminds.agents.rescorla_wagner import LANES, exp_of_negative
 from numba import njit
+
+from knownminds.agents.rescorla_wagner import LANES, exp_of_negative
 
 
 def plain_log_likelihood(theta, context, action, reward):

@@ -3,6 +3,7 @@
 import resource
 
 import numpy as np
+
 from knownminds.agents import RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference import maximum_a_posteriori

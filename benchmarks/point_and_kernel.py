@@ -1,7 +1,5 @@
 """Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`."""
 
-from side_by_side import goal, side_by_side  # first: it limits BLAS threads
-
 import numpy as np
 from baselines import (
     lanes_log_likelihood,
@@ -9,12 +7,14 @@ from baselines import (
     plain_log_likelihood,
     scalar_log_likelihood,
 )
+from scipy.optimize import minimize
+from side_by_side import goal, side_by_side  # first: it limits BLAS threads
+
 from knownminds.agents import RescorlaWagnerDual, play, simulate
 from knownminds.agents.play import simulate_sessions
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import InstrumentalLearning, session_stream
 from knownminds.inference import ModelData, maximum_a_posteriori
-from scipy.optimize import minimize
 
 MODEL, ENVIRONMENT = RescorlaWagnerDual, InstrumentalLearning()
 PARAMETERS = MODEL.parameters
@@ -139,7 +139,7 @@ def map_fits(trials, data):
     few, very_few = 40, 4
     alone = [data.repeat([i]) for i in range(few)]
     for one in alone:
-        one.packed  # the layout is made once, outside the timing
+        assert one.packed  # the layout is made once, outside the timing
     frame = trials.frame
     lists = []
     for i in range(very_few):
@@ -194,7 +194,7 @@ if __name__ == "__main__":
     theta = PARAMETERS.draw(np.random.default_rng(1), N)
     trials = simulate(MODEL, theta, ENVIRONMENT, 5)
     data = ModelData.read(MODEL, trials)
-    data.packed
+    assert data.packed
     kernel(theta, trials, data)
     simulation(theta)
     map_fits(trials, data)

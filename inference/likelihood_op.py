@@ -85,7 +85,8 @@ def _compile(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
         def call(theta, *data):  # type: ignore[no-untyped-def]
             return kernel(np.ascontiguousarray(theta), None, n_actions, *data)
 
-    source = Path(inspect.getfile(kernel.py_func)).read_bytes()
+    written: Any = kernel  # a numba dispatcher, which keeps the function it was made from
+    source = Path(inspect.getfile(written.py_func)).read_bytes()
     name = f"{op.model.__module__}.{op.model.__qualname__}"
     key = f"knownminds {name} {n_actions} {op.with_lapse} {hashlib.sha256(source).hexdigest()}"
     return call, key

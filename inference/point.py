@@ -404,12 +404,13 @@ def _judge(
             weakest, direction = (a[..., 0] for a in np.linalg.eigh(finite))
             flat = (np.abs(direction) > 0.5) & (weakest < FLAT_LIKELIHOOD)[:, None]
             why = "the likelihood is flat along {}"
-        mark(flat.any(axis=1), "flat", listed(flat, why))
-        far = np.abs(z - parameters.mean) > BOUNDARY * parameters.sd
-        mark(far.any(axis=1), "boundary", listed(far, "{} runs to the end of its support"))
-        unfinished = ~(promise <= UNFINISHED) & (status == "ok")
+        mark(np.any(flat, axis=1), "flat", listed(flat, why))
+        far: NDArray[np.bool_] = np.abs(z - parameters.mean) > BOUNDARY * parameters.sd
+        mark(np.any(far, axis=1), "boundary", listed(far, "{} runs to the end of its support"))
+        unfinished: NDArray[np.bool_] = ~(promise <= UNFINISHED) & (status == "ok")
         mark(unfinished, "failed", np.full(n, "no start reached an optimum", dtype=object))
-    silent = n_trials < 1
+    silent: NDArray[np.bool_] = n_trials < 1
     mark(silent, "failed", np.full(n, "no trial has a response", dtype=object))
-    mark(~np.isfinite(value), "failed", np.full(n, "the likelihood is not finite", dtype=object))
+    lost: NDArray[np.bool_] = ~np.isfinite(value)
+    mark(lost, "failed", np.full(n, "the likelihood is not finite", dtype=object))
     return tuple(status.tolist()), tuple(message.tolist())

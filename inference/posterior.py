@@ -165,7 +165,7 @@ def _proposal_covariance(fit: PointFit) -> Array:
     """Inverse observed information [N, K, K], or the prior's covariance where there is none."""
     prior = np.diag(fit.parameters.sd**2)
     usable = np.isfinite(fit.covariance).all(axis=(1, 2))
-    return np.where(usable[:, None, None], fit.covariance, prior)
+    return np.where(np.asarray(usable)[:, None, None], fit.covariance, prior)
 
 
 def _propose(

@@ -1,18 +1,18 @@
 """The contract of every agent, run over the registry."""
 
+import sys
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from knownminds.agents import AGENTS, Agent, play, simulate
+from knownminds.agents import AGENTS, play, simulate
 from knownminds.agents.sequences import LANES
 from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials, make
 from knownminds.inference import ModelData
 
 pytestmark = pytest.mark.parametrize("model", AGENTS.values(), ids=AGENTS.keys())
-
-ACTIONS_AND_REWARDS = Agent.columns
 
 
 def playable(model):
@@ -108,8 +108,6 @@ def test_probabilities_of_all_response_sequences_sum_to_one(model, lapse):
             }
         )
     columns = {name: np.concatenate([np.asarray(row[name]) for row in rows]) for name in rows[0]}
-    import pandas as pd
-
     data = ModelData.read(model, Trials.from_frame(pd.DataFrame(columns)), n_actions=2)
     theta = np.repeat(drawn(model, 1, seed=6), len(rows), axis=0)
     rates = None if lapse is None else np.full(len(rows), lapse)
@@ -152,8 +150,6 @@ def test_simulated_choices_have_the_probabilities_the_agent_states(model):
 
 
 def test_lanes_are_as_many_as_the_layout_has(model):
-    import sys
-
     assert sys.modules[model.__module__].LANES == LANES
 
 
@@ -168,5 +164,6 @@ def test_refuses_unknown_names_and_values_outside_the_support(model):
 
 
 def test_every_parameter_says_what_it_is(model):
-    assert model.summary and model.source
+    assert model.summary
+    assert model.source
     assert all(parameter.description for parameter in model.parameters)

@@ -162,8 +162,9 @@ def test_maximum_likelihood_names_the_runaways():
     _, trials = learners(200, visits=6)
     fit = maximum_likelihood(RescorlaWagnerDual, trials)
     assert fit.counts()["boundary"] > 20
-    assert (fit.log_likelihood >= maximum_a_posteriori(RescorlaWagnerDual, trials).log_likelihood
-            - 1e-6).all()
+    assert (
+        fit.log_likelihood >= maximum_a_posteriori(RescorlaWagnerDual, trials).log_likelihood - 1e-6
+    ).all()
 
 
 def test_fixed_parameters_stay_and_unknown_or_impossible_ones_are_refused(two_hundred):
