@@ -6,12 +6,12 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from knownminds.agents.parameters import Array
 
@@ -21,7 +21,7 @@ from .parameter_recovery import MASSES, Recovery
 # Okabe and Ito's palette: distinct under all common colour blindness, and in grey.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 MOST_POINTS = 1500  # more only blacken the panel and bloat the page
-WIDTH = 3.1  # inches per panel
+WIDTH = 2.6  # inches per panel
 
 
 def recovery_scatter(recovery: Recovery) -> str:
@@ -31,15 +31,18 @@ def recovery_scatter(recovery: Recovery) -> str:
     for axis, scores in zip(axes, recovery.parameters, strict=True):
         name = scores.name
         true, estimate = rows[f"true_{name}"].to_numpy(), rows[name].to_numpy()
-        ends = [rows[f"{end}_90_{name}"].to_numpy() for end in ("low", "high")]
+        ends = rows[f"low_90_{name}"].to_numpy(), rows[f"high_90_{name}"].to_numpy()
         low, high = _range(true, estimate)
-        axis.vlines(true, *ends, color=BLUE, alpha=_faint(len(true)), linewidth=0.8)
-        axis.plot(true, estimate, "o", color=BLUE, markersize=2.5, alpha=0.6, linewidth=0)
+        axis.vlines(
+            true, *ends, color=BLUE, alpha=_faint(len(true)), linewidth=0.8, rasterized=True
+        )
+        axis.plot(
+            true, estimate, "o", color=BLUE, markersize=2.5, alpha=0.6, linewidth=0, rasterized=True
+        )
         axis.plot([low, high], [low, high], color=GREY, linewidth=1, zorder=0)
         axis.set(xlim=(low, high), ylim=(low, high), xlabel="truth", ylabel="estimate")
-        axis.set_title(name, fontsize=10)
+        axis.set_title(f"{name}, r = {scores.r.value:.2f}", fontsize=10)
         axis.set_box_aspect(1)
-        axis.text(0.04, 0.95, f"r = {scores.r.value:.2f}", transform=axis.transAxes, va="top")
     return _svg(figure)
 
 
@@ -52,7 +55,16 @@ def recovery_residuals(recovery: Recovery) -> str:
         name = scores.name
         true, estimate = rows[f"true_{name}"].to_numpy(), rows[name].to_numpy()
         axis.axhline(0, color=GREY, linewidth=1)
-        axis.plot(true, estimate - true, "o", color=BLUE, markersize=2.5, alpha=0.4, linewidth=0)
+        axis.plot(
+            true,
+            estimate - true,
+            "o",
+            color=BLUE,
+            markersize=2.5,
+            alpha=0.4,
+            linewidth=0,
+            rasterized=True,
+        )
         all_true = everyone[f"true_{name}"].to_numpy()
         error = everyone[name].to_numpy() - all_true
         tenths = np.array_split(np.argsort(all_true), max(min(10, len(all_true) // 10), 1))
@@ -73,14 +85,12 @@ def recovery_coverage(recovery: Recovery) -> str:
     n = max(recovery.parameters[0].n, 1)
     masses = np.array(MASSES)
     grid = np.linspace(0.45, 0.98, 60)
-    low, high = binom.ppf([[0.025], [0.975]], n, grid) / n - grid
-    axis.fill_between(grid, low, high, color=GREY, alpha=0.2, linewidth=0, label="95% by chance")
+    half = 1.96 * np.sqrt(grid * (1 - grid) / n)
+    axis.fill_between(grid, -half, half, color=GREY, alpha=0.2, linewidth=0, label="95% by chance")
     axis.axhline(0, color=GREY, linewidth=1)
     styles = zip(_colours(len(recovery.parameters)), "osD^vP*X" * 4, strict=False)
     spread = np.linspace(-0.008, 0.008, len(recovery.parameters))
-    for scores, shift, (colour, marker) in zip(
-        recovery.parameters, spread, styles, strict=False
-    ):
+    for scores, shift, (colour, marker) in zip(recovery.parameters, spread, styles, strict=False):
         held = [scores.coverage[f"{mass * 100:g}"] for mass in MASSES]
         off = np.array([score.value for score in held]) - masses
         error = [2 * score.error for score in held]
@@ -154,6 +164,11 @@ def _panels(
     return figure, axes
 
 
+def _dots(axis: Axes, x: Array, y: Array) -> None:
+    # As pixels inside the SVG: thousands of vector dots make a heavy page.
+    axis.plot(x, y, "o", color=BLUE, markersize=2.5, alpha=0.5, linewidth=0, rasterized=True)
+
+
 def _plain(axis: Axes) -> None:
     axis.spines[["top", "right"]].set_visible(False)
     axis.tick_params(labelsize=8)
@@ -185,15 +200,9 @@ def _range(*columns: NDArray[Any]) -> tuple[float, float]:
 
 
 def _svg(figure: Figure) -> str:
-    """Return the figure as SVG text; dense layers are drawn as pixels inside it."""
-    for axis in figure.axes:
-        for artist in (*axis.lines, *axis.collections):
-            if len(getattr(artist, "get_offsets", lambda: ())()) > MOST_POINTS // 5:
-                artist.set_rasterized(True)
+    """Return the figure as SVG text."""
     stream = io.StringIO()
     # No date and a fixed salt: the same study gives the same page.
-    import matplotlib as mpl
-
     with mpl.rc_context({"svg.hashsalt": "knownminds", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(stream, format="svg", dpi=200, metadata={"Date": None, "Creator": None})
     return stream.getvalue()

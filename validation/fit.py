@@ -164,7 +164,7 @@ def read_fit(folder: str | Path) -> Fit:
                 row |= {f"{name}_low": low, f"{name}_high": high}
             rows.append(row | {"status": session["status"], "message": session["message"]})
         frame = pd.DataFrame(rows)
-        numbers = [c for c in frame if c not in ("subject", "status", "message")]
+        numbers = [str(c) for c in frame if c not in ("subject", "status", "message")]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
         return Fit(
             source=found["source"],
@@ -238,6 +238,7 @@ def fit(
     trials = Trials.from_frame(trials.frame, environment=place)
     read = ModelData.read(agent, trials, place.n_actions)
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
+    options |= {"columns": dict(columns or {}), "seed": seed}
     if method == "hierarchical":
         result = _group_fit(agent, trials, formula, fixed, fit_lapse, seed, workers)
     else:
@@ -294,7 +295,7 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
         n_subjects=len(frame),
         n_trials=int(frame["n_trials"].sum()),
         subjects=frame,
-        statuses=_statuses(frame["status"]),
+        statuses=_statuses(frame["status"].tolist()),
         versions=versions(),
         **blank | given,
     )
@@ -364,12 +365,12 @@ def _group_fit(
     group, effects = {}, {}
     for term, row in fitted.group.iterrows():
         if term in fitted.names:
-            values = (row["natural"], row["natural_low"], row["natural_high"])
+            keys = ("natural", "natural_low", "natural_high")
             meaning = "group mean" + (" at reference level" if formula else "")
-            group[str(term)] = GroupValue(*map(float, values), meaning)
+            group[str(term)] = _group_row(row, keys, meaning)
         elif term in fitted.effects:
-            values = (row["mean"], row["low"], row["high"])
-            effects[str(term)] = GroupValue(*map(float, values), "on the unconstrained scale")
+            keys = ("mean", "low", "high")
+            effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
     sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
     return _empty(
@@ -382,6 +383,11 @@ def _group_fit(
         verdict=fitted.verdict,
         sentences=sentences,
     )
+
+
+def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) -> GroupValue:
+    estimate, low, high = (float(row[key]) for key in keys)
+    return GroupValue(estimate, low, high, meaning)
 
 
 def _warning(reasons: Sequence[str]) -> str:

@@ -416,9 +416,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         estimate, interval, z = point.estimate, point.interval, point.z
         status, message = list(point.status), list(point.message)
         if options.get("intervals") == "posterior":
-            own = posterior(
-                model, data, fixed=fixed, lapse=lapse, seed=study.seed, workers=threads
-            )
+            own = posterior(model, data, fixed=fixed, lapse=lapse, seed=study.seed, workers=threads)
             interval = own.interval
             for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
                 if after == "failed" != before:
@@ -491,9 +489,7 @@ def summarise(study: Study, rows: pd.DataFrame, versions: Mapping[str, str]) -> 
     with np.errstate(over="ignore"):  # runaway estimates of maximum likelihood
         scores = tuple(_score(name, usable, unsound, clusters) for name in parameters.names)
     seconds = float(rows["seconds"].sum())
-    return Recovery(
-        study, scores, len(rows), failed, counts, tuple(notes), seconds, versions, rows
-    )
+    return Recovery(study, scores, len(rows), failed, counts, tuple(notes), seconds, versions, rows)
 
 
 def _score(
@@ -603,5 +599,3 @@ def _shrinkage(x: Array, y: Array, clusters: NDArray[Any] | None) -> Score:
     dx, dy = x - x.mean(), y - y.mean()
     slope = (dx * dy).mean() / x.var()
     return Score(float(1 - slope), _error(dx * (dy - slope * dx) / x.var(), clusters))
-
-

@@ -16,6 +16,11 @@ from .parameter_recovery import Recovery, Score, read_recovery
 from .study import writable, write_text
 from .verdicts import HIGHEST_COVERAGE, LOWEST_COVERAGE, RECOVERABLE_R, WEAK_R
 
+STATUSES = (
+    "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
+    "an infinite value; failed, no trustworthy estimate."
+)
+
 
 def report(folder: str | Path) -> Path:
     """Draw the page of a folder again, from what it holds; return the page's path.
@@ -97,7 +102,8 @@ def recovery_page(recovery: Recovery) -> str:
         notes=[
             *recovery.notes,
             "Monte-Carlo standard errors in parentheses. Failed fits are left out of the scores "
-            "and counted below; flat and boundary estimates are kept.",
+            "and counted above; flat and boundary estimates are kept.",
+            STATUSES,
             f"Recoverable: r at least {RECOVERABLE_R} and 90% intervals that cover "
             f"{LOWEST_COVERAGE:.0%} to {HIGHEST_COVERAGE:.0%}; weak: r at least {WEAK_R}.",
         ],
@@ -168,10 +174,10 @@ def fit_page(fit: Fit) -> str:
         asked=asked,
         verdicts=[],
         sentences=list(fit.sentences),
-        notes=["Estimates on the natural scale; 90% intervals in parentheses."],
+        notes=["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES],
         tables=[table for table in tables if table[2]],
         figures=[(caption, subject_forest(fit))] if fit.parameters else [],
-        command=None,
+        command=fit_command(fit),
         versions=fit.versions,
     )
 
@@ -196,6 +202,20 @@ def recovery_command(recovery: Recovery) -> str:
     return shlex.join(words)
 
 
+def fit_command(fit: Fit) -> str:
+    """Return the command line that fits the data again."""
+    words = ["knownminds", "fit", fit.source, "--model", fit.model, "--method", fit.method]
+    words += ["--environment", fit.environment, "--seed", str(fit.options["seed"])]
+    columns = ",".join(f"{ours}={theirs}" for ours, theirs in fit.options["columns"].items())
+    words += ["--columns", columns] if columns else []
+    for formula in fit.options["formula"]:
+        words += ["--formula", formula]
+    for name, value in fit.options["fixed"].items():
+        words += ["--fix", f"{name}={value:g}"]
+    words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
+    return shlex.join(words)
+
+
 def _render(**content: Any) -> str:
     source = importlib.resources.files("knownminds.validation") / "report.html"
     pages = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
@@ -211,9 +231,7 @@ def _shown(score: Score) -> str:
     return "-" if score.value != score.value else f"{score.value:.3f} ({score.error:.3f})"
 
 
-def _status_table(
-    statuses: Any, attempted: int
-) -> tuple[str, list[str], list[list[str]]]:
+def _status_table(statuses: Any, attempted: int) -> tuple[str, list[str], list[list[str]]]:
     rows = [[s, str(n), f"{n / attempted:.1%}"] for s, n in statuses.items()]
     return "Status of the fits", ["status", "subjects", "share"], rows
 

@@ -230,7 +230,7 @@ def source_hash() -> str:
     return digest.hexdigest()
 
 
-_SHOWS = ("cli.py", "console.py", "figures.py", "report.py")
+_SHOWS = ("cli.py", "figures.py", "fit.py", "report.py", "simulated_data.py")
 
 
 def versions() -> dict[str, str]:
@@ -252,6 +252,17 @@ def writable(folder: str | os.PathLike[str]) -> Iterator[Path]:
         raise ValueError(
             f"Results cannot be written to {path}: {reason}. Name another folder with --out."
         ) from error
+
+
+def check_writable(place: Path) -> None:
+    """Raise ValueError, before any work, if a file or folder cannot be made there."""
+    existing = next((p for p in (place, *place.absolute().parents) if p.exists()), Path("/"))
+    whole = existing == place or existing.is_dir()
+    if not (whole and os.access(existing, os.W_OK)):
+        raise ValueError(
+            f"Results cannot be written to {place}: {existing} does not allow it. "
+            "Name another place with --out."
+        )
 
 
 def write_text(file: Path, text: str) -> None:
@@ -360,15 +371,11 @@ def _in_processes(
         yield from Parallel(return_as="generator_unordered", batch_size=1)(tasks())
 
 
-def _finish_named(
-    study: Study, work: Work, batch: Batch, parts: Path
-) -> tuple[Batch, str | None]:
+def _finish_named(study: Study, work: Work, batch: Batch, parts: Path) -> tuple[Batch, str | None]:
     return batch, _finish(study, work, batch, parts, 1)
 
 
-def _finish(
-    study: Study, work: Work, batch: Batch, parts: Path, threads: int | None
-) -> str | None:
+def _finish(study: Study, work: Work, batch: Batch, parts: Path, threads: int | None) -> str | None:
     """Do a batch and write its part; return the reason if every replicate in it failed."""
     began = perf_counter()
     raised = None

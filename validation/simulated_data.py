@@ -1,0 +1,53 @@
+"""Trials of known minds, with their true parameters beside the choices."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent, simulate
+from knownminds.environments import Environment, Trials, session_stream
+
+
+def simulated_data(
+    model: type[Agent],
+    environment: Environment,
+    *,
+    subjects: int = 20,
+    sessions: int = 1,
+    seed: int = 0,
+    truth: Mapping[str, float] | None = None,
+    lapse: float = 0.0,
+) -> Trials:
+    """Draw subjects from the priors and let each live its sessions.
+
+    Subject i is drawn at the address (i,) and lives session k at (k, i). The columns `true_NAME`
+    (and `true_lapse`, if there are lapses) hold what it was.
+
+    Parameters
+    ----------
+    truth
+        Parameters that are the same for all; the others are drawn.
+    """
+    for name, count in (("subjects", subjects), ("sessions", sessions)):
+        if count < 1:
+            raise ValueError(f"The number of {name} is at least 1; got {count}.")
+    parameters = model.parameters
+    theta = np.empty((subjects, len(parameters)))
+    for i in range(subjects):
+        theta[i] = parameters.draw(session_stream(seed, i), 1)[0]
+    for name, value in (truth or {}).items():
+        theta[:, parameters.index(name)] = value
+    parts = []
+    for session in range(sessions):
+        lived = simulate(model, theta, environment, seed, address=(session,), lapse=lapse or None)
+        parts.append(lived.to_frame().assign(session=str(session)))
+    frame = pd.concat(parts, ignore_index=True)
+    number = frame["subject"].astype(int).to_numpy()
+    for k, name in enumerate(parameters.names):
+        frame[f"true_{name}"] = theta[number, k]
+    if lapse:
+        frame["true_lapse"] = lapse
+    return Trials.from_frame(frame, environment=environment)
