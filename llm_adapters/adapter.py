@@ -125,7 +125,7 @@ class AdapterError(Exception):
     """
 
 
-class TryAgain(AdapterError):
+class TryAgain(AdapterError):  # noqa: N818
     """The same call may succeed later."""
 
     retry_after: float | None = None
@@ -147,7 +147,7 @@ class Unreachable(TryAgain):
     """No connection, or none in time."""
 
 
-class NoReply(AdapterError):
+class NoReply(AdapterError):  # noqa: N818
     """This call will never succeed; others may."""
 
 
@@ -163,7 +163,7 @@ class UnreadableReply(NoReply):
         self.raw = raw
 
 
-class Unusable(AdapterError):
+class Unusable(AdapterError):  # noqa: N818
     """No call will succeed: stop the run."""
 
 

@@ -28,7 +28,6 @@ from .adapter import (
     Reply,
     Sampling,
     TryAgain,
-    Unusable,
     check_capable,
 )
 
@@ -67,51 +66,9 @@ async def run_session(
         If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
         model that changed on the way. Other failures are trials with the outcome "error".
     """
-    sampling = _session_settings(adapter, settings or Sampling(), address)
-    check_capable(adapter, sampling)
-    environment = copy(environment)  # sessions share one environment and not its state
-    design = environment.draw(session_stream(seed, *address))
-    shown, _ = environment.reset(options={"design": design})
-    observation: Observation | None = shown
-    turns: list[Turn] = []
-    rows: list[dict[str, Any]] = []
-    served = ""
-    while observation is not None:
-        prompt = environment.render(observation, turns)
-        reply, attempt, trouble = await _ask(adapter, prompt, sampling, attempts, pause)
-        if reply is None:
-            answer = Answer(Outcome.ERROR, note=trouble)
-        else:
-            answer = _judge(environment, reply, observation)
-            if served and reply.model_served != served:
-                raise ModelChanged(
-                    f"{adapter.model} was served as {served} and then as {reply.model_served}. "
-                    "The session is no longer one participant's; start it again."
-                )
-            served = reply.model_served
-        following, reward, _, _, _ = environment.step(answer.action)
-        rows.append(
-            {
-                **observation,
-                "action": answer.action,
-                "reward": reward,
-                "outcome": answer.outcome.value,
-                "raw_text": answer.text,
-                "note": answer.note,
-                "attempt": attempt,
-                "input_tokens": reply.usage.input_tokens if reply else None,
-                "output_tokens": reply.usage.output_tokens if reply else None,
-                "prompt_hash": prompt.hash,
-                "model": adapter.model,
-                "model_served": served,
-            }
-        )
-        turns.append(Turn(observation, answer.action, reward, answer.text))
-        observation = following
-    frame = pd.DataFrame(rows)
-    frame["action"] = frame["action"].astype("Int64")
-    frame["subject"] = str(address[-1]) if address else "0"
-    return Trials.from_frame(frame, environment=environment)
+    return await _live(
+        adapter, environment, seed, address, settings or Sampling(), attempts, pause, {}
+    )
 
 
 async def run_sessions(
@@ -129,7 +86,8 @@ async def run_sessions(
     """Let n sessions be lived, several at a time; session i has the address (*address, i).
 
     `adapter` is one for all sessions or one for each. If the run turns out to be in vain
-    (`Unusable`), or is interrupted, sessions under way are stopped. See `run_session` for the rest.
+    (`Unusable`) or is interrupted, the sessions under way are stopped. For the rest see
+    `run_session`.
     """
     chairs = list(adapter) if isinstance(adapter, Sequence) else [adapter] * n
     if len(chairs) != n:
@@ -138,29 +96,84 @@ async def run_sessions(
         )
     if n < 1 or concurrency < 1 or attempts < 1:
         raise ValueError(
-            f"Sessions, concurrency and attempts are at least 1; got {n}, {concurrency}, {attempts}."
+            "Sessions, concurrency and attempts are at least 1; "
+            f"got {n}, {concurrency} and {attempts}."
         )
-    gate = asyncio.Semaphore(concurrency)
+    gate, sampling = asyncio.Semaphore(concurrency), settings or Sampling()
+
+    served: dict[str, str] = {}
 
     async def one(i: int) -> Trials:
         async with gate:
-            return await run_session(
-                chairs[i],
-                environment,
-                seed,
-                *address,
-                i,
-                settings=settings,
-                attempts=attempts,
-                pause=pause,
+            place = (*address, i)
+            return await _live(
+                chairs[i], environment, seed, place, sampling, attempts, pause, served
             )
 
+    tasks = [asyncio.create_task(one(i)) for i in range(n)]
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(i)) for i in range(n)]
-    except* Unusable as errors:
-        raise errors.exceptions[0] from None
-    return Trials.concatenate([task.result() for task in tasks])
+        return Trials.concatenate(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _live(
+    adapter: Adapter,
+    environment: Environment,
+    seed: int,
+    address: Sequence[int],
+    settings: Sampling,
+    attempts: int,
+    pause: float,
+    served: dict[str, str],
+) -> Trials:
+    """Live one session; `served` remembers, for the whole run, which model stood for which."""
+    sampling = _session_settings(adapter, settings, address)
+    check_capable(adapter, sampling)
+    environment = copy(environment)  # sessions share one environment and not its state
+    design = environment.draw(session_stream(seed, *address))
+    shown, _ = environment.reset(options={"design": design})
+    observation: Observation | None = shown
+    turns: list[Turn] = []
+    rows: list[dict[str, Any]] = []
+    while observation is not None:
+        prompt = environment.render(observation, turns)
+        reply, attempt, trouble = await _ask(adapter, prompt, sampling, attempts, pause)
+        if reply is None:
+            answer = Answer(Outcome.ERROR, note=trouble)
+        else:
+            answer = _judge(environment, reply, observation)
+            before = served.setdefault(adapter.model, reply.model_served)
+            if reply.model_served != before:
+                raise ModelChanged(
+                    f"{adapter.model} was served as {before!r} and then as "
+                    f"{reply.model_served!r}. These are two participants; start the run again."
+                )
+        following, reward, _, _, _ = environment.step(answer.action)
+        rows.append(
+            {
+                **observation,
+                "action": answer.action,
+                "reward": reward,
+                "outcome": answer.outcome.value,
+                "raw_text": answer.text,
+                "note": answer.note,
+                "attempt": attempt,
+                "input_tokens": reply.usage.input_tokens if reply else None,
+                "output_tokens": reply.usage.output_tokens if reply else None,
+                "prompt_hash": prompt.hash,
+                "model": adapter.model,
+                "model_served": served.get(adapter.model),
+            }
+        )
+        turns.append(Turn(observation, answer.action, reward, answer.text))
+        observation = following
+    frame = pd.DataFrame(rows)
+    frame["action"] = frame["action"].astype("Int64")
+    frame["subject"] = str(address[-1]) if address else "0"
+    return Trials.from_frame(frame, environment=environment)
 
 
 def _session_settings(adapter: Adapter, settings: Sampling, address: Sequence[int]) -> Sampling:

@@ -16,9 +16,9 @@ class Synthetic:
     """An agent of the library that reads prompts and replies as a provider would.
 
     It remembers nothing between calls. The sampling seed i names the session at
-    ``session_stream(seed, *address, i)``: the design, and with it the names of the actions, is drawn
-    anew, the past is read from the prompt and learned from, and the choice on trial t takes the
-    t-th number of the stream. So a session through words is the session that
+    ``session_stream(seed, *address, i)``: its design, and with it the names of the actions, is
+    drawn anew, the past is read from the prompt and learned from, and the choice on trial t takes
+    the t-th number of the stream. So a session through words is the session that
     ``play(agent, environment, seed, *address, i)`` lives, and asking again gives the same reply.
 
     Parameters

@@ -1,0 +1,192 @@
+import asyncio
+
+import pandas as pd
+import pytest
+
+from knownminds.agents import Contaminants, RescorlaWagnerDual
+from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.llm_adapters import (
+    Capabilities,
+    ModelChanged,
+    NoKey,
+    NotCapable,
+    RateLimited,
+    Rejected,
+    Reply,
+    Sampling,
+    ServerFailed,
+    Synthetic,
+    Usage,
+    run_session,
+    run_sessions,
+)
+
+ENVIRONMENT = InstrumentalLearning(n_visits=2)
+LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
+
+
+class Scripted:
+    """Replies as told, one item after another: texts, replies, or errors; then empty texts."""
+
+    model = "scripted"
+    capabilities = Capabilities()
+
+    def __init__(self, *script):
+        self.script = list(script)
+        self.prompts, self.settings = [], []
+
+    async def complete(self, prompt, *, settings):
+        await asyncio.sleep(0)
+        self.prompts.append(prompt)
+        self.settings.append(settings)
+        item = self.script.pop(0) if self.script else ""
+        if isinstance(item, Exception):
+            raise item
+        return item if isinstance(item, Reply) else Reply(item, model_served="m")
+
+    async def close(self):
+        pass
+
+
+def run(adapter, **options):
+    return asyncio.run(run_session(adapter, ENVIRONMENT, 0, 4, pause=0.0, **options))
+
+
+def test_every_kind_of_answer_keeps_its_outcome_and_nothing_is_filled_in():
+    trials = run(
+        Scripted(
+            "no idea",
+            "I can't help with that.",
+            "",
+            Reply("A", finish_reason="length", model_served="m"),
+            Reply("No.", finish_reason="refusal", model_served="m"),
+            Reply("", finish_reason="content_filter", model_served="m"),
+            Rejected("too long"),
+        )
+    )
+    frame = trials.frame
+    assert frame["outcome"].tolist() == [
+        "malformed", "refused", "empty", "truncated", "refused", "refused", "error", "empty",
+    ]  # fmt: skip
+    assert frame["action"].isna().all()
+    assert frame["reward"].isna().all()
+    assert frame["raw_text"].tolist()[:2] == ["no idea", "I can't help with that."]
+    assert frame["note"][6] == "too long"
+    assert trials.subjects == ("4",)
+
+
+def test_a_missing_answer_is_told_to_the_participant_and_not_asked_for_again():
+    adapter = Scripted("no idea")
+    run(adapter)
+    assert len(adapter.prompts) == ENVIRONMENT.n_trials
+    assert "no machine could be read from your reply" in adapter.prompts[1].messages[0].content
+
+
+def test_a_repaired_answer_is_a_choice_and_says_what_was_repaired():
+    environment = InstrumentalLearning(n_visits=1)
+    letters = [f"**{letter}**" for letter in "ABCDEFGHJKLMNPQRSTVW"]
+    outcomes = []
+    for letter in letters:
+        trials = asyncio.run(run_session(Scripted(letter), environment, 0, 4))
+        outcomes.append((trials.frame["outcome"][0], trials.frame["note"][0]))
+    assert sum(outcome == "repaired" for outcome, _ in outcomes) == 2
+    assert all("signs" in note for outcome, note in outcomes if outcome == "repaired")
+
+
+def test_what_may_pass_is_tried_again_and_counted():
+    adapter = Scripted(
+        RateLimited("wait", 0.0), ServerFailed("down"), "x", *[ServerFailed("!")] * 3
+    )
+    frame = run(adapter).frame
+    assert frame["attempt"].tolist()[:3] == [3, 3, 1]
+    assert frame["outcome"].tolist()[:2] == ["malformed", "error"]
+    assert adapter.prompts[0] == adapter.prompts[2]
+    assert adapter.settings[0] == adapter.settings[2]
+
+
+@pytest.mark.parametrize("error", [NoKey("no key"), NotCapable("cannot")])
+def test_a_run_in_vain_is_stopped(error):
+    with pytest.raises(type(error)):
+        run(Scripted("x", error))
+    adapter = Scripted(*["x"] * 3, error)
+    with pytest.raises(type(error)):
+        asyncio.run(run_sessions(adapter, ENVIRONMENT, 3, 0))
+    assert len(adapter.prompts) < 12
+
+
+def test_a_model_that_changes_within_a_run_is_told():
+    with pytest.raises(ModelChanged, match="'m' and then as 'n'"):
+        run(Scripted("x", Reply("x", model_served="n")))
+    sessions = Scripted(*["x"] * 8, Reply("x", model_served="n"))
+    with pytest.raises(ModelChanged):
+        asyncio.run(run_sessions(sessions, ENVIRONMENT, 2, 0, concurrency=1))
+
+
+def test_the_session_number_is_the_sampling_seed_and_other_settings_are_sent():
+    adapter = Scripted()
+    run(adapter, settings=Sampling(temperature=0.5))
+    assert set(adapter.settings) == {Sampling(temperature=0.5, seed=4)}
+    with pytest.raises(ValueError, match="last part of its address; got seed=3"):
+        run(adapter, settings=Sampling(seed=3))
+    adapter = Scripted()
+    adapter.capabilities = Capabilities(seed=False, temperature=False)
+    run(adapter)
+    assert set(adapter.settings) == {Sampling()}
+    with pytest.raises(NotCapable):
+        run(adapter, settings=Sampling(temperature=0.5))
+
+
+def test_tokens_models_and_prompts_are_recorded(tmp_path):
+    adapter = Scripted(Reply("x", usage=Usage(7, 2), model_served="m"))
+    trials = run(adapter)
+    row = trials.frame.iloc[0]
+    assert (row["input_tokens"], row["output_tokens"]) == (7, 2)
+    assert (row["model"], row["model_served"]) == ("scripted", "m")
+    assert trials.frame["prompt_hash"].tolist() == [p.hash for p in adapter.prompts]
+    for name in ("trials.csv", "trials.parquet"):
+        trials.save(tmp_path / name)
+        pd.testing.assert_frame_equal(Trials.load(tmp_path / name).frame, trials.frame)
+
+
+def test_histories_in_chat_only_grow():
+    adapter = Scripted()
+    asyncio.run(run_session(adapter, InstrumentalLearning(2, history="chat"), 0))
+    for shorter, longer in zip(adapter.prompts, adapter.prompts[1:], strict=False):
+        assert longer.messages[: len(shorter.messages)] == shorter.messages
+        assert len(longer.messages) == len(shorter.messages) + 2
+        assert all(message.content.strip() for message in longer.messages)
+
+
+def test_many_sessions_are_those_lived_one_by_one_whatever_the_concurrency():
+    def together(concurrency):
+        speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))
+        return asyncio.run(run_sessions(speaker, ENVIRONMENT, 5, 9, concurrency=concurrency)).frame
+
+    pd.testing.assert_frame_equal(together(1), together(4))
+    speaker = Synthetic(LEARNER, ENVIRONMENT, 9, contaminants=Contaminants(malformed=0.2))
+    alone = [asyncio.run(run_session(speaker, ENVIRONMENT, 9, i)) for i in range(5)]
+    pd.testing.assert_frame_equal(Trials.concatenate(alone).frame, together(4))
+
+
+def test_no_more_sessions_are_under_way_than_allowed():
+    class Counting(Scripted):
+        busy = most = 0
+
+        async def complete(self, prompt, *, settings):
+            self.busy += 1
+            self.most = max(self.most, self.busy)
+            await asyncio.sleep(0)
+            self.busy -= 1
+            return await super().complete(prompt, settings=settings)
+
+    for concurrency in (1, 3):
+        adapter = Counting()
+        asyncio.run(run_sessions(adapter, ENVIRONMENT, 6, 0, concurrency=concurrency))
+        assert adapter.most == concurrency
+
+
+def test_misuse_of_run_sessions_is_told():
+    with pytest.raises(ValueError, match="one adapter for each session"):
+        asyncio.run(run_sessions([Scripted()], ENVIRONMENT, 2, 0))
+    with pytest.raises(ValueError, match="at least 1; got 0, 8 and 3"):
+        asyncio.run(run_sessions(Scripted(), ENVIRONMENT, 0, 0))
