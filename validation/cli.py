@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -102,10 +103,10 @@ def show(
         return
     screen.print(f"[bold]{name}[/bold]: {told['summary']}", f"Source: {told['source']}", sep="\n")
     if name in AGENTS:
-        screen.print((AGENTS[name].__doc__ or "").strip(), style="dim", markup=False)
+        print(inspect.cleandoc(AGENTS[name].__doc__ or ""))
     if rows:
         shown = [column for column in rows[0] if column != "source"]
-        table = Table(*shown, box=None, header_style="bold", pad_edge=False)
+        table = Table(*(c.replace("_", " ") for c in shown), box=None, pad_edge=False)
         for row in rows:
             table.add_row(*(str(row[column]) for column in shown))
         screen.print("", table)

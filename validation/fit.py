@@ -552,10 +552,15 @@ def _about_support(result: Fit) -> list[str]:
     if unfit:
         told.append(
             f"So differences between single subjects in {', '.join(unfit)} should not be read off "
-            "these estimates; group values rest on all subjects together and are safer."
+            "these estimates."
         )
     else:
         told.append("So differences between single subjects can be read in all parameters.")
+    if result.method == "map":
+        told.append(
+            "Estimates of subjects who tell little lie near the prior, so do their medians: take "
+            "group values from --method hierarchical."
+        )
     judged = [(n, s.reliability) for n, s in result.support.items()]
     each = ", ".join(f"{n} {r:.2f} ({about_reliability(r)})" for n, r in judged)
     told.append(f"Reliability of these subjects' estimates, from their standard errors: {each}.")

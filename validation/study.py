@@ -9,8 +9,9 @@ import json
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import warnings
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -331,12 +332,12 @@ def _run(
     batches = list(study.batches())
     todo = [b for b in batches if _read_part(parts / study.part_name(b), b) is None]
     done = len(batches) - len(todo)
-    watch = _SameFailure(study, parts, min(SAME_FAILURE, len(todo)))
+    failures = _SameFailure(study, parts, min(SAME_FAILURE, len(todo)))
 
-    def note(batch: Batch, raised: str | None) -> None:
+    def note(outcome: _Outcome) -> None:
         nonlocal done
         done += 1
-        watch.see(batch, raised)
+        failures.see(outcome)
         if progress is not None:
             progress(done, len(batches))
 
@@ -344,52 +345,67 @@ def _run(
         progress(done, len(batches))
     if todo and workers is None:
         began = perf_counter()
-        note(todo[0], _finish(study, work, todo[0], parts, None))
+        note(_finish(study, work, todo[0], parts, None))
         todo = todo[1:]
         seconds = (perf_counter() - began) * len(todo)
         workers = min(os.cpu_count() or 1, len(todo)) if seconds > WORTH_WORKERS else 1
     if workers is None or workers == 1:
         for batch in todo:
-            note(batch, _finish(study, work, batch, parts, None))
+            note(_finish(study, work, batch, parts, None))
     elif todo:
-        for batch, raised in _in_processes(study, work, todo, parts, workers):
-            note(batch, raised)
+        with closing(_in_processes(study, work, todo, parts, workers)) as outcomes:
+            for outcome in outcomes:
+                note(outcome)
     return collect(study, folder)
 
 
 def _in_processes(
     study: Study, work: Work, todo: Sequence[Batch], parts: Path, workers: int
-) -> Iterator[tuple[Batch, str | None]]:
+) -> Generator[_Outcome, None, None]:
     from joblib import Parallel, delayed, parallel_config
-
-    def tasks() -> Iterator[Any]:
-        for batch in todo:
-            yield delayed(_finish_named)(study, work, batch, parts)
 
     # One thread per process: the processes already fill the cores.
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        yield from Parallel(return_as="generator_unordered", batch_size=1)(tasks())
+        parallel = Parallel(return_as="generator_unordered", batch_size=1)
+        outcomes = parallel(delayed(_finish)(study, work, batch, parts, 1) for batch in todo)
+        try:
+            yield from outcomes
+        finally:
+            with warnings.catch_warnings():
+                # A study that stops early cancels batches, and joblib calls that a waste.
+                warnings.simplefilter("ignore", UserWarning)
+                outcomes.close()
 
 
-def _finish_named(study: Study, work: Work, batch: Batch, parts: Path) -> tuple[Batch, str | None]:
-    return batch, _finish(study, work, batch, parts, 1)
+@dataclass(frozen=True)
+class _Outcome:
+    """A finished batch; its table, unwritten, and the reason if every replicate in it failed."""
+
+    batch: Batch
+    failed: pd.DataFrame | None = None
+    reason: str = ""
 
 
-def _finish(study: Study, work: Work, batch: Batch, parts: Path, threads: int | None) -> str | None:
-    """Do a batch and write its part; return the reason if every replicate in it failed."""
+def _finish(study: Study, work: Work, batch: Batch, parts: Path, threads: int | None) -> _Outcome:
+    """Do a batch and write its part, unless nothing came of it."""
     began = perf_counter()
-    raised = None
+    reason = None
     try:
         table = work(study, batch, threads)
     except FAILURES as error:
-        table, raised = _one_by_one(study, work, batch, threads, str(error))
+        table, reason = _one_by_one(study, work, batch, threads, str(error))
     table = table.assign(cell=batch.cell, replicate=batch.replicate)
     table["seconds"] = (perf_counter() - began) / len(table)
-    file = parts / study.part_name(batch)
+    if reason is not None:
+        return _Outcome(batch, table, reason)
+    _write_part(table, parts / study.part_name(batch))
+    return _Outcome(batch)
+
+
+def _write_part(table: pd.DataFrame, file: Path) -> None:
     part = file.with_name(f".{file.stem}.{os.getpid()}")
     table.to_parquet(part, index=False)
     part.replace(file)
-    return raised
 
 
 def _one_by_one(
@@ -414,23 +430,31 @@ def _one_by_one(
 
 
 class _SameFailure:
-    """Ends a study whose first batches all fail for the same reason."""
+    """Ends a study whose first batches all fail for the same reason, leaving none of them behind.
+
+    Failed batches are written once it is clear that the study goes on.
+    """
 
     def __init__(self, study: Study, parts: Path, limit: int):
         self.study, self.parts, self.limit = study, parts, limit
-        self.seen: list[Batch] = []
-        self.reason: str | None = None
+        self.held: list[_Outcome] = []
 
-    def see(self, batch: Batch, raised: str | None) -> None:
-        if self.limit == 0 or (self.seen and raised != self.reason) or raised is None:
-            self.limit = 0
-            return
-        self.seen.append(batch)
-        self.reason = raised
-        if len(self.seen) == self.limit:
-            for failed in self.seen:  # nothing was learned: leave no rows behind
-                (self.parts / self.study.part_name(failed)).unlink(missing_ok=True)
-            raise ValueError(f"Every replicate so far failed alike, so the study stops: {raised}")
+    def see(self, outcome: _Outcome) -> None:
+        """Take note of a finished batch; ValueError if it is one failure too many."""
+        if outcome.failed is not None:
+            self.held.append(outcome)
+        alike = {held.reason for held in self.held} == {outcome.reason}
+        if outcome.failed is None or not alike:
+            self.limit = 0  # the study works, or fails for more than one reason
+        if self.limit and len(self.held) == self.limit:
+            raise ValueError(
+                f"Every replicate so far failed alike, so the study stops: {outcome.reason}"
+            )
+        if not self.limit:
+            for held in self.held:
+                if held.failed is not None:
+                    _write_part(held.failed, self.parts / self.study.part_name(held.batch))
+            self.held.clear()
 
 
 def finite(value: Any) -> Any:

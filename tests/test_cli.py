@@ -1,0 +1,175 @@
+import json
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from knownminds.agents import AGENTS
+from knownminds.environments import ENVIRONMENTS
+from knownminds.validation.cli import main
+
+PLACE = "instrumental_learning"
+
+
+@pytest.fixture
+def knownminds(capsys):
+    def call(*words):
+        code = 0
+        try:
+            main([str(word) for word in words])
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def of_json(result):
+    code, out, err = result
+    assert code == 0, err
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def test_list_names_what_is_registered(knownminds):
+    assert of_json(knownminds("list", "--json")) == {
+        "environments": list(ENVIRONMENTS),
+        "models": list(AGENTS),
+        "measures": [],
+    }
+    assert "rescorla_wagner_dual" in knownminds("list")[1]
+
+
+def test_list_starts_without_the_heavy_libraries():
+    code = (
+        "import sys; from knownminds.validation.cli import main\n"
+        "try: main(['list'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'pymc', 'arviz', 'nutpie', 'matplotlib', 'jinja2'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *AGENTS])
+def test_show_describes_every_member(knownminds, name):
+    told = of_json(knownminds("show", name, "--json"))
+    assert name in (told.get("environment"), told.get("model"))
+    assert told["source"] in knownminds("show", name)[1].replace("\n", " ")
+
+
+def test_recover_prints_the_agreed_shape(knownminds):
+    told = of_json(
+        knownminds(
+            "recover", PLACE, "--model", "rescorla_wagner_dual", "--subjects", 40,
+            "--method", "map", "--seed", 11, "--json",
+        )
+    )  # fmt: skip
+    assert {"environment", "model", "method", "subjects", "attempted", "failed"} <= set(told)
+    assert {"seconds", "versions"} <= set(told)
+    for scores in told["parameters"].values():
+        assert {"bias", "rmse", "r", "concordance", "verdict"} <= set(scores)
+        assert set(scores["coverage"]) == {"50", "80", "90", "95"}
+        assert set(scores["monte_carlo_error"]["coverage"]) == {"50", "80", "90", "95"}
+    again = of_json(knownminds("recover", PLACE, "--subjects", 40, "--seed", 11, "--json"))
+    assert again["parameters"] == told["parameters"]
+
+
+def test_recover_keeps_a_folder_that_report_redraws(knownminds, tmp_path):
+    folder = tmp_path / "s"
+    words = ("recover", PLACE, "--subjects", 20, "--intervals", "laplace")
+    code, out, err = knownminds(*words, "--out", folder)
+    assert code == 0
+    assert "verdict" in out
+    assert "report" in err
+    (folder / "report.html").unlink()
+    told = of_json(knownminds("report", folder, "--json"))
+    assert told["report"] == str(folder / "report.html")
+    assert (folder / "report.html").stat().st_size > 10_000
+    assert "temporary folder" in knownminds(*words)[2]
+
+
+def test_set_reaches_true_parameters_and_settings_alike(knownminds):
+    told = of_json(
+        knownminds(
+            "recover", PLACE, "--subjects", 15, "--set", "alpha_positive=0.4", "--set",
+            "n_visits=6", "--fix", "kappa=0", "--intervals", "laplace", "--json",
+        )
+    )  # fmt: skip
+    assert told["truth"] == {"alpha_positive": 0.4}
+    assert told["settings"]["n_visits"] == 6
+    assert "kappa" not in told["parameters"]
+    assert of_json(
+        knownminds("recover", PLACE, "--subjects", 15, "--trials", 24,
+                   "--intervals", "laplace", "--json")
+    )["settings"]["n_visits"] == 6  # fmt: skip
+
+
+def test_simulated_trials_are_read_back_and_fitted(knownminds, tmp_path):
+    file = tmp_path / "t.csv"
+    told = of_json(
+        knownminds("simulate", PLACE, "--subjects", 12, "--seed", 3, "--out", file, "--json")
+    )
+    assert len(told["truth"]) == 12
+    frame = pd.read_csv(file)
+    assert len(frame) == 12 * 96
+    assert frame["true_beta"].iloc[0] == pytest.approx(told["truth"][0]["beta"])
+    found = of_json(knownminds("fit", file, "--json"))
+    assert {"model", "method", "sessions", "group"} <= set(found)
+    first = found["sessions"][0]
+    assert {"session", "estimates", "intervals", "status"} <= set(first)
+    low, high = first["intervals"]["beta"]
+    assert low < high
+    assert {"estimate", "interval"} <= set(found["group"]["beta"])
+
+
+def test_simulate_writes_csv_or_json_to_stdout(knownminds):
+    words = ("simulate", PLACE, "--subjects", 2, "--sessions", 2, "--trials", 8)
+    assert knownminds(*words)[1].count("\n") == 1 + 2 * 2 * 8
+    told = of_json(knownminds(*words, "--json"))
+    assert len(told["trials"]) == 32
+    assert {row["session"] for row in told["trials"]} == {"0", "1"}
+
+
+def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
+    data, folder = tmp_path / "theirs.csv", tmp_path / "f"
+    knownminds("simulate", PLACE, "--subjects", 8, "--out", tmp_path / "ours.csv")
+    ours = pd.read_csv(tmp_path / "ours.csv")
+    theirs = ours[["subject", "trial", "context", "action", "reward"]]
+    theirs.columns = ["run", "trial", "task", "choice", "reward"]
+    theirs.to_csv(data, index=False)
+    code, out, err = knownminds(
+        "fit", data, "--columns", "subject=run,context=task,action=choice", "--out", folder
+    )
+    assert code == 0, err
+    assert f"experiment: {PLACE}" in err
+    assert "What 96 trials per subject support" in out
+    assert {f.name for f in folder.iterdir()} == {"estimates.csv", "fit.json", "report.html"}
+
+
+def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
+    data = tmp_path / "t.csv"
+    knownminds("simulate", PLACE, "--subjects", 16, "--model", "rescorla_wagner", "--out", data)
+    frame = pd.read_csv(data)
+    frame["condition"] = (frame["subject"] % 2).map({0: "a", 1: "b"})
+    frame.to_csv(data, index=False)
+    found = of_json(
+        knownminds(
+            "fit", data, "--model", "rescorla_wagner", "--method", "hierarchical",
+            "--formula", "alpha ~ condition", "--json",
+        )
+    )  # fmt: skip
+    assert set(found["group"]) == {"alpha", "beta", "kappa"}
+    assert len(found["effects"]) == 1
+    assert found["verdict"] in ("converged", "not converged")
+
+
+def test_the_console_script_answers_in_time():
+    began = time.monotonic()
+    code = "from knownminds.validation.cli import main; main(['list', '--json'])"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    assert time.monotonic() - began < 20  # hangs only; the start itself takes about one second
