@@ -1,7 +1,6 @@
 import json
 import subprocess
 import sys
-import time
 
 import pandas as pd
 import pytest
@@ -59,7 +58,7 @@ def test_list_starts_without_the_heavy_libraries():
 def test_show_describes_every_member(knownminds, name):
     told = of_json(knownminds("show", name, "--json"))
     assert name in (told.get("environment"), told.get("model"))
-    assert told["source"] in knownminds("show", name)[1].replace("\n", " ")
+    assert told["source"] in knownminds("show", name)[1]
 
 
 def test_recover_prints_the_agreed_shape(knownminds):
@@ -166,10 +165,3 @@ def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
     assert set(found["group"]) == {"alpha", "beta", "kappa"}
     assert len(found["effects"]) == 1
     assert found["verdict"] in ("converged", "not converged")
-
-
-def test_the_console_script_answers_in_time():
-    began = time.monotonic()
-    code = "from knownminds.validation.cli import main; main(['list', '--json'])"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-    assert time.monotonic() - began < 20  # hangs only; the start itself takes about one second

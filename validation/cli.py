@@ -101,7 +101,7 @@ def show(
     if as_json:
         _print_json(told)
         return
-    screen.print(f"[bold]{name}[/bold]: {told['summary']}", f"Source: {told['source']}", sep="\n")
+    print(f"{name}: {told['summary']}\nSource: {told['source']}")
     if name in AGENTS:
         print(inspect.cleandoc(AGENTS[name].__doc__ or ""))
     if rows:

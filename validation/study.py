@@ -11,7 +11,7 @@ import platform
 import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -353,9 +353,15 @@ def _run(
         for batch in todo:
             note(_finish(study, work, batch, parts, None))
     elif todo:
-        with closing(_in_processes(study, work, todo, parts, workers)) as outcomes:
+        outcomes = _in_processes(study, work, todo, parts, workers)
+        try:
             for outcome in outcomes:
                 note(outcome)
+        finally:
+            with warnings.catch_warnings():
+                # A study that stops early cancels batches, and joblib calls that a waste.
+                warnings.simplefilter("ignore", UserWarning)
+                outcomes.close()
     return collect(study, folder)
 
 
@@ -367,14 +373,9 @@ def _in_processes(
     # One thread per process: the processes already fill the cores.
     with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-        outcomes = parallel(delayed(_finish)(study, work, batch, parts, 1) for batch in todo)
-        try:
-            yield from outcomes
-        finally:
-            with warnings.catch_warnings():
-                # A study that stops early cancels batches, and joblib calls that a waste.
-                warnings.simplefilter("ignore", UserWarning)
-                outcomes.close()
+    tasks = (delayed(_finish)(study, work, batch, parts, 1) for batch in todo)
+    outcomes: Generator[_Outcome, None, None] = parallel(tasks)
+    return outcomes
 
 
 @dataclass(frozen=True)
