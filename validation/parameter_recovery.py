@@ -327,10 +327,12 @@ def draw_truth(study: Study, batch: Batch) -> Array:
     """Draw theta[n, P] of the batch's subjects, each from the address (data key, replicate, i)."""
     cell = study.cells[batch.cell]
     parameters = AGENTS[cell.model].parameters
-    theta = np.empty((batch.last - batch.first, len(parameters)))
+    key = cell.data_key
+    z = np.empty((batch.last - batch.first, len(parameters)))
     for row, i in enumerate(range(batch.first, batch.last)):
-        rng = session_stream(study.seed, cell.data_key, batch.replicate, i)
-        theta[row] = parameters.draw(rng, 1)[0]
+        rng = session_stream(study.seed, key, batch.replicate, i)
+        z[row] = rng.normal(parameters.mean, parameters.sd)
+    theta = parameters.constrain(z)
     for name, value in cell.truth.items():
         theta[:, parameters.index(name)] = value
     return theta

@@ -79,7 +79,12 @@ def recovery_page(recovery: Recovery) -> str:
         ("model", cell.model),
         ("true values", _truth(recovery)),
         ("fitted by", _pairs({"method": cell.method} | dict(cell.options))),
-        ("subjects", f"{study.subjects} x {study.replicates} replicate(s)"),
+        (
+            "subjects",
+            f"{study.subjects}, in each of {study.replicates} replicates"
+            if study.replicates > 1
+            else str(study.subjects),
+        ),
         ("sessions per subject", str(cell.sessions)),
         ("seed", str(study.seed)),
         ("computing time", f"{recovery.seconds:.1f} s, summed over processes"),
@@ -244,5 +249,10 @@ def _truth(recovery: Recovery) -> str:
 
 
 def _pairs(values: Any) -> str:
-    kept = {k: v for k, v in dict(values).items() if v not in (None, {}, [], False)}
-    return ", ".join(f"{k}: {v}" for k, v in kept.items())
+    def told(value: Any) -> str:
+        if isinstance(value, dict):
+            return ", ".join(f"{k}={v}" for k, v in value.items())
+        return str(value)
+
+    kept = {k: v for k, v in dict(values).items() if v is not None and v is not False}
+    return "; ".join(f"{k}: {told(v)}" for k, v in kept.items() if v not in ({}, []))
