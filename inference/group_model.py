@@ -29,7 +29,6 @@ from .sampling import (
     kernel_inputs,
     run_nutpie,
     run_pymc,
-    theta_variable,
 )
 
 Sampler = Literal["nutpie", "pymc"]
@@ -278,7 +277,10 @@ class GroupModel:
         group_scale = [p.group_sd for p in parameters]
         with pm.Model(coords=coords) as pymc_model:
             mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
-            sd = pm.HalfNormal("group_sd", group_scale, dims="parameter")
+            # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
+            # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
+            # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).
+            sd = pm.Normal("signed_sd", 0.0, group_scale, dims="parameter")
             eta = pm.Normal("eta", 0.0, 1.0, dims=("subject", "parameter"))
             z = mean + sd * eta
             if regressors is not None:
@@ -287,10 +289,9 @@ class GroupModel:
                 design = pm.Data("design", regressors.by_subject)
                 onto = np.eye(len(parameters))[regressors.parameter]
                 z = z + pt.dot(design * effect, onto)
-            theta = theta_variable(z, unknowns)
-            op = LogLikelihood(data.model, data.n_actions, lapse)
+            op = LogLikelihood(data.model, data.n_actions, unknowns)
             inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
-            log_likelihood, _ = op(theta, *inputs)
+            log_likelihood, _ = op(z, *inputs)
             pm.Potential("log_likelihood_of_all", log_likelihood.sum())
         return cls(data.model, unknowns, len(data), effects, pymc_model, regressors)
 
@@ -331,11 +332,12 @@ class GroupModel:
         posterior = dataset_of(trace, "posterior")
         expected = _expected(posterior, self.unknowns.parameters, self.regressors)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-        z = posterior["group_sd"] * posterior["eta"] + xr.DataArray(
+        z = posterior["signed_sd"] * posterior["eta"] + xr.DataArray(
             expected.reshape(*shape, *expected.shape[1:]) * np.ones((1, 1, self.n_subjects, 1)),
             dims=("chain", "draw", "subject", "parameter"),
         )
-        kept = posterior.drop_vars("eta").assign(z=z)
+        kept = posterior.drop_vars(["eta", "signed_sd"])
+        kept = kept.assign(z=z, group_sd=abs(posterior["signed_sd"]))
         kept = kept.assign_coords(subject=list(data.subjects))
         divergences = int(dataset_of(trace, "sample_stats")["diverging"].sum())
         return HierarchicalFit(

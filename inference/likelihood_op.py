@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Sequence
+from math import exp
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytensor.tensor as pt
+from numba import njit
 from pytensor.gradient import DisconnectedType
 from pytensor.graph.basic import Apply
 from pytensor.graph.op import Op
@@ -17,44 +19,49 @@ from pytensor.link.numba.dispatch import basic as numba_dispatch
 
 from knownminds.agents import Agent
 
+from .model_data import Unknowns
+
+_KINDS = {"identity": 0, "log": 1, "logit": 2}
+
 
 class LogLikelihood(Op):  # type: ignore[misc]
-    """Log-likelihood [N] of theta [N, P], and its gradient [N, P], from an agent's kernel.
+    """Log-likelihood [N] of z [N, K], and its gradient [N, K], from an agent's kernel.
 
-    The inputs are theta (the lapse rate as last column if `with_lapse`), then row, start and the
-    packed columns of `ModelData`. Only theta is differentiable, and only through the first
+    z holds the estimated parameters on the unconstrained scale. Further inputs are row, start
+    and the packed columns of `ModelData`. Only z is differentiable, and only through the first
     output; the second is that derivative, so a graph that asks for both calls the kernel once.
     """
 
-    __props__ = ("model", "n_actions", "with_lapse")
+    __props__ = ("model", "n_actions", "fixed", "with_lapse")
 
-    def __init__(self, model: type[Agent], n_actions: int, with_lapse: bool):
+    def __init__(self, model: type[Agent], n_actions: int, unknowns: Unknowns):
+        held = np.flatnonzero(~np.isnan(unknowns.full))
         self.model = model
         self.n_actions = n_actions
-        self.with_lapse = with_lapse
+        self.fixed = tuple((int(k), float(unknowns.full[k])) for k in held)
+        self.with_lapse = unknowns.lapse
+        self.unknowns = unknowns
+        self.call = _compiled(model, n_actions, unknowns)
 
-    def make_node(self, theta: Any, *data: Any) -> Apply[Any, Any]:
+    def make_node(self, z: Any, *data: Any) -> Any:
         """Check nothing but the types: the data were checked where they were read."""
-        theta = pt.as_tensor_variable(theta, dtype="float64")
-        inputs = [theta, *(pt.as_tensor_variable(d) for d in data)]
+        z = pt.as_tensor_variable(z, dtype="float64")
+        inputs = [z, *(pt.as_tensor_variable(d) for d in data)]
         return Apply(self, inputs, [pt.dvector(), pt.dmatrix()])
 
     def perform(self, node: Any, inputs: Sequence[Any], output_storage: Any) -> None:
         """Call the kernel."""
-        theta, *data = inputs
-        own, lapse = (theta[:, :-1], theta[:, -1].copy()) if self.with_lapse else (theta, None)
-        total, gradient = self.model.log_likelihood(
-            np.ascontiguousarray(own), lapse, self.n_actions, *data
-        )
+        z, *data = inputs
+        total, gradient = self.call(np.ascontiguousarray(z), *data)
         output_storage[0][0] = total
         output_storage[1][0] = gradient
 
     def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> list[Any]:
-        """One number per row of theta, one slope per entry."""
+        """One number per row of z, one slope per entry."""
         return [(shapes[0][0],), shapes[0]]
 
     def connection_pattern(self, node: Any) -> list[list[bool]]:
-        """Connect theta to the first output and nothing else."""
+        """Connect z to the first output and nothing else."""
         return [[k == 0, False] for k in range(len(node.inputs))]
 
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
@@ -67,26 +74,80 @@ class LogLikelihood(Op):  # type: ignore[misc]
     L_op = pullback  # the name before PyTensor 3
 
 
+@njit
+def _natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
+    """Map z[N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
+    theta, slope = np.empty(z.shape), np.empty(z.shape)
+    for n in range(z.shape[0]):
+        for k in range(z.shape[1]):
+            if kind[k] == 0:
+                theta[n, k], slope[n, k] = z[n, k], 1.0
+            elif kind[k] == 1:
+                theta[n, k] = slope[n, k] = exp(min(z[n, k], 700.0))
+            else:
+                share = 1.0 / (1.0 + exp(-z[n, k]))
+                width = upper[k] - lower[k]
+                theta[n, k] = lower[k] + width * share
+                slope[n, k] = width * share * (1.0 - share)
+    return theta, slope
+
+
+def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
+    """Compile (z, *data) -> total, gradient: the map to the natural scale around the kernel."""
+    supports = [p.support for p in unknowns.parameters]
+    kind = np.array([_KINDS[s.kind] for s in supports])
+    lower = np.array([s.lower for s in supports])
+    upper = np.array([s.upper for s in supports])
+    full = np.nan_to_num(unknowns.full)
+    columns = unknowns.columns
+    kernel: Any = model.log_likelihood
+
+    if unknowns.lapse:
+        places = np.append(columns, len(full))
+
+        @njit
+        def with_lapse(z, *data):  # type: ignore[no-untyped-def]
+            theta, slope = _natural(z, kind, lower, upper)
+            own = np.empty((len(z), len(full)))
+            own[:] = full
+            for k in range(len(columns)):
+                own[:, columns[k]] = theta[:, k]
+            lapse = theta[:, len(columns)].copy()
+            total, gradient = kernel(own, lapse, n_actions, *data)
+            for k in range(len(places)):
+                slope[:, k] *= gradient[:, places[k]]
+            return total, slope
+
+        return with_lapse
+
+    @njit
+    def without_lapse(z, *data):  # type: ignore[no-untyped-def]
+        theta, slope = _natural(z, kind, lower, upper)
+        own = np.empty((len(z), len(full)))
+        own[:] = full
+        for k in range(len(columns)):
+            own[:, columns[k]] = theta[:, k]
+        total, gradient = kernel(own, None, n_actions, *data)
+        for k in range(len(columns)):
+            slope[:, k] *= gradient[:, columns[k]]
+        return total, slope
+
+    return without_lapse
+
+
 @numba_dispatch.register_funcify_and_cache_key(LogLikelihood)  # type: ignore[untyped-decorator]
-def _compile(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
-    """Hand the kernel to PyTensor's numba backend; the key changes with the kernel's source."""
-    kernel, n_actions = op.model.log_likelihood, op.n_actions
+def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
+    """Hand the call to PyTensor's numba backend; the key changes with all it is made from."""
+    inner = op.call
 
-    if op.with_lapse:
+    @numba_dispatch.numba_njit
+    def call(z, *data):  # type: ignore[no-untyped-def]
+        return inner(np.ascontiguousarray(z), *data)
 
-        @numba_dispatch.numba_njit
-        def call(theta, *data):  # type: ignore[no-untyped-def]
-            last = theta.shape[1] - 1
-            own = np.ascontiguousarray(theta[:, :last])
-            return kernel(own, theta[:, last].copy(), n_actions, *data)
-    else:
-
-        @numba_dispatch.numba_njit
-        def call(theta, *data):  # type: ignore[no-untyped-def]
-            return kernel(np.ascontiguousarray(theta), None, n_actions, *data)
-
-    written: Any = kernel  # a numba dispatcher, which keeps the function it was made from
-    source = Path(inspect.getfile(written.py_func)).read_bytes()
+    kernel: Any = op.model.log_likelihood
+    supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
     name = f"{op.model.__module__}.{op.model.__qualname__}"
-    key = f"knownminds {name} {n_actions} {op.with_lapse} {hashlib.sha256(source).hexdigest()}"
-    return call, key
+    made_from = repr((name, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
+    for file in (inspect.getfile(kernel.py_func), __file__):
+        made_from += Path(file).read_bytes()
+    return call, f"knownminds_{hashlib.sha256(made_from).hexdigest()}"

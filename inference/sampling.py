@@ -11,13 +11,10 @@ from typing import Any
 
 import nutpie
 import pymc as pm
-import pytensor.tensor as pt
 import xarray as xr
 from numpy.typing import NDArray
 
-from knownminds.agents.parameters import Support
-
-from .model_data import ModelData, Unknowns
+from .model_data import ModelData
 
 
 @dataclass(frozen=True)
@@ -93,32 +90,11 @@ def kernel_inputs(data: ModelData) -> dict[str, NDArray[Any]]:
     return {"row": data.sequences.row, "start": data.sequences.start, **columns}
 
 
-def theta_variable(z: Any, unknowns: Unknowns) -> Any:
-    """Map the variable z[N, K] to all parameters on the natural scale, fixed ones included."""
-    free = list(unknowns.parameters)
-    natural = [_constrain(z[:, k], p.support) for k, p in enumerate(free)]
-    own: list[Any] = [pt.full_like(z[:, 0], value) for value in unknowns.full]
-    for k, position in enumerate(unknowns.columns):
-        own[position] = natural[k]
-    if unknowns.lapse:
-        own.append(natural[-1])
-    return pt.stack(own, axis=1)
-
-
 def dataset_of(trace: Any, name: str) -> xr.Dataset:
     """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
     found = trace[name]
     dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
     return dataset
-
-
-def _constrain(z: Any, support: Support) -> Any:
-    """Apply `Support.constrain` to a PyTensor variable."""
-    if support.kind == "identity":
-        return z
-    if support.kind == "log":
-        return pt.exp(z)
-    return support.lower + (support.upper - support.lower) * pt.sigmoid(z)
 
 
 @contextmanager

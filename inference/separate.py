@@ -15,7 +15,6 @@ from .sampling import (
     dataset_of,
     kernel_inputs,
     run_nutpie,
-    theta_variable,
 )
 
 
@@ -28,14 +27,13 @@ def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int
     parameters = unknowns.parameters
     with pm.Model(coords={"parameter": parameters.names}) as model:
         standard = pm.Normal("standard", 0.0, 1.0, shape=(len(data), len(parameters)))
-        theta = theta_variable(parameters.mean + parameters.sd * standard, unknowns)
+        z = parameters.mean + parameters.sd * standard
         inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
-        op = LogLikelihood(data.model, data.n_actions, unknowns.lapse)
-        pm.Potential("log_likelihood", op(theta, *inputs)[0].sum())
+        op = LogLikelihood(data.model, data.n_actions, unknowns)
+        pm.Potential("log_likelihood", op(z, *inputs)[0].sum())
     settings = Settings(draws=max(500, -(-draws // 4)), target_accept=0.9, seed=seed)
     trace = run_nutpie(compile_for_nutpie(model), settings)
     chains = dataset_of(trace, "posterior")["standard"].to_numpy()
     # Chain after chain would favour the first: interleave them before cutting.
     sampled: Array = np.moveaxis(chains, 0, 1).reshape(-1, *chains.shape[2:])[:draws]
-    z: Array = parameters.mean + parameters.sd * sampled
-    return z
+    return parameters.mean + parameters.sd * sampled

@@ -10,6 +10,7 @@ from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import (
     GroupModel,
     ModelData,
+    Unknowns,
     hierarchical,
     leave_one_subject_out,
     maximum_a_posteriori,
@@ -40,25 +41,25 @@ def fitted():
     return theta, data, model, model.sample(data, seed=1)
 
 
-def test_the_operation_computes_value_and_gradient_in_python_and_compiled():
+@pytest.mark.parametrize("fixed", [{}, {"beta": 2.0}])
+@pytest.mark.parametrize("lapse", [False, True])
+def test_the_operation_computes_value_and_gradient_in_python_and_compiled(fixed, lapse):
     _, trials = group(5)
     data = ModelData.read(RescorlaWagner, trials)
-    theta = pt.dmatrix("theta")
-    inputs = list(kernel_inputs(data).values())
-    for lapse in (False, True):
-        value = RescorlaWagner.parameters.draw(np.random.default_rng(0), 5)
-        if lapse:
-            value = np.column_stack([value, np.full(5, 0.1)])
-        rates = value[:, -1].copy() if lapse else None
-        total, slope = data.log_likelihood(value[:, :3], rates)
-        out, _ = LogLikelihood(RescorlaWagner, 2, lapse)(theta, *inputs)
-        weights = np.arange(1.0, 6.0)
-        gradient = pytensor.grad((out * weights).sum(), theta)
-        for mode in ("FAST_COMPILE", "NUMBA"):
-            call = pytensor.function([theta], [out, gradient], mode=mode)
-            got, got_gradient = call(value)
-            assert np.allclose(got, total)
-            assert np.allclose(got_gradient, slope * weights[:, None])
+    unknowns = Unknowns.of(RescorlaWagner, fixed, lapse)
+    parameters = unknowns.parameters
+    value = np.random.default_rng(0).normal(parameters.mean, 1.0, (5, len(parameters)))
+    theta = parameters.constrain(value)
+    total, slope = unknowns.log_likelihood(data, theta)
+    slope = slope * parameters.slope(theta)
+    z = pt.dmatrix("z")
+    out, _ = LogLikelihood(RescorlaWagner, 2, unknowns)(z, *kernel_inputs(data).values())
+    weights = np.arange(1.0, 6.0)
+    gradient = pytensor.grad((out * weights).sum(), z)
+    for mode in ("FAST_COMPILE", "NUMBA"):
+        got, got_gradient = pytensor.function([z], [out, gradient], mode=mode)(value)
+        assert np.allclose(got, total)
+        assert np.allclose(got_gradient, slope * weights[:, None])
 
 
 def test_the_group_comes_back_and_the_sampling_is_sound(fitted):
