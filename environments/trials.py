@@ -44,6 +44,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("reward", "float", False, "what the action brought; missing with the action"),
     Column("outcome", "string", False, "what became of the answer; see answer.Outcome"),
     Column("raw_text", "string", False, "a language model's answer, unaltered"),
+    Column("labels", "string", False, "what the session called contexts and actions, as JSON"),
     Column("attempt", "int", False, "which asking of the question this answer came from"),
     Column("input_tokens", "int", False, "tokens sent"),
     Column("output_tokens", "int", False, "tokens received"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
@@ -136,6 +137,7 @@ async def _live(
     design = environment.draw(session_stream(seed, *address))
     shown, _ = environment.reset(options={"design": design})
     observation: Observation | None = shown
+    names = json.dumps(design.labels)
     turns: list[Turn] = []
     rows: list[dict[str, Any]] = []
     while observation is not None:
@@ -160,6 +162,7 @@ async def _live(
                 "outcome": answer.outcome.value,
                 "raw_text": answer.text,
                 "note": answer.note,
+                "labels": names,
                 "attempt": attempt,
                 "input_tokens": reply.usage.input_tokens if reply else None,
                 "output_tokens": reply.usage.output_tokens if reply else None,

@@ -10,7 +10,8 @@ import pytest
 from knownminds.agents import AGENTS, play, simulate
 from knownminds.agents.sequences import LANES
 from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials, make
-from knownminds.inference import ModelData
+from knownminds.inference import ModelData, maximum_a_posteriori
+from knownminds.validation.parameter_recovery import shuffled
 
 pytestmark = pytest.mark.parametrize("model", AGENTS.values(), ids=AGENTS.keys())
 
@@ -147,6 +148,22 @@ def test_simulated_choices_have_the_probabilities_the_agent_states(model):
             agent.learn(row, row["action"], row["reward"])
     # Four standard errors: a correct simulator fails once in 16,000 seeds.
     assert abs(residual) < 4 * np.sqrt(variance)
+
+
+def test_parameters_are_recovered_and_a_shuffled_session_does_not_recover(model):
+    n = 400
+    theta = drawn(model, n)
+    trials = simulate(model, theta, InstrumentalLearning(), 2)
+    # Permuting (action, reward) within subjects destroys what was learned; what survives, such
+    # as how lopsided someone's choices are, is little.
+    fits = [maximum_a_posteriori(model, t) for t in (trials, shuffled(trials))]
+    truth = model.parameters.unconstrain(theta)
+    for k, name in enumerate(model.parameters.names):
+        recovered, lost = (np.corrcoef(truth[:, k], fit.z[:, k])[0, 1] for fit in fits)
+        # Fisher's z of either has the standard error 1 / sqrt(n - 3); 3.5 of the difference's.
+        bound = 3.5 * np.sqrt(2 / (n - 3))
+        assert np.arctanh(recovered) - np.arctanh(lost) > bound, name
+        assert abs(lost) < 0.25 < recovered, name
 
 
 def test_lanes_are_as_many_as_the_layout_has(model):
