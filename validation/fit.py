@@ -16,7 +16,7 @@ from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
 from knownminds.inference.model_data import ModelData, Unknowns
-from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
+from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
 
 from .parameter_recovery import METHODS, recover, resolve_model
@@ -64,6 +64,9 @@ class Fit:
         One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
     support
         What so many trials support, by parameter.
+    verdict, sampling, divergences
+        Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
+        term; the number of divergent draws.
     sentences
         The findings in words.
     """
@@ -83,6 +86,8 @@ class Fit:
     support: Mapping[str, Support]
     statuses: Mapping[str, int]
     verdict: str
+    sampling: Mapping[str, Mapping[str, float]]
+    divergences: int
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
 
@@ -120,6 +125,8 @@ class Fit:
                 "support": {name: asdict(v) for name, v in self.support.items()},
                 "statuses": dict(self.statuses),
                 "verdict": self.verdict,
+                "sampling": {name: dict(v) for name, v in self.sampling.items()},
+                "divergences": self.divergences,
                 "sentences": list(self.sentences),
                 "versions": dict(self.versions),
             }
@@ -182,6 +189,8 @@ def read_fit(folder: str | Path) -> Fit:
             support={n: Support(**_numbers(v)) for n, v in found["support"].items()},
             statuses=found["statuses"],
             verdict=found["verdict"],
+            sampling={n: _numbers(v) for n, v in found["sampling"].items()},
+            divergences=found["divergences"],
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
         )
@@ -287,6 +296,8 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
         "effects": {},
         "comparison": {},
         "support": {},
+        "sampling": {},
+        "divergences": 0,
         "sentences": (),
     }
     return Fit(
@@ -310,11 +321,13 @@ def _point_fit(
     seed: int,
     workers: int | None,
 ) -> Fit:
-    fitter = maximum_likelihood if method == "mle" else maximum_a_posteriori
-    point = fitter(agent, data, fixed=fixed, lapse=fit_lapse, workers=workers)
-    frame = point.to_frame(MASS)
-    if method == "map" and point.names:
+    if method == "mle":
+        point = maximum_likelihood(agent, data, fixed=fixed, lapse=fit_lapse, workers=workers)
+        frame = point.to_frame(MASS)
+    else:
         own = posterior(agent, data, fixed=fixed, lapse=fit_lapse, seed=seed, workers=workers)
+        point = own.fit
+        frame = point.to_frame(MASS)
         for k, name in enumerate(point.names):
             frame[f"{name}_low"], frame[f"{name}_high"] = (end[:, k] for end in own.interval(MASS))
     group = {}
@@ -381,6 +394,8 @@ def _group_fit(
         group=group,
         effects=effects,
         verdict=fitted.verdict,
+        sampling=fitted.convergence.table.to_dict(orient="index"),
+        divergences=fitted.divergences,
         sentences=sentences,
     )
 

@@ -413,12 +413,16 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         estimate, interval = fit.estimate, fit.interval
         z = fit.z_draws.mean(axis=0)
     else:
-        fitter = maximum_likelihood if cell.method == "mle" else maximum_a_posteriori
-        point = fitter(model, data, fixed=fixed, lapse=lapse, workers=threads)
-        estimate, interval, z = point.estimate, point.interval, point.z
-        status, message = list(point.status), list(point.message)
+        own = None
         if options.get("intervals") == "posterior":
             own = posterior(model, data, fixed=fixed, lapse=lapse, seed=study.seed, workers=threads)
+            point = own.fit
+        else:
+            fitter = maximum_likelihood if cell.method == "mle" else maximum_a_posteriori
+            point = fitter(model, data, fixed=fixed, lapse=lapse, workers=threads)
+        estimate, interval, z = point.estimate, point.interval, point.z
+        status, message = list(point.status), list(point.message)
+        if own is not None:
             interval = own.interval
             for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
                 if after == "failed" != before:

@@ -132,7 +132,7 @@ def fit_page(fit: Fit) -> str:
         ("fitted by", _pairs({"method": fit.method} | dict(fit.options))),
     ]
     if fit.method == "hierarchical":
-        asked.append(("sampling", fit.verdict))
+        asked.append(("sampling", f"{fit.verdict}; {fit.divergences} divergent draws"))
     group = [
         [name, f"{v.estimate:.3f}", f"{v.low:.3f} to {v.high:.3f}", v.meaning]
         for name, v in {**fit.group, **fit.effects}.items()
@@ -151,6 +151,10 @@ def fit_page(fit: Fit) -> str:
             f"{v['best_for']:.0f}",
         ]
         for name, v in fit.comparison.items()
+    ]
+    sampling = [
+        [name, f"{v['r_hat']:.3f}", f"{v['ess_bulk']:.0f}", f"{v['ess_tail']:.0f}"]
+        for name, v in fit.sampling.items()
     ]
     people = [
         [
@@ -171,6 +175,7 @@ def fit_page(fit: Fit) -> str:
         ("What so many trials support", limit_head, limits),
         ("Models (maximum likelihood, summed over subjects)", model_head, models),
         _status_table(fit.statuses, fit.n_subjects),
+        ("Sampling", ["term", "R-hat", "bulk ESS", "tail ESS"], sampling),
         ("Subjects", ["subject", "trials", *fit.parameters, "status"], people),
     ]
     caption = "Each subject's estimate and 90% interval; the group value and its interval behind."
