@@ -23,7 +23,7 @@ from knownminds.inference import GroupModel, ModelData  # noqa: E402
 MODEL, N, T = RescorlaWagnerDual, 50, 96
 PARAMETERS = MODEL.parameters
 CHAINS, DRAWS, TUNE = 4, 1000, 1000
-REPEATS = 3
+REPEATS = 2
 
 
 def data_set(seed):

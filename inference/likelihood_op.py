@@ -56,8 +56,9 @@ class LogLikelihood(Op):  # type: ignore[misc]
         output_storage[0][0] = total
         output_storage[1][0] = gradient
 
-    def infer_shape(self, fgraph: Any, node: Any, shapes: Any) -> list[Any]:
-        """One number per row of z, one slope per entry."""
+    def infer_shape(self, *arguments: Any) -> list[Any]:
+        """One number per row of z, one slope per entry; shapes come last, before PyTensor 3 too."""
+        shapes = arguments[-1]
         return [(shapes[0][0],), shapes[0]]
 
     def connection_pattern(self, node: Any) -> list[list[bool]]:

@@ -132,9 +132,9 @@ def posterior(
     points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(
         int(np.ceil(np.log2(2 * draws)))
     )
-    rng = np.random.default_rng([seed, 1])
     z_draws, pareto_k = np.empty((draws, n, k)), np.full(n, np.inf)
     centre, covariance = fit.z.copy(), _proposal_covariance(fit)
+    floor = 1e-3 * np.diag(fit.parameters.sd**2)  # keeps a proposal from collapsing to a point
     # A second and third round start from the moments of the one before, for whom it was poor.
     for _ in range(ROUNDS):
         poor = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
@@ -147,10 +147,12 @@ def posterior(
             smoothed, pareto_k[batch] = smooth_weights(log_weights.T)
             weights = np.exp(smoothed)
             for i, subject in enumerate(batch):
-                chosen = _resample(weights[i], draws, rng)
+                # The same stream for each subject, so that no result depends on the batches.
+                chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))
                 z_draws[:, subject] = z[chosen, i]
                 centre[subject] = weights[i] @ z[:, i]
-                covariance[subject] = np.atleast_2d(np.cov(z[:, i].T, aweights=weights[i]))
+                away = z[:, i] - centre[subject]
+                covariance[subject] = (weights[i] * away.T) @ away + floor
     method = np.full(n, "importance", dtype=object)
     bad = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
     if nuts and len(bad):

@@ -56,6 +56,20 @@ def test_weights_without_overlap_are_found_out():
     assert shape[0] < 0.7 < shape[1]
 
 
+def test_smoothing_keeps_the_order_of_the_weights():
+    raw = np.random.default_rng(1).normal(size=(1, 500))
+    smoothed, _ = smooth_weights(raw)
+    assert np.array_equal(raw.argsort(), smoothed.argsort())
+
+
+def test_a_subject_has_the_same_posterior_in_any_company():
+    _, trials = learners(70, seed=2)
+    data = ModelData.read(RescorlaWagnerDual, trials)
+    together = posterior(RescorlaWagnerDual, data, nuts=False)
+    apart = posterior(RescorlaWagnerDual, data.repeat([66]), nuts=False)
+    assert np.allclose(apart.z_draws[:, 0], together.z_draws[:, 66], atol=1e-4)
+
+
 def test_weights_of_the_target_itself_are_uniform():
     log_weights, _ = smooth_weights(np.zeros((1, 1000)))
     assert np.exp(log_weights).sum() == pytest.approx(1.0)
