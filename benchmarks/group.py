@@ -19,6 +19,13 @@ from baselines import numpyro_model  # noqa: E402
 from knownminds.agents import RescorlaWagnerDual, simulate  # noqa: E402
 from knownminds.environments import InstrumentalLearning  # noqa: E402
 from knownminds.inference import GroupModel, ModelData  # noqa: E402
+from knownminds.inference.sampling import (  # noqa: E402
+    Settings,
+    dataset_of,
+    kernel_inputs,
+    run_nutpie,
+    run_pymc,
+)
 
 MODEL, N, T = RescorlaWagnerDual, 50, 96
 PARAMETERS = MODEL.parameters
@@ -43,19 +50,19 @@ def least_ess(means, spreads):
 
 
 def ours(model, data, seed, sampler):
+    """Sample our PyMC model; one core for all ways, so that CPU time is counted alike."""
+    settings = Settings(CHAINS, DRAWS, TUNE, seed=seed, cores=1)
     begin, wall = time.process_time(), time.perf_counter()
-    # One core for PyMC, so that its processes' time is counted.
-    cores = 1 if sampler == "pymc" else None
-    fit = model.sample(
-        data, chains=CHAINS, draws=DRAWS, tune=TUNE, seed=seed, sampler=sampler, cores=cores
-    )
+    if sampler == "nutpie":
+        trace = run_nutpie(model.compile(data), settings)
+    else:
+        trace = run_pymc(model.pymc_model, kernel_inputs(data), settings)
     cpu, wall = time.process_time() - begin, time.perf_counter() - wall
-    dims = ("chain", "draw", "parameter")
+    posterior = dataset_of(trace, "posterior")
     ess, draws = least_ess(
-        fit.posterior["group_mean"].transpose(*dims).to_numpy(),
-        fit.posterior["group_sd"].transpose(*dims).to_numpy(),
+        posterior["group_mean"].to_numpy(), np.abs(posterior["signed_sd"].to_numpy())
     )
-    return ess, cpu, wall, fit.divergences, draws
+    return ess, cpu, wall, int(dataset_of(trace, "sample_stats")["diverging"].sum()), draws
 
 
 def numpyro_sampler(trials):

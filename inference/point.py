@@ -24,7 +24,7 @@ from .quasi_newton import minimise
 
 STATUSES = ("ok", "boundary", "flat", "failed")
 
-SUBJECTS_PER_BATCH = 128  # a batch with its starts fits the second-level cache
+SUBJECTS_PER_BATCH = 512  # 128 spends its time in Python, 1,000 leave the second core idle
 REACH = 10.0  # the search stays within this many prior sds of the prior mean
 BOUNDARY = 5.0  # an estimate further out than this is called a boundary estimate
 FLAT_POSTERIOR = 0.98  # posterior sd above this share of the prior sd: nothing was learned

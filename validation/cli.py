@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,8 @@ Out = Annotated[Path | None, typer.Option(help="Folder for the results and the r
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; misuse is one sentence on stderr and exit code 2."""
+    # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
+    warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
     try:
         app(args=list(arguments) if arguments is not None else None)
     except ValueError as error:
