@@ -30,6 +30,7 @@ from .sampling import (
     run_nutpie,
     run_pymc,
 )
+from .subject_table import subject_table
 
 Sampler = Literal["nutpie", "pymc"]
 
@@ -153,13 +154,8 @@ class HierarchicalFit:
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means and interval ends on the natural scale."""
-        low, high = self.interval(mass)
-        columns: dict[str, Any] = {"subject": self.subjects, "n_trials": self.data.n_trials}
-        for k, name in enumerate(self.names):
-            columns[name] = self.estimate[:, k]
-            columns[f"{name}_low"] = low[:, k]
-            columns[f"{name}_high"] = high[:, k]
-        return pd.DataFrame(columns | {"status": self.status})
+        more = {"n_trials": self.data.n_trials, "status": self.status}
+        return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
     def to_json(self, mass: float = 0.9) -> str:
         """Group and subjects as JSON."""

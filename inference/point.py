@@ -21,6 +21,7 @@ from knownminds.environments import Trials
 
 from .model_data import ModelData, Unknowns
 from .quasi_newton import minimise
+from .subject_table import subject_table
 
 STATUSES = ("ok", "boundary", "flat", "failed")
 
@@ -109,13 +110,8 @@ class PointFit:
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: estimates, interval ends, status, criteria."""
-        low, high = self.interval(mass)
-        columns: dict[str, Any] = {"subject": self.subjects, "n_trials": self.n_trials}
-        for k, name in enumerate(self.names):
-            columns[name] = self.estimate[:, k]
-            columns[f"{name}_low"] = low[:, k]
-            columns[f"{name}_high"] = high[:, k]
-        columns |= {
+        more = {
+            "n_trials": self.n_trials,
             "log_likelihood": self.log_likelihood,
             "aic": self.aic,
             "bic": self.bic,
@@ -123,7 +119,7 @@ class PointFit:
             "status": self.status,
             "message": self.message,
         }
-        return pd.DataFrame(columns)
+        return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
     def to_json(self, mass: float = 0.9) -> str:
         """Return the frame as JSON records."""

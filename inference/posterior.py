@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,6 +19,7 @@ from knownminds.environments import Trials
 from .model_data import ModelData, Unknowns
 from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
 from .point import PointFit, maximum_a_posteriori
+from .subject_table import subject_table
 
 DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
 SUBJECTS_PER_BATCH = 64
@@ -81,14 +81,8 @@ class Posterior:
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means, interval ends, Pareto k."""
-        low, high = self.interval(mass)
-        columns: dict[str, Any] = {"subject": self.subjects}
-        for k, name in enumerate(self.names):
-            columns[name] = self.mean[:, k]
-            columns[f"{name}_low"] = low[:, k]
-            columns[f"{name}_high"] = high[:, k]
-        extra = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
-        return pd.DataFrame(columns | extra)
+        more = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
+        return subject_table(self.subjects, self.names, self.mean, self.interval(mass), more)
 
     def to_json(self, mass: float = 0.9) -> str:
         """Return the frame as JSON records."""
