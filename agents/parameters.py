@@ -33,7 +33,8 @@ class Support:
             return z
         if self.kind == "log":
             return np.exp(np.minimum(z, 700.0))  # e**709 is the last finite double
-        return self.lower + (self.upper - self.lower) * expit(z)
+        share: Array = np.asarray(expit(z))
+        return self.lower + (self.upper - self.lower) * share
 
     def unconstrain(self, theta: Array) -> Array:
         """Map natural values to the real line; the ends of the support become infinite."""
