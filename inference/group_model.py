@@ -52,6 +52,8 @@ class HierarchicalFit:
         Names of the regression weights, "parameter ~ regressor".
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
+    settings
+        How it was sampled in the end.
     data, unknowns, regressors
         What was fitted, for whatever is computed from the draws.
     """
@@ -62,6 +64,7 @@ class HierarchicalFit:
     posterior: xr.Dataset
     effects: tuple[str, ...]
     convergence: Convergence
+    settings: Settings
     data: ModelData = field(repr=False)
     unknowns: Unknowns = field(repr=False)
     regressors: Regressors | None = field(default=None, repr=False)
@@ -193,6 +196,7 @@ def hierarchical(
     target_accept: float = 0.8,
     seed: int = 0,
     cores: int | None = None,
+    rounds: int = 3,
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -212,6 +216,10 @@ def hierarchical(
         Acceptance rate aimed at; .9 or more if there are divergences.
     cores
         Chains run side by side; None for one per core.
+    rounds
+        How often to sample at most: as long as the verdict is "not converged", anew with twice the
+        tuning and draws, and after divergences with smaller steps. The last round counts, and
+        `settings` of the fit says how it was sampled.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     regressors = None
@@ -230,6 +238,7 @@ def hierarchical(
         target_accept=target_accept,
         seed=seed,
         cores=cores,
+        rounds=rounds,
     )
 
 
@@ -302,6 +311,7 @@ class GroupModel:
         target_accept: float = 0.8,
         seed: int = 0,
         cores: int | None = None,
+        rounds: int = 3,
     ) -> HierarchicalFit:
         """Sample the posterior for these data; the shape must be that of the model."""
         if len(data) != self.n_subjects or data.model is not self.model:
@@ -309,14 +319,21 @@ class GroupModel:
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
-        settings = Settings(chains, draws, tune, target_accept, seed, cores)
-        if sampler == "nutpie":
-            trace = run_nutpie(self.compile(data), settings)
-        elif sampler == "pymc":
-            trace = run_pymc(self.pymc_model, kernel_inputs(data), settings)
-        else:
+        if sampler not in ("nutpie", "pymc"):
             raise ValueError(f"Samplers are nutpie and pymc; got {sampler!r}.")
-        return self._finish(data, trace)
+        if rounds < 1:
+            raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
+        settings = Settings(chains, draws, tune, target_accept, seed, cores)
+        for _ in range(rounds):
+            if sampler == "nutpie":
+                trace = run_nutpie(self.compile(data), settings)
+            else:
+                trace = run_pymc(self.pymc_model, kernel_inputs(data), settings)
+            fit = self._finish(data, trace, settings)
+            if fit.verdict == "converged":
+                break
+            settings = settings.longer(divergent=fit.divergences > 0)
+        return fit
 
     def compile(self, data: ModelData) -> Any:
         """Return the nutpie model holding these data, compiling only the first time."""
@@ -324,7 +341,7 @@ class GroupModel:
             self._compiled = compile_for_nutpie(self.pymc_model)
         return self._compiled.with_data(**kernel_inputs(data))
 
-    def _finish(self, data: ModelData, trace: Any) -> HierarchicalFit:
+    def _finish(self, data: ModelData, trace: Any, settings: Settings) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
         expected = _expected(posterior, self.unknowns.parameters, self.regressors)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
@@ -342,6 +359,7 @@ class GroupModel:
             parameters=self.unknowns.parameters,
             posterior=kept,
             effects=self.effects,
+            settings=settings,
             convergence=check_convergence(kept, self.effects, divergences),
             data=data,
             unknowns=self.unknowns,

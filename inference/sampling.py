@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import nutpie
@@ -35,6 +35,15 @@ class Settings:
                 raise ValueError(f"Sampling needs {name} of at least 1; got {getattr(self, name)}.")
         if not 0.0 < self.target_accept < 1.0:
             raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
+
+    def longer(self, divergent: bool) -> Settings:
+        """Twice the tuning and draws; after divergences also half the way to accepting all."""
+        accept = (1.0 + self.target_accept) / 2 if divergent else self.target_accept
+        return replace(self, draws=2 * self.draws, tune=2 * self.tune, target_accept=accept)
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning"
 
     @property
     def side_by_side(self) -> int:

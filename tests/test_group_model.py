@@ -92,16 +92,16 @@ def test_a_second_data_set_needs_no_compilation_and_gives_another_posterior(fitt
     compiled = model._compiled
     _, trials = group(40, seed=4)
     data = ModelData.read(RescorlaWagner, trials)
-    second = model.sample(data, seed=1, draws=300, tune=300)
+    second = model.sample(data, seed=1, draws=300, tune=300, rounds=1)
     assert model._compiled is compiled
     assert not np.allclose(second.estimate, first.estimate, atol=0.05)
-    alone = GroupModel.build(data).sample(data, seed=1, draws=300, tune=300)
+    alone = GroupModel.build(data).sample(data, seed=1, draws=300, tune=300, rounds=1)
     assert np.allclose(alone.estimate, second.estimate)
 
 
 def test_both_samplers_agree(fitted):
     _, data, model, fit = fitted
-    other = model.sample(data, sampler="pymc", draws=500, tune=500, seed=2, cores=2)
+    other = model.sample(data, sampler="pymc", draws=500, tune=500, seed=2, cores=2, rounds=1)
     for name in fit.names:
         a, b = fit.group.loc[name], other.group.loc[name]
         # Monte-Carlo errors of both means; 5 of them for the largest of three.
@@ -119,10 +119,18 @@ def test_a_regressor_of_the_group_mean_is_found():
 
 def test_too_little_sampling_is_called_so(fitted):
     _, data, model, _ = fitted
-    fit = model.sample(data, draws=20, tune=20, chains=2, seed=3)
+    fit = model.sample(data, draws=20, tune=20, chains=2, seed=3, rounds=1)
     assert fit.verdict == "not converged"
     assert fit.status == ("failed",) * 40
     assert any("effective sample size" in reason or "R-hat" in reason for reason in fit.reasons)
+
+
+def test_sampling_that_falls_short_goes_on_longer_and_says_so(fitted):
+    _, data, model, _ = fitted
+    fit = model.sample(data, draws=250, tune=250, seed=3)
+    assert fit.verdict == "converged", fit.reasons
+    assert fit.settings.draws in (500, 1000)
+    assert fit.posterior.sizes["draw"] == fit.settings.draws
 
 
 def test_leaving_a_subject_out_prefers_the_model_that_made_the_data(fitted):
@@ -166,6 +174,7 @@ def test_lapses_and_fixed_values_enter_the_group_model():
         lapse=True,
         draws=300,
         tune=300,
+        rounds=1,
     )
     assert fit.names == ("alpha_positive", "beta", "lapse")
     assert fit.group.loc["lapse", "natural_low"] < 0.05 < fit.group.loc["lapse", "natural_high"]

@@ -5,11 +5,16 @@ import subprocess
 import sys
 import time
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import pytest
 
 from knownminds.validation.study import Batch, Cell, Study, collect, run
+
+# The works below live in this file, which worker processes cannot import: send them by value.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
 
 CELL = Cell("instrumental_learning", {"n_visits": 2}, "rescorla_wagner")
 
