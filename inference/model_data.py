@@ -40,7 +40,13 @@ class ModelData:
 
     @classmethod
     def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:
-        """Take from the trials what the model needs; ValueError names a column it lacks."""
+        """Take from the trials what the model needs.
+
+        Raises
+        ------
+        ValueError
+            Naming a column the model lacks, or a subject with a single trial.
+        """
         frame = trials.frame
         for column in model.columns:
             if column not in frame:
@@ -50,6 +56,14 @@ class ModelData:
                     f"(--columns {column}=YOUR_NAME)."
                 )
         subject, names = pd.factorize(frame["subject"])
+        alone = np.flatnonzero(np.bincount(subject) < 2)
+        if len(alone):
+            others = f", and {len(alone) - 1} more" if len(alone) > 1 else ""
+            raise ValueError(
+                "A fit needs at least 2 trials of each subject; "
+                f'"{names[alone[0]]}" has a single one{others}. Leave such subjects out, or check '
+                "which column names the subject."
+            )
         separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}

@@ -179,14 +179,10 @@ def test_damaged_folders_are_refused(refused, tmp_path):
     assert "damaged" in refused("report", other)
 
 
-def test_subjects_with_a_single_trial_do_not_stop_a_fit(capsys, tmp_path, table):
-    file = tmp_path / "t.csv"
+def test_subjects_with_a_single_trial_are_named(refused, tmp_path, table):
+    file, out = tmp_path / "t.csv", tmp_path / "out"
     pd.concat([table, table.iloc[:1].assign(subject="lonely")]).to_csv(file, index=False)
-    main_code = None
-    try:
-        main(["fit", str(file), "--json"])
-    except SystemExit as end:
-        main_code = end.code
-    assert not main_code
-    statuses = {s["session"]: s["status"] for s in json.loads(capsys.readouterr().out)["sessions"]}
-    assert statuses["lonely"] == "flat"
+    for method in ("map", "hierarchical"):
+        said = refused("fit", file, "--method", method, "--out", out)
+        assert '"lonely" has a single one' in said
+        assert not out.exists()
