@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import Design, Environment, Outcome, Trials, session_stream
+from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
 from .parameters import LAPSE
@@ -104,12 +105,12 @@ def simulate_sessions(
     seed: int,
     *,
     address: Sequence[int] = (),
-    subjects: Sequence[int] | None = None,
+    addresses: Sequence[Sequence[int]] | NDArray[np.int64] | None = None,
     lapse: ArrayLike | None = None,
 ) -> Sessions:
     """Simulate as `simulate` does, returning flat arrays instead of a checked record.
 
-    `subjects` are the last parts of the sessions' addresses; 0 to N - 1 if None.
+    `addresses` are those of the N sessions; (*address, 0) to (*address, N - 1) if None.
     """
     model.check_plays(environment)
     values = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -121,21 +122,13 @@ def simulate_sessions(
         if not LAPSE.support.contains(rates).all():
             raise ValueError(f"lapse lies in {LAPSE.support}; got {rates.min():g}.")
 
-    uniforms = np.empty((n, n_trials))
-    designs: list[Design] = []
-    for i, number in enumerate(range(n) if subjects is None else subjects):
-        rng = session_stream(seed, *address, number)
-        designs.append(environment.draw(rng))
-        rng.random(out=uniforms[i])
+    if addresses is None:
+        addresses = [(*address, i) for i in range(n)]
+    uniforms = session_uniforms(seed, addresses, environment.n_draws + n_trials)
+    tables = environment.tables(uniforms[:, : environment.n_draws])
     subject = np.repeat(np.arange(n), n_trials)
-    stimuli = {
-        name: np.concatenate([design.table[name] for design in designs])
-        for name in (*environment.stimulus, *environment.wording)
-    }
-    table = {
-        name: stimuli.get(name, np.concatenate([design.table[name] for design in designs]))
-        for name in model.design
-    }
+    flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
+    stimuli = {name: flat[name] for name in (*environment.stimulus, *environment.wording)}
     separate = [stimuli[name] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
@@ -144,12 +137,9 @@ def simulate_sessions(
         environment.n_actions,
         sequences.row,
         sequences.start,
-        sequences.pack(uniforms.ravel()),
-        *(sequences.pack(table[name]) for name in model.design),
+        sequences.pack(uniforms[:, environment.n_draws :].ravel()),
+        *(sequences.pack(flat[name]) for name in model.design),
     )
     action = sequences.unpack(packed, n * n_trials).astype(np.int64)
-    chosen = action.reshape(n, n_trials)
-    reward = np.concatenate(
-        [environment.rewards(design, chosen[i]) for i, design in enumerate(designs)]
-    )
+    reward = environment.rewards(Design(tables), action.reshape(n, n_trials)).ravel()
     return Sessions(environment, subject, {**stimuli, "action": action, "reward": reward})

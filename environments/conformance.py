@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .answer import Outcome
 from .design import Design, session_stream
 from .environment import Environment, Turn
+from .streams import session_uniforms
 
 
 def check_environment(environment: Environment, seed: int = 0) -> None:
@@ -49,6 +51,7 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
             environment.rewards(design, actions).tolist() == [turn.reward for turn in turns],
             "`rewards` of a whole session are those that `step` pays.",
         )
+    _check_many(environment, seed, ones)
     _check_ends(environment, design)
     _check_words(environment, design, first, seed)
     rebuilt = type(environment)(**environment.settings)
@@ -82,6 +85,21 @@ def _live(environment: Environment, design: Design, actions: Sequence[int | None
             _rule(following is not None, "Before the end a step shows the next trial.")
             observation = following  # type: ignore[assignment]
     return turns
+
+
+def _check_many(environment: Environment, seed: int, actions: NDArray[np.int64]) -> None:
+    """Sessions that are made side by side are those that are drawn alone."""
+    uniforms = session_uniforms(seed, [(0,), (1,)], environment.n_draws)
+    tables = environment.tables(uniforms)
+    rewards = environment.rewards(Design(tables), np.stack([actions, actions]))
+    for i in range(2):
+        alone = environment.draw(session_stream(seed, i))
+        beside = Design({name: table[i] for name, table in tables.items()}, alone.labels)
+        _rule(_same(alone, beside), "A session's tables do not depend on the sessions beside it.")
+        _rule(
+            np.array_equal(environment.rewards(alone, actions), rewards[i]),
+            "Rewards do not depend on the sessions beside.",
+        )
 
 
 def _check_ends(environment: Environment, design: Design) -> None:

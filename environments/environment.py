@@ -73,13 +73,35 @@ class Environment(ABC):
         """Lowest and highest value of each field of the observation but "trial"."""
         return dict.fromkeys((*self.stimulus, *self.wording), (-np.inf, np.inf))
 
+    @property
     @abstractmethod
+    def n_draws(self) -> int:
+        """How many uniform numbers make a session."""
+
+    @abstractmethod
+    def tables(self, uniforms: NDArray[np.float64]) -> Mapping[str, NDArray[Any]]:
+        """Make the tables of N sessions from uniforms[N, n_draws], each [N, n_trials, ...].
+
+        All that is random about a session comes from its row. Permutations are its argsort,
+        normal numbers its quantiles (`scipy.special.ndtri`).
+        """
+
+    def labels(self, uniforms: NDArray[np.float64]) -> Any:
+        """Name what one session, uniforms[n_draws], calls by names; JSON-able."""
+        return ()
+
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""
+        uniforms = rng.random(self.n_draws)
+        tables = self.tables(uniforms[None])
+        return Design({name: table[0] for name, table in tables.items()}, self.labels(uniforms))
 
     @abstractmethod
     def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of a whole session pay, [n_trials]."""
+        """Return what the actions of a whole session pay, [n_trials].
+
+        The design's tables and the actions may have a leading axis of sessions.
+        """
 
     @abstractmethod
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:

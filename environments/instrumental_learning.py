@@ -128,30 +128,37 @@ class InstrumentalLearning(Environment):
         """Contexts are numbered from 0; machine 0 or 1 is mentioned first."""
         return {"context": (0, self.n_contexts - 1), "first": (0, 1)}
 
-    def draw(self, rng: np.random.Generator) -> Design:
-        """Draw the order of visits, what both machines would pay, the order of mention, the names.
+    @property
+    def n_draws(self) -> int:
+        """Four numbers per trial, then those that shuffle the names."""
+        return 4 * self.n_trials + self._sheets * len(_LETTERS) + self.n_contexts
 
-        The labels hold each context's casino number and the letters of its two machines.
-        """
-        context = rng.permutation(self._contexts)
-        below = rng.random((len(context), 3)) < self._thresholds.take(context, axis=0)
-        sheets = [rng.permutation(_LETTERS) for _ in range(self._sheets)]
-        letters = sheets[0] if len(sheets) == 1 else np.concatenate(sheets)
-        labels = {
-            "casinos": (rng.permutation(self.n_contexts) + 1).tolist(),
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the order of visits, what both machines would pay, and the order of mention."""
+        n, n_trials = len(uniforms), self.n_trials
+        context = self._contexts[np.argsort(uniforms[:, :n_trials], axis=1)]
+        thrown = uniforms[:, n_trials : 4 * n_trials].reshape(n, n_trials, 3)
+        below = thrown < self._thresholds[context]
+        return {
+            "context": context,
+            "payoffs": below[..., :2].astype(np.float64),
+            "first": below[..., 2].astype(np.int64),
+        }
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return each context's casino number and the letters of its two machines."""
+        rest = uniforms[4 * self.n_trials :]
+        sheets = np.argsort(rest[: -self.n_contexts].reshape(self._sheets, -1), axis=1)
+        letters = _LETTERS[sheets.ravel()]
+        return {
+            "casinos": (np.argsort(rest[-self.n_contexts :]) + 1).tolist(),
             "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
         }
-        table = {
-            "context": context,
-            "payoffs": below[:, :2].astype(np.float64),
-            "first": below[:, 2].astype(np.int64),
-        }
-        return Design(table, labels)
 
     def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of a whole session pay."""
+        """Return what the actions of whole sessions pay."""
         payoffs: NDArray[np.float64] = design.table["payoffs"]
-        return payoffs[np.arange(len(payoffs)), actions]
+        return np.take_along_axis(payoffs, actions[..., None], axis=-1)[..., 0]
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
