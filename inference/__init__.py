@@ -7,12 +7,19 @@ first asked for.
 from typing import TYPE_CHECKING, Any
 
 from .comparison import LeaveOneOut, compare, leave_one_subject_out
+from .identifiability import Identifiability, identifiability
+from .measures import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .model_data import ModelData, Unknowns
+from .optimism_bias import OptimismBias
 from .point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .posterior import Posterior, posterior
 
 if TYPE_CHECKING:
     from .group_model import GroupModel, HierarchicalFit, hierarchical
+
+MEASURES: dict[str, Measure] = {
+    "optimism_bias": OptimismBias(),
+}
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
 _LATER = {
@@ -22,15 +29,24 @@ _LATER = {
 }
 
 __all__ = [
+    "MEASURES",
+    "Estimate",
+    "FittedMeasure",
     "GroupModel",
     "HierarchicalFit",
+    "Identifiability",
     "LeaveOneOut",
+    "Measure",
     "ModelData",
+    "OptimismBias",
+    "ParameterMeasure",
     "PointFit",
     "Posterior",
+    "SubjectMeasure",
     "Unknowns",
     "compare",
     "hierarchical",
+    "identifiability",
     "leave_one_subject_out",
     "maximum_a_posteriori",
     "maximum_likelihood",
