@@ -1,0 +1,445 @@
+"""What calls cost: dated prices of language models, and tokens as a range known before spending.
+
+Prices come from the table inside the package genai-prices, which is never updated over the
+network, or from the user. Tokens are not counted with a tokenizer, which would have to be
+downloaded for each provider, but bracketed from the exact number of bytes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time
+from datetime import date as Date  # noqa: N812 - fields and arguments are called date
+from decimal import Context, Decimal, InvalidOperation
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from knownminds.environments import unknown
+
+if TYPE_CHECKING:
+    from genai_prices.data_snapshot import DataSnapshot
+    from genai_prices.types import ModelInfo, ModelPrice
+
+# Tokens per 100 UTF-8 bytes of prompts like ours, over the tokenizers in use. A text never has
+# more tokens than bytes: tokenizers fall back to single bytes.
+FEWEST_PER_100_BYTES, MOST_PER_100_BYTES = 32, 45
+# Tokens that mark role, begin and end of a message in the usual chat formats.
+FEWEST_PER_MESSAGE, MOST_PER_MESSAGE = 3, 8
+# Tokens that end an answer and are charged by some providers; an assumption, not measured.
+MOST_PER_ANSWER = 4
+
+PER = 1_000_000  # prices are for a million tokens
+REMEDY = (
+    'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
+)
+GIVEN = "given by the user"
+
+_KEYS = ("input", "output", "cached_input", "date")
+# 15 digits survive being written as a JSON number.
+_DIGITS = Context(prec=15)
+
+Overrides = str | Path | Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Range:
+    """A whole number that is known up to its lowest and highest value."""
+
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        """One number if it is known exactly, otherwise both."""
+        return f"{self.low:,}" if self.low == self.high else f"{self.low:,} to {self.high:,}"
+
+
+@dataclass(frozen=True)
+class Dollars:
+    """A sum of money that is known up to its lowest and highest value."""
+
+    low: Decimal
+    high: Decimal
+
+    def __str__(self) -> str:
+        """In dollars, to the cent, or to two digits if it is less than a dime."""
+        low, high = _shown(self.low), _shown(self.high)
+        return f"${low}" if low == high else f"${low} to ${high}"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Dollars per million tokens in calls with more than `above` input tokens.
+
+    Parameters
+    ----------
+    above : input tokens of a call from which on these rates hold for all of its tokens
+    input, output : text sent and received
+    cached_input : input that the provider has in its cache; None if unknown
+    cache_write : input that is put into the cache; as `input` if None
+    reasoning : hidden reasoning; as `output` if None
+    """
+
+    above: int
+    input: Decimal
+    output: Decimal
+    cached_input: Decimal | None = None
+    cache_write: Decimal | None = None
+    reasoning: Decimal | None = None
+
+
+@dataclass(frozen=True)
+class Price:
+    """What a language model costs, on which day, and who says so.
+
+    Parameters
+    ----------
+    llm : "provider:model" as the user wrote it
+    provider, model : what it was matched to in the source
+    rates : from short prompts to long ones; the first holds from 0 input tokens on
+    per_call : dollars for each call besides its tokens
+    source : the package and its version, or the user's file
+    date : the day for which the price was looked up
+    since : the day from which it holds, where the source says so
+    """
+
+    llm: str
+    provider: str
+    model: str
+    rates: tuple[Rates, ...]
+    source: str
+    date: Date
+    since: Date | None = None
+    per_call: Decimal = Decimal(0)
+
+    @property
+    def input(self) -> Decimal:
+        """Dollars per million input tokens, in short prompts."""
+        return self.rates[0].input
+
+    @property
+    def output(self) -> Decimal:
+        """Dollars per million output tokens, after short prompts."""
+        return self.rates[0].output
+
+    @property
+    def cached_input(self) -> Decimal | None:
+        """Dollars per million input tokens read from the cache; None if unknown."""
+        return self.rates[0].cached_input
+
+    def cost(
+        self,
+        input_tokens: int,
+        output_tokens: int,
+        *,
+        reasoning_tokens: int = 0,
+        cached_tokens: int | None = None,
+    ) -> Decimal:
+        """Return the exact dollars of one call.
+
+        Parameters
+        ----------
+        output_tokens
+            Tokens of the answer, without those of the hidden reasoning.
+        cached_tokens
+            How many of the input tokens are read from the cache; the others are then put into
+            it. None for a call that does without a cache.
+
+        Raises
+        ------
+        ValueError
+            If the call reads from a cache and the price of that is not known.
+        """
+        held = [rates for rates in self.rates if input_tokens > rates.above]
+        rates = held[-1] if held else self.rates[0]
+        fresh, fresh_rate, dollars = input_tokens, rates.input, Decimal(0)
+        if cached_tokens is not None:
+            if rates.cached_input is None:
+                raise ValueError(
+                    f"{self.source} has no price of cached input for {self.llm}. "
+                    "Leave the cache out, or give cached_input in a price file."
+                )
+            fresh -= cached_tokens
+            fresh_rate = rates.input if rates.cache_write is None else rates.cache_write
+            dollars += cached_tokens * rates.cached_input
+        dollars += fresh * fresh_rate + output_tokens * rates.output
+        dollars += reasoning_tokens * (rates.output if rates.reasoning is None else rates.reasoning)
+        return dollars / PER + self.per_call
+
+    def __str__(self) -> str:
+        """Rates, source and day in one line."""
+        cached = "unknown" if self.cached_input is None else f"${_plain(self.cached_input)}"
+        steps = "".join(
+            f"; above {rates.above:,} input tokens ${_plain(rates.input)} and "
+            f"${_plain(rates.output)}"
+            for rates in self.rates[1:]
+        )
+        call = f"; ${_plain(self.per_call)} per call" if self.per_call else ""
+        since = f", since {self.since}" if self.since else ""
+        return (
+            f"{self.llm}: ${_plain(self.input)} input, ${_plain(self.output)} output, {cached} "
+            f"cached input per million tokens{steps}{call} ({self.provider}:{self.model}, "
+            f"{self.source}, for {self.date}{since})"
+        )
+
+
+def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = None) -> Price:
+    """Look up what a language model costs; the user's own prices go before the table's.
+
+    Nothing is assumed: a local model without cost needs a price of 0 as well. Where a price
+    depends on the time of day, the dearest of the day is taken.
+
+    Parameters
+    ----------
+    llm
+        "provider:model".
+    date
+        The day for which the price is looked up; None for today (UTC).
+    overrides
+        Prices of the user's: a file for `read_prices`, or what that returns.
+
+    Raises
+    ------
+    ValueError
+        If neither the user nor the table has a price for it, with the nearest names.
+    """
+    provider, colon, model = llm.partition(":")
+    if not (provider and colon and model):
+        raise ValueError(
+            f"A language model is written provider:model, for example openai:gpt-4o; got {llm!r}."
+        )
+    # Not a moment but a day, even if a datetime was given.
+    day = Date(date.year, date.month, date.day) if date else datetime.now(UTC).date()
+    given: Mapping[str, Mapping[str, Any]] = {}
+    source = GIVEN
+    if isinstance(overrides, str | Path):
+        given, source = read_prices(overrides), Path(overrides).name
+    elif overrides is not None:
+        given = overrides
+    if llm in given:
+        return _given(llm, given[llm], source, day)
+    # By its exact name: the table's looser match takes "my-openai-server" for OpenAI.
+    sellers = [seller for seller in _table().providers if seller.id == provider.lower()]
+    try:
+        _, row = _table().find_provider_model(model, sellers[0], None, None)
+    except (IndexError, LookupError):
+        raise ValueError(_no_such(llm, given)) from None
+    return _listed(llm, sellers[0].id, row, day)
+
+
+def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
+    """Read prices from a .toml or .json file.
+
+    It holds, for each "provider:model", `input` and `output`, and if known `cached_input`, in
+    dollars per million tokens; and, if it is to be shown, the `date` from which they hold.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or a price in it is not a number from 0 on.
+    """
+    path = Path(file)
+    if path.suffix not in (".toml", ".json"):
+        raise ValueError(f"A price file ends in .toml or .json; got {path.name}.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        # Decimals, so that 0.1 is a tenth.
+        if path.suffix == ".toml":
+            found = tomllib.loads(text, parse_float=Decimal)
+        else:
+            found = json.loads(text, parse_float=Decimal)
+    except (OSError, ValueError) as error:  # errors of both formats are ValueErrors
+        raise ValueError(f"A price file is readable {path.suffix[1:].upper()}; {error}") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"A price file holds a price for each provider:model; {path.name} not.")
+    day = datetime.now(UTC).date()
+    for llm, price in found.items():
+        _given(llm, price, path.name, day)
+    return found
+
+
+def parse_price(text: str) -> tuple[str, dict[str, Any]]:
+    """Read "provider:model=INPUT,OUTPUT" or "...=INPUT,OUTPUT,CACHED_INPUT", as overrides hold it.
+
+    Raises
+    ------
+    ValueError
+        If the text has another form, or a price is not a number from 0 on.
+    """
+    llm, _, numbers = text.rpartition("=")
+    parts = [part.strip() for part in numbers.split(",")]
+    if ":" not in llm or len(parts) not in (2, 3):
+        raise ValueError(
+            "A price is written provider:model=INPUT,OUTPUT or provider:model=INPUT,OUTPUT,CACHED,"
+            f" in dollars per million tokens; got {text!r}."
+        )
+    names = ("input", "output", "cached_input")
+    price = {name: _rate(llm, name, part) for name, part in zip(names, parts, strict=False)}
+    return llm.strip(), price
+
+
+def tokens_of(n_bytes: int, messages: int) -> Range:
+    """Bracket the input tokens of one prompt: 0.32 to 0.45 for a byte, 3 to 8 for a message.
+
+    The reply that is opened behind the prompt counts as one message more.
+    """
+    text, marks = tokens_of_text(n_bytes), messages + 1
+    return Range(
+        text.low + FEWEST_PER_MESSAGE * marks,
+        text.high + MOST_PER_MESSAGE * marks,
+    )
+
+
+def tokens_of_text(n_bytes: int) -> Range:
+    """Bracket the tokens of a text alone, such as an answer: 0.32 to 0.45 for a byte."""
+    return Range(-(-FEWEST_PER_100_BYTES * n_bytes // 100), -(-MOST_PER_100_BYTES * n_bytes // 100))
+
+
+def tokens_of_answer(n_bytes: int) -> Range:
+    """Bracket the output tokens of one answer: its text, and up to 4 for the marks that end it."""
+    text = tokens_of_text(n_bytes)
+    return Range(text.low, text.high + MOST_PER_ANSWER)
+
+
+def most_tokens_of(n_bytes: int, messages: int) -> int:
+    """Return the input tokens that a prompt cannot exceed: one for each byte, and the marks."""
+    return n_bytes + MOST_PER_MESSAGE * (messages + 1)
+
+
+@cache
+def _table() -> DataSnapshot:
+    """Return the table as shipped; one that other code has fetched is not looked at."""
+    from genai_prices.data import providers
+    from genai_prices.data_snapshot import DataSnapshot
+
+    return DataSnapshot(providers=providers, from_auto_update=False)
+
+
+def _listed(llm: str, provider: str, row: ModelInfo, day: Date) -> Price:
+    source = f"genai-prices {version('genai-prices')}"
+    prices, since = _row_of_day(row, day)
+    if prices.input_mtok is None or prices.output_mtok is None:
+        raise ValueError(
+            f"{source} has no price per token of text for {llm} (matched to {row.id!r}). "
+            + REMEDY.format(llm=llm)
+        )
+    steps = {0}
+    for value in vars(prices).values():
+        steps |= {tier.start for tier in getattr(value, "tiers", ())}
+    rates = tuple(
+        Rates(
+            above,
+            _above(prices.input_mtok, above) or Decimal(0),
+            _above(prices.output_mtok, above) or Decimal(0),
+            _above(prices.cache_read_mtok, above),
+            _above(prices.cache_write_mtok, above),
+            _above(prices.output_reasoning_mtok, above),
+        )
+        for above in sorted(steps)
+    )
+    per_call = (_above(prices.requests_kcount, 0) or Decimal(0)) / 1000
+    return Price(llm, provider, row.id, rates, source, day, since, per_call)
+
+
+def _row_of_day(row: ModelInfo, day: Date) -> tuple[ModelPrice, Date | None]:
+    """Return the dearest prices of the day, and since when the table has them."""
+    from genai_prices.types import StartDateConstraint, TimeOfDateConstraint
+
+    dated = row.prices if isinstance(row.prices, list) else []
+    turns = {time(0)}  # when, within the day, another price may begin
+    for entry in dated:
+        if isinstance(entry.constraint, TimeOfDateConstraint):
+            turns |= {entry.constraint.start_time, entry.constraint.end_time}
+    prices = max(
+        (row.get_prices(datetime.combine(day, turn.replace(tzinfo=UTC))) for turn in turns),
+        key=lambda found: tuple(
+            _above(value, 0) or Decimal(0) for value in (found.input_mtok, found.output_mtok)
+        ),
+    )
+    for entry in dated:
+        if entry.prices is prices and isinstance(entry.constraint, StartDateConstraint):
+            return prices, entry.constraint.start_date
+    return prices, None
+
+
+def _above(price: Any, tokens: int) -> Decimal | None:
+    """Return the price in calls with just more than so many input tokens."""
+    if price is None:
+        return None
+    # The first step of all is 0, where a tier that starts at 0 is already reached.
+    reached = [tier.price for tier in getattr(price, "tiers", ()) if tier.start <= tokens]
+    return _DIGITS.plus(reached[-1] if reached else getattr(price, "base", price))
+
+
+def _given(llm: str, price: object, source: str, day: Date) -> Price:
+    rule = f"The price of {llm} holds input and output, in dollars per million tokens"
+    if not isinstance(price, Mapping):
+        raise ValueError(f"{rule}; {source} has {price!r}.")
+    strange = sorted(set(price) - set(_KEYS))
+    if strange:
+        raise ValueError(unknown("entry of a price", strange[0], _KEYS, f" ({llm}, {source})"))
+    if "input" not in price or "output" not in price:
+        raise ValueError(f"{rule}; {source} has only {', '.join(price) or 'nothing'}.")
+    cached = price.get("cached_input")
+    rates = Rates(
+        0,
+        _rate(llm, "input", price["input"]),
+        _rate(llm, "output", price["output"]),
+        None if cached is None else _rate(llm, "cached_input", cached),
+    )
+    provider, _, model = llm.partition(":")
+    return Price(llm, provider, model, (rates,), source, day, _day(llm, price.get("date")))
+
+
+def _rate(llm: str, name: str, value: object) -> Decimal:
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        rate = _DIGITS.create_decimal(str(value))
+        if not rate.is_finite() or rate < 0:
+            raise TypeError
+    except (InvalidOperation, TypeError):
+        raise ValueError(
+            f"Prices are dollars per million tokens, from 0 on; {name} of {llm} is {value!r}."
+        ) from None
+    return rate
+
+
+def _day(llm: str, value: object) -> Date | None:
+    if isinstance(value, datetime):
+        return value.date()
+    if value is None or isinstance(value, Date):
+        return value
+    try:
+        return Date.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError(
+            f"The date of a price is written 2026-01-31; that of {llm} is {value!r}."
+        ) from None
+
+
+def _no_such(llm: str, given: Mapping[str, Any]) -> str:
+    providers = _table().providers
+    names = {f"{provider.id}:{row.id}" for provider in providers for row in provider.models}
+    near = difflib.get_close_matches(llm, sorted(names | set(given)), n=3, cutoff=0.4)
+    remedy = REMEDY.format(llm=llm)
+    where = f" with a known price (genai-prices {version('genai-prices')}, or your own)"
+    if near:
+        return f"{unknown('language model', llm, near, where)} {remedy}"
+    ids = [provider.id for provider in providers]
+    return f"{unknown('provider', llm.partition(':')[0], ids, where)} {remedy}"
+
+
+def _shown(dollars: Decimal) -> str:
+    if dollars == 0 or dollars >= Decimal("0.095"):
+        return f"{dollars:,.2f}"
+    return f"{Decimal(f'{dollars:.1e}'):f}"
+
+
+def _plain(rate: Decimal) -> str:
+    return f"{rate.normalize():f}"
