@@ -6,7 +6,13 @@ first asked for.
 
 from typing import TYPE_CHECKING, Any
 
-from .comparison import LeaveOneOut, compare, leave_one_subject_out
+from .comparison import (
+    LeaveOneOut,
+    compare,
+    leave_one_sequence_out,
+    leave_one_subject_out,
+)
+from .cross_validation import CrossValidation, Folds, cross_validate
 from .identifiability import Identifiability, identifiability
 from .measures import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .model_data import ModelData, Unknowns
@@ -30,8 +36,10 @@ _LATER = {
 
 __all__ = [
     "MEASURES",
+    "CrossValidation",
     "Estimate",
     "FittedMeasure",
+    "Folds",
     "GroupModel",
     "HierarchicalFit",
     "Identifiability",
@@ -45,8 +53,10 @@ __all__ = [
     "SubjectMeasure",
     "Unknowns",
     "compare",
+    "cross_validate",
     "hierarchical",
     "identifiability",
+    "leave_one_sequence_out",
     "leave_one_subject_out",
     "maximum_a_posteriori",
     "maximum_likelihood",

@@ -1,20 +1,24 @@
-"""Which of several models speaks better for the same trials: AIC, BIC, PSIS-LOO by subject."""
+"""Which of several models speaks better for the same trials: AIC, BIC, PSIS-LOO."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import norm, qmc, t
 
 from knownminds.agents.parameters import Array
 
+from .cross_validation import Folds, SequenceData
+from .model_data import ModelData, Unknowns
 from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
 from .point import PointFit
+from .posterior import Posterior, posterior
 
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
@@ -22,24 +26,28 @@ if TYPE_CHECKING:
 PROPOSALS = 256  # per subject and draw of the group, a power of two
 GROUP_DRAWS = 500
 DEGREES_OF_FREEDOM = 5.0
+SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
 
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """Expected log predictive density of subjects that were left out, one by one.
+    """Expected log predictive density of what was left out, piece by piece.
 
     Parameters
     ----------
     model : name of the model
     subjects : their names
-    elpd : log predictive density of each subject's trials given all others, [N]
-    pareto_k : reliability of each, [N]; not to be trusted above 0.7
+    elpd : log predictive density of each subject's trials, [N]: given all other subjects, or
+        summed over its sequences, each given its others; NaN where there is no posterior
+    pareto_k : reliability of each (of the worst sequence), [N]; not to be trusted above 0.7
+    refitted : sequences of each that a posterior without them predicted, [N]; empty if by subject
     """
 
     model: str
     subjects: tuple[str, ...]
     elpd: Array
     pareto_k: Array
+    refitted: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def total(self) -> float:
@@ -84,6 +92,88 @@ def leave_one_subject_out(fit: HierarchicalFit, seed: int = 0) -> LeaveOneOut:
     log_weights, pareto_k = smooth_weights(-marginal.T)
     elpd = logsumexp(log_weights + marginal.T, axis=1)
     return LeaveOneOut(fit.model, fit.subjects, elpd, pareto_k)
+
+
+def leave_one_sequence_out(
+    data: ModelData,
+    folds: Folds,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    workers: int | None = None,
+    refit: bool = True,
+) -> LeaveOneOut:
+    """Estimate by PSIS how well each subject's own posterior predicts its sequences left out.
+
+    The sum over sequences k of log p(y_k | y without y_k), from draws of each subject's
+    posterior given all its trials, weighted by 1 / p(y_k | draw) (Vehtari, Gelman and Gabry
+    2017). A posterior that hangs on one sequence shows in its Pareto k; such sequences are
+    predicted by the posterior given the others instead, drawn anew, if `refit`.
+
+    Parameters
+    ----------
+    data
+        Of the model that is judged.
+    folds
+        The sequences, from `Folds.read` with all rivals, so that all leave out the same.
+    fixed, lapse, draws, seed, workers
+        As in `posterior`.
+
+    Raises
+    ------
+    ValueError
+        If the model carries something from one of the sequences into another.
+    """
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+
+    def draw_from(trials: ModelData) -> Posterior:
+        return posterior(
+            data.model, trials, fixed=fixed, lapse=lapse, draws=draws, seed=seed, workers=workers
+        )
+
+    parts = []
+    for first in range(0, len(data), SUBJECTS_AT_ONCE):
+        some = np.arange(first, min(first + SUBJECTS_AT_ONCE, len(data)))
+        cut = SequenceData.cut(data.repeat(some), folds.of_subjects(some))
+        parts.append(_leave_out(cut, unknowns, draw_from, refit))
+    elpd, pareto_k, refitted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return LeaveOneOut(data.model.name, data.subjects, elpd, pareto_k, refitted)
+
+
+def _leave_out(
+    cut: SequenceData, unknowns: Unknowns, draw_from: Callable[[ModelData], Posterior], refit: bool
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return elpd, worst Pareto k and the number of refitted sequences of each subject, [N]."""
+    own = draw_from(cut.data)
+    n, (subject, _) = len(cut.data), cut.pairs
+    elpd, pareto_k = np.empty(len(subject)), np.empty(len(subject))
+    for chosen in cut.chunks():  # bounds the memory: draws x pairs
+        log_likelihood = _at_draws(cut.only(chosen), unknowns, own.z_draws[:, subject[chosen]])
+        log_weights, pareto_k[chosen] = smooth_weights(-log_likelihood)
+        elpd[chosen] = logsumexp(log_weights + log_likelihood, axis=1)
+    lost = np.array(own.status) == "failed"
+    poor: NDArray[np.bool_] = ~(pareto_k <= LARGEST_PARETO_K) & ~lost[subject]
+    again = np.flatnonzero(poor & refit).astype(np.int64)
+    if len(again):
+        rest = draw_from(cut.without(again))
+        log_likelihood = _at_draws(cut.only(again), unknowns, rest.z_draws)
+        exact = logsumexp(log_likelihood, axis=1) - np.log(len(rest.z_draws))
+        elpd[again] = np.where(np.array(rest.status) == "failed", np.nan, exact)
+        nuts = np.array(rest.method) == "nuts"
+        pareto_k[again] = np.where(nuts, -np.inf, rest.pareto_k)
+    total, worst = np.zeros(n), np.full(n, -np.inf)
+    np.add.at(total, subject, elpd)
+    np.maximum.at(worst, subject, pareto_k)
+    total[lost], worst[lost] = np.nan, np.inf
+    return total, worst, np.bincount(subject[again], minlength=n).astype(np.int64)
+
+
+def _at_draws(data: ModelData, unknowns: Unknowns, z_draws: Array) -> Array:
+    """Log-likelihood [N, draws] of data at z_draws [draws, N, K]."""
+    constrain = unknowns.parameters.constrain
+    return np.stack([unknowns.log_likelihood(data, constrain(z))[0] for z in z_draws], axis=1)
 
 
 def _marginal_log_likelihood(fit: HierarchicalFit, seed: int) -> Array:

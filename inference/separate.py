@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pymc as pm
 
@@ -17,23 +20,43 @@ from .sampling import (
     run_nutpie,
 )
 
+_COMPILED: dict[str, Any] = {}
+
 
 def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int) -> Array:
     """Sample z [draws, N, K] of subjects who share nothing but the model's priors.
 
-    One model holds all N subjects; with independent priors the joint posterior is the product
-    of theirs. Four chains; draws beyond the asked-for number are dropped.
+    Each subject has four chains of its own and the same seed, so that no result depends on who
+    else is sampled; draws beyond the asked-for number are dropped. A process compiles a model
+    once.
     """
     parameters = unknowns.parameters
+    first = data.repeat([0])
+    held = [
+        None if free else value
+        for free, value in zip(np.isnan(unknowns.full), unknowns.full, strict=True)
+    ]
+    key = json.dumps([data.model.name, held, unknowns.lapse, data.n_actions])
+    if key not in _COMPILED:
+        _COMPILED.clear()
+        _COMPILED[key] = compile_for_nutpie(_single(first, unknowns))
+    settings = Settings(draws=max(500, -(-draws // 4)), target_accept=0.9, seed=seed)
+    sampled = np.empty((draws, len(data), len(parameters)))
+    for i in range(len(data)):
+        compiled = _COMPILED[key].with_data(**kernel_inputs(data.repeat([i])))
+        chains = dataset_of(run_nutpie(compiled, settings), "posterior")["standard"].to_numpy()
+        # Chain after chain would favour the first: interleave them before cutting.
+        sampled[:, i] = np.moveaxis(chains, 0, 1).reshape(-1, len(parameters))[:draws]
+    return np.asarray(parameters.mean + parameters.sd * sampled)
+
+
+def _single(data: ModelData, unknowns: Unknowns) -> pm.Model:
+    """Write down the model of one subject."""
+    parameters = unknowns.parameters
     with pm.Model(coords={"parameter": parameters.names}) as model:
-        standard = pm.Normal("standard", 0.0, 1.0, shape=(len(data), len(parameters)))
+        standard = pm.Normal("standard", 0.0, 1.0, shape=(1, len(parameters)))
         z = parameters.mean + parameters.sd * standard
         inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
         op = LogLikelihood(data.model, data.n_actions, unknowns)
         pm.Potential("log_likelihood", op(z, *inputs)[0].sum())
-    settings = Settings(draws=max(500, -(-draws // 4)), target_accept=0.9, seed=seed)
-    trace = run_nutpie(compile_for_nutpie(model), settings)
-    chains = dataset_of(trace, "posterior")["standard"].to_numpy()
-    # Chain after chain would favour the first: interleave them before cutting.
-    sampled: Array = np.moveaxis(chains, 0, 1).reshape(-1, *chains.shape[2:])[:draws]
-    return parameters.mean + parameters.sd * sampled
+    return model

@@ -1,0 +1,346 @@
+"""Cross-validation: how well a model, fitted to the other sequences, predicts the one left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array, Parameters
+from knownminds.agents.sequences import MISSING, Sequences
+from knownminds.environments import Trials
+
+from .model_data import ModelData, Unknowns
+from .point import maximum_a_posteriori
+
+Integers = NDArray[np.int64]
+
+ROWS = 1024  # subjects x sequences that are fitted at once
+MEMORY_PROBES = (0.15, 0.5, 0.85)  # prior quantiles at which a likelihood is tried for memory
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Which trials are left out together: the sequences of each subject, the same for all rivals.
+
+    Given its parameters, none of the models carries anything from one sequence into another, so
+    a sequence can be predicted by what the others say about the parameters.
+
+    Parameters
+    ----------
+    by
+        What tells sequences apart: "session", and stimulus columns such as "context".
+    number
+        Sequence of each trial, counted from 0 within its subject, [trials].
+    count
+        How many sequences each subject has, [N].
+    """
+
+    by: tuple[str, ...]
+    number: Integers
+    count: Integers
+
+    @classmethod
+    def read(cls, models: Sequence[type[Agent]], trials: Trials) -> Folds:
+        """Find the sequences that all the models keep apart.
+
+        Raises
+        ------
+        ValueError
+            If a subject has a single one.
+        """
+        frame = trials.frame
+        subject, names = pd.factorize(frame["subject"])
+        stimuli = {
+            name: np.asarray(pd.factorize(frame[name])[0], dtype=np.int64)
+            for name in dict.fromkeys(name for model in models for name in model.separate)
+            if name in frame
+        }
+        by = kept_apart([ModelData.read(model, trials) for model in models], stimuli)
+        session = np.asarray(pd.factorize(frame["session"])[0], dtype=np.int64)
+        columns = {"session": session} | {name: stimuli[name] for name in by}
+        return cls.of_columns(np.asarray(subject, dtype=np.int64), columns, list(map(str, names)))
+
+    @classmethod
+    def of_columns(
+        cls, subject: Integers, columns: Mapping[str, Integers], names: Sequence[str]
+    ) -> Folds:
+        """Tell sequences apart by integer columns, [trials] each; `names` are the subjects'.
+
+        Raises
+        ------
+        ValueError
+            If a subject has a single sequence.
+        """
+        code = subject
+        for column in columns.values():
+            code = code * (int(column.max(initial=0)) + 1) + column
+        _, first, sequence = np.unique(code, return_index=True, return_inverse=True)
+        owner = subject[first]  # sorted, because the subject leads the code
+        count = np.bincount(owner, minlength=len(names))
+        begin = np.cumsum(count) - count
+        few = np.flatnonzero(count < 2)
+        if len(few):
+            told = " and ".join(columns)
+            raise ValueError(
+                "Cross-validation leaves out one sequence at a time and needs at least 2 of each "
+                f'subject; subject "{names[few[0]]}" has {count[few[0]]}, told apart by {told}. '
+                "Take 2 or more sessions (--sessions 2), or rivals that keep the same columns "
+                "separate."
+            )
+        return cls(tuple(columns), sequence - begin[subject], count)
+
+    def of_subjects(self, subjects: Integers) -> Folds:
+        """Return the folds for data that `ModelData.repeat` made of these subjects."""
+        return Folds(self.by, self.number, self.count[subjects])
+
+
+def kept_apart(data: Sequence[ModelData], stimuli: Mapping[str, Integers]) -> tuple[str, ...]:
+    """Name the columns across which none of the models carries anything over.
+
+    A model says so by `separate`, or has no memory at all: its likelihood of these trials stays
+    what it is when they are cut there.
+
+    Parameters
+    ----------
+    data
+        The same trials as each of the models reads them.
+    stimuli
+        Integer codes of the stimulus columns, [trials] each.
+    """
+
+    def parted(one: ModelData, name: str) -> bool:
+        return name in one.model.separate or _same_likelihood(one, _cut(one, stimuli[name])[0])
+
+    candidates = dict.fromkeys(name for one in data for name in one.model.separate)
+    return tuple(
+        name for name in candidates if name in stimuli and all(parted(d, name) for d in data)
+    )
+
+
+@dataclass(frozen=True)
+class SequenceData:
+    """A model's data cut into the folds, from which single ones can be taken or left out.
+
+    Parameters
+    ----------
+    data
+        Sequences of the model, none of which reaches over two folds.
+    number
+        Fold of each of the flat trials of `data`.
+    folds
+        The folds.
+    """
+
+    data: ModelData
+    number: Integers
+    folds: Folds
+
+    @classmethod
+    def cut(cls, data: ModelData, folds: Folds) -> SequenceData:
+        """Cut a model's data.
+
+        Raises
+        ------
+        ValueError
+            If the model carries something from one fold into another.
+        """
+        cut, number = _cut(data, folds.number)
+        if not _same_likelihood(data, cut):
+            raise ValueError(
+                f"Sequences that are left out must be independent given the parameters; "
+                f"{data.model.name} carries something over between those told apart by "
+                f"{' and '.join(folds.by)}. Give its class to Folds.read as well."
+            )
+        return cls(cut, number, folds)
+
+    @cached_property
+    def pairs(self) -> tuple[Integers, Integers]:
+        """Subject and fold of everything that can be left out, subject after subject."""
+        count = self.folds.count
+        subject = np.repeat(np.arange(len(count)), count)
+        return subject, np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+
+    def chunks(self) -> Iterator[NDArray[np.int64]]:
+        """Go through the positions of the pairs, some at a time; a subject's stay together."""
+        subject, _ = self.pairs
+        per_subject = max(1, int(self.folds.count.max()))
+        size = max(1, ROWS // per_subject)
+        for first in range(0, len(self.folds.count), size):
+            yield np.flatnonzero((first <= subject) & (subject < first + size))
+
+    def without(self, chosen: Integers) -> ModelData:
+        """Row k holds all of a subject but its fold, for pair number chosen[k]."""
+        return self._take(chosen, left_out=True)
+
+    def only(self, chosen: Integers) -> ModelData:
+        """Row k holds nothing but the fold, for pair number chosen[k]."""
+        return self._take(chosen, left_out=False)
+
+    def _take(self, chosen: Integers, left_out: bool) -> ModelData:
+        subject, fold = (each[chosen] for each in self.pairs)
+        data = self.data.repeat(subject)
+        parts = data.sequences
+        own = self.number[parts.order[parts.begin]] == fold[parts.subject]
+        keep = ~own if left_out else own
+        kept = Sequences(
+            parts.order, parts.begin[keep], parts.length[keep], parts.subject[keep], len(chosen)
+        )
+        answered = self._answered[kept.begin + kept.length] - self._answered[kept.begin]
+        n_trials = np.bincount(kept.subject, answered, minlength=len(chosen)).astype(np.int64)
+        return ModelData(data.model, data.subjects, kept, data.flat, data.n_actions, n_trials)
+
+    @cached_property
+    def _answered(self) -> Integers:
+        """Responses before each position of the order, [trials + 1]."""
+        action = self.data.flat[self.data.model.columns.index("action")]
+        given = action[self.data.sequences.order] != MISSING
+        return np.concatenate([[0], np.cumsum(given)])
+
+
+def _cut(data: ModelData, number: Integers) -> tuple[ModelData, Integers]:
+    """Cut a model's sequences where `number` [trials] changes; return it for the new trials."""
+    sequences = data.sequences
+    length = sequences.length
+    sequence = np.repeat(np.arange(len(length)), length)
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    place = sequences.order[sequences.begin[sequence] + within]
+    flat = {name: column[place] for name, column in zip(data.model.columns, data.flat, strict=True)}
+    cut = ModelData.of_columns(
+        data.model,
+        data.subjects,
+        sequences.subject[sequence],
+        [sequence, number[place]],
+        flat,
+        data.n_actions,
+        flat["action"] != MISSING,
+    )
+    return cut, number[place]
+
+
+def _same_likelihood(whole: ModelData, cut: ModelData) -> bool:
+    parameters = whole.model.parameters
+    for z in probes(parameters):
+        theta = np.broadcast_to(parameters.constrain(z), (len(whole), len(parameters)))
+        together, apart = (data.log_likelihood(theta)[0] for data in (whole, cut))
+        if not np.allclose(together, apart, rtol=1e-9, atol=1e-9):
+            return False
+    return True
+
+
+def probes(parameters: Parameters) -> list[Array]:
+    """Return a few different points z[P] of the prior, at which to try what a likelihood heeds."""
+    return [parameters.mean + parameters.sd * norm.ppf(q) for q in MEMORY_PROBES]
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """Log-probability of each subject's sequences, each predicted from the others.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    subjects
+        Their names.
+    by
+        What tells sequences apart.
+    log_score
+        Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
+        better, NaN where a fit failed.
+    status, message
+        "ok", or "failed" and why.
+    """
+
+    model: str
+    subjects: tuple[str, ...]
+    by: tuple[str, ...]
+    log_score: Array
+    status: tuple[str, ...]
+    message: tuple[str, ...]
+
+    @property
+    def total(self) -> float:
+        """Sum over subjects; NaN if one failed."""
+        return float(self.log_score.sum())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        return pd.DataFrame(
+            {
+                "subject": self.subjects,
+                "log_score": self.log_score,
+                "status": self.status,
+                "message": self.message,
+            }
+        )
+
+    def __str__(self) -> str:
+        """Total, and how many subjects failed."""
+        good = np.isfinite(self.log_score)
+        return (
+            f"{self.model}: cross-validated log-likelihood {self.log_score[good].sum():.1f} over "
+            f"{good.sum()} subjects, sequences told apart by {' and '.join(self.by)}; "
+            f"{self.status.count('failed')} failed"
+        )
+
+
+def cross_validate(
+    data: ModelData,
+    folds: Folds,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    starts: int = 5,
+    workers: int | None = None,
+) -> CrossValidation:
+    """Leave out each sequence in turn, fit the others, and see how probable the one left out is.
+
+    The sum over sequences k of log p(y_k | MAP(y without y_k)) is comparable between models of
+    any size: parameters that fit noise predict badly (Stone 1974; Browne 2000).
+
+    Parameters
+    ----------
+    data
+        Of the model that is judged.
+    folds
+        The sequences, from `Folds.read` with all rivals, so that all leave out the same.
+    fixed, lapse, starts, workers
+        As in `maximum_a_posteriori`.
+
+    Raises
+    ------
+    ValueError
+        If the model carries something from one of the sequences into another.
+    """
+    cut = SequenceData.cut(data, folds)
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+    subject, fold = cut.pairs
+    log_score = np.zeros(len(data))
+    message = [""] * len(data)
+    for chosen in cut.chunks():
+        fit = maximum_a_posteriori(
+            data.model,
+            cut.without(chosen),
+            fixed=fixed,
+            lapse=lapse,
+            starts=starts,
+            workers=workers,
+        )
+        score, _ = unknowns.log_likelihood(cut.only(chosen), fit.estimate)
+        for row in np.flatnonzero(np.array(fit.status) == "failed"):
+            score[row] = np.nan
+            message[subject[chosen[row]]] = (
+                f"without sequence {fold[chosen[row]]}: {fit.message[row]}"
+            )
+        log_score += np.bincount(subject[chosen], score, minlength=len(data))
+    status = tuple("failed" if why else "ok" for why in message)
+    return CrossValidation(
+        data.model.name, data.subjects, folds.by, log_score, status, tuple(message)
+    )
