@@ -11,6 +11,7 @@ from knownminds.validation.parameter_recovery import recover, resolve_model
 from knownminds.validation.simulated_data import simulated_data
 
 PLACE = "instrumental_learning"
+POWER = ("power", PLACE, "--sessions", 5)
 
 
 @pytest.fixture
@@ -66,12 +67,48 @@ def table():
         (("simulate", PLACE, "--subjects", "0"), "number of subjects is at least 1"),
         (("simulate", PLACE, "--out", "trials.xlsx"), ".parquet or .csv"),
         (("fit", "nowhere.csv"), "there is none at nowhere.csv"),
-        (("report", "nowhere"), "nowhere has neither"),
+        (("report", "nowhere"), "nowhere"),
+        (("recover", PLACE, "--workers", "2", "--backend", "dask"), "--scheduler"),
+        (("recover", PLACE, "--backend", "lokey"), "backend"),
+        (("recover", PLACE, "--share", "3/2"), "A share reads 2/3"),
+        (("recover", PLACE, "--trials", "24", "--trials", "25"), "multiple of 4 trials; got 25"),
+        (("confuse", PLACE, "--model", "rescorla_wagner"), "at least"),
+        (("confuse", PLACE, "--model", "rescorla", "--model", "perseverator"), "rescorla_wagner"),
+        (("confuse", PLACE, "--criterion", "aik"), "Nearest: aic"),
+        (("calibrate", PLACE, "--model", "random_responder"), "needs a parameter to estimate"),
+        (("calibrate", PLACE, "--subjects", "3"), "Single posteriors have 1 subject"),
+        (("calibrate", PLACE, "--set", "beta=3"), "--fix"),
+        (("calibrate", PLACE, "--method", "mle"), "map"),
+        (("power", PLACE, "--effect", "optimism=0.1"), "Nearest: optimism_bias"),
+        (("power", PLACE, "--effect", "optimism_bias"), "--effect takes NAME=VALUE"),
+        (("power", PLACE, "--effect", "optimism_bias=0.1"), "A test needs 2 units"),
+        ((*POWER, "--effect", "optimism_bias=2"), "lies between -1 and 1; got 2"),
+        ((*POWER, "--effect", "beta=1"), "no null value"),
+        ((*POWER, "--effect", "beta=1", "--comparison", "betwen"), "Nearest: between"),
+        ((*POWER, "--effect", "beta=1", "--comparison", "paired"), "one mind's sessions form none"),
+        ((*POWER, "--effect", "optimism_bias=.1", "--set", "alpha_positive=2"), "lies in (0, 1)"),
+        (
+            (*POWER, "--effect", "optimism_bias=.1", "--set", "win_probability=[[0,0]]"),
+            "cannot identify optimism_bias (alpha_positive: not at all)",
+        ),
+        ((*POWER, "--effect", "optimism_bias=.1", "--spread", "bet=1"), "Did you mean beta"),
+        ((*POWER, "--effect", "optimism_bias=.1", "--find", "session"), "Nearest: sessions"),
+        ((*POWER, "--effect", "optimism_bias=.1", "--find", "trials", "--target", "2"), "got 2"),
+        (("audit", "optimism"), "Nearest: optimism_bias"),
+        (("audit", "optimism_bias", "--effect", "1.5"), "lies between"),
+        (("audit", "optimism_bias", "--subjects", "1"), "at least 2; got 1"),
+        (("budget", PLACE), "at least one language model"),
+        (("budget", PLACE, "--llm", "openai:gpt-4o-minni"), "gpt-4o-mini"),
+        (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--price", "a:b=x"), "a:b"),
+        (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--reasoning", "9-1"), "9"),
+        (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--date", "May"), "YYYY-MM-DD"),
+        (("budget", PLACE, "--llm", "openai:gpt-4o-mini", "--power", "nowhere"), "nowhere"),
+        (("merge", "nowhere", "elsewhere"), "study.json"),
     ],
 )
 def test_misuse_is_one_sentence(refused, tmp_path, monkeypatch, words, sentence):
     monkeypatch.chdir(tmp_path)
-    folder = ("--out", "made") if words[0] == "recover" else ()
+    folder = ("--out", "made") if words[0] not in ("show", "simulate", "fit", "report") else ()
     assert sentence in refused(*words, *folder)
     assert list(tmp_path.iterdir()) == []
 
@@ -165,7 +202,7 @@ def test_a_folder_of_another_design_is_refused_and_kept(refused, tmp_path):
     before = (folder / "study.json").read_text()
     words = ("recover", PLACE, "--model", "rescorla_wagner", "--intervals", "laplace")
     sentence = refused(*words, "--subjects", 13, "--out", folder)
-    assert "another design (subjects is 12, here 13)" in sentence
+    assert "subjects is 12, here 13" in sentence
     assert "holds a study" in refused("fit", "x.csv", "--out", folder)
     assert (folder / "study.json").read_text() == before
 

@@ -1,4 +1,5 @@
 import json
+import shlex
 import subprocess
 import sys
 
@@ -7,7 +8,9 @@ import pytest
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
+from knownminds.inference import MEASURES
 from knownminds.validation.cli import main
+from knownminds.validation.study import Study
 
 PLACE = "instrumental_learning"
 
@@ -37,7 +40,7 @@ def test_list_names_what_is_registered(knownminds):
     assert of_json(knownminds("list", "--json")) == {
         "environments": list(ENVIRONMENTS),
         "models": list(AGENTS),
-        "measures": [],
+        "measures": list(MEASURES),
     }
     assert "rescorla_wagner_dual" in knownminds("list")[1]
 
@@ -54,10 +57,10 @@ def test_list_starts_without_the_heavy_libraries():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", [*ENVIRONMENTS, *AGENTS])
+@pytest.mark.parametrize("name", [*ENVIRONMENTS, *AGENTS, *MEASURES])
 def test_show_describes_every_member(knownminds, name):
     told = of_json(knownminds("show", name, "--json"))
-    assert name in (told.get("environment"), told.get("model"))
+    assert name in (told.get("environment"), told.get("model"), told.get("measure"))
     assert told["source"] in knownminds("show", name)[1]
 
 
@@ -165,3 +168,81 @@ def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
     assert set(found["group"]) == {"alpha", "beta", "kappa"}
     assert len(found["effects"]) == 1
     assert found["verdict"] in ("converged", "not converged")
+
+
+STUDIES = {
+    "recover": (PLACE, "--subjects", 20, "--intervals", "laplace"),
+    "surface": (PLACE, "--subjects", 20, "--trials", 24, "--trials", 48, "--intervals", "laplace"),
+    "confuse": (PLACE, "--model", "rescorla_wagner", "--model", "perseverator", "--replicates", 20),
+    "calibrate": (PLACE, "--model", "rescorla_wagner", "--replicates", 20, "--trials", 24),
+    "power": (PLACE, "--effect", "optimism_bias=0.2", "--sessions", 5, "--sessions", 9,
+              "--trials", 24, "--replicates", 20),
+    "search": (PLACE, "--effect", "optimism_bias=0.4", "--find", "sessions", "--most", 60,
+               "--trials", 24, "--replicates", 200),
+    "audit": ("optimism_bias", "--trials", 24, "--effect", 0.2, "--subjects", 5,
+              "--replicates", 20),
+}  # fmt: skip
+COMMANDS = {"surface": "recover", "search": "power"}
+
+
+@pytest.mark.parametrize("study", STUDIES)
+def test_every_study_prints_json_and_leaves_a_report_and_the_command_that_repeats_it(
+    knownminds, tmp_path, study
+):
+    words = (COMMANDS.get(study, study), *STUDIES[study], "--seed", 3, "--workers", 1)
+    told = of_json(knownminds(*words, "--json", "--out", tmp_path / "a"))
+    assert told["versions"]["knownminds"]
+    page = (tmp_path / "a" / "report.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "\n" in knownminds(*words, "--out", tmp_path / "a")[1]  # the table, from the folder
+
+    # The report is drawn again from the folder alone, and names a command that gives the same.
+    assert knownminds("report", tmp_path / "a")[0] == 0
+    assert (tmp_path / "a" / "report.html").read_text() == page
+    question, _ = Study.read(tmp_path / "a")
+    repeated = shlex.split(question.command_line())[1:]
+    again = of_json(knownminds(*repeated, "--json", "--workers", 1))
+    for never_alike in (told, again):
+        strip_seconds(never_alike)
+    assert again == told
+
+
+def strip_seconds(told):
+    for key in list(told):
+        if key == "seconds":
+            del told[key]
+        elif isinstance(told[key], dict):
+            strip_seconds(told[key])
+        elif isinstance(told[key], list):
+            for item in told[key]:
+                if isinstance(item, dict):
+                    strip_seconds(item)
+
+
+def test_a_power_search_is_turned_into_money(knownminds, tmp_path):
+    words = ("power", *STUDIES["search"], "--seed", 3, "--workers", 1, "--out", tmp_path / "p")
+    found = of_json(knownminds(*words, "--json"))
+    words = ("budget", PLACE, "--power", tmp_path / "p", "--llm", "openai:gpt-4o-mini", "--json")
+    told = of_json(knownminds(*words, "--out", tmp_path / "b"))
+    assert told["sessions"] == found["smallest"]["sessions"]
+    assert told["usage"]["calls"] == found["smallest"]["sessions"] * 24
+    assert (tmp_path / "b" / "report.html").is_file()
+    assert len(told["designs"]) == len(found["steps"]) + 1
+    own = of_json(knownminds(*words, "--price", "openai:gpt-4o-mini=1000,0"))
+    bytes_sent = own["usage"]["input_bytes"]
+    assert own["costs"][0]["dollars"]["high"] > 0.3 * bytes_sent["high"] / 1000
+
+
+def test_shares_are_computed_apart_and_merged(knownminds, tmp_path):
+    words = ("audit", *STUDIES["audit"], "--workers", 1)
+    whole = of_json(knownminds(*words, "--json"))
+    for k in (1, 2):
+        code, out, err = knownminds(*words, "--share", f"{k}/2", "--out", tmp_path / str(k))
+        assert (code, out) == (0, "")
+        assert "knownminds merge" in err
+    merged = of_json(
+        knownminds("merge", tmp_path / "1", tmp_path / "2", "--out", tmp_path / "m", "--json")
+    )
+    strip_seconds(whole)
+    strip_seconds(merged)
+    assert merged == whole

@@ -4,24 +4,25 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from knownminds.agents import AGENTS, RescorlaWagnerDual, simulate
 from knownminds.environments import ENVIRONMENTS, make, session_stream
 from knownminds.inference import ModelData, maximum_a_posteriori
+from knownminds.validation import parameter_recovery
+from knownminds.validation.arguments import resolve_environment
 from knownminds.validation.parameter_recovery import (
-    _concordance,
-    _correlation,
-    _root_mean_square,
-    _share,
-    _shrinkage,
+    MASSES,
     fit_batch,
     read_recovery,
     recover,
-    resolve_environment,
     shuffled,
-    simulate_batch,
+    summarise,
 )
-from knownminds.validation.study import Batch, Study, run
+from knownminds.validation.population import draw_subjects, live
+from knownminds.validation.running import run
+from knownminds.validation.scores import Agreement
+from knownminds.validation.study import Batch, Study
 
 PLACE = "instrumental_learning"
 
@@ -54,6 +55,11 @@ def test_scores_are_those_of_the_rows(dual):
         assert s.bias.value == pytest.approx((estimate - true).mean())
         assert s.rmse.value == pytest.approx(np.sqrt(((estimate - true) ** 2).mean()))
         assert s.r.value == pytest.approx(np.corrcoef(true, estimate)[0, 1])
+        held = rows[f"true_{s.name}"].between(rows[f"low_90_{s.name}"], rows[f"high_90_{s.name}"])
+        assert s.coverage["90"].value == pytest.approx(held.mean())
+        z_true, z = rows[f"z_true_{s.name}"], rows[f"z_{s.name}"]
+        assert s.shrinkage.value == pytest.approx(1 - np.polyfit(z_true, z, 1)[0])
+        assert s.n == 400
     assert dual.attempted == len(rows) == sum(dual.statuses.values()) == 400
 
 
@@ -92,8 +98,9 @@ def test_unrelated_truth_does_not_recover(dual):
     rng = np.random.default_rng(1)
     for s in dual.parameters:
         other = rng.permutation(dual.rows[f"true_{s.name}"].to_numpy())
-        r = _correlation(other, dual.rows[s.name].to_numpy(), None)
-        assert abs(r.value) < 4 * r.error
+        control = Agreement()
+        control.add(other, dual.rows[s.name].to_numpy())
+        assert abs(control.correlation.value) < 4 * control.correlation.error
 
 
 def test_shuffling_keeps_subjects_and_counts():
@@ -106,29 +113,41 @@ def test_shuffling_keeps_subjects_and_counts():
         assert (a["action"].to_numpy() != b["action"].to_numpy()).any()
 
 
-def test_a_study_cut_differently_gives_the_same_numbers():
-    first = recover(PLACE, "rescorla_wagner", subjects=40, seed=2, intervals="laplace", workers=1)
-    small = dataclasses.replace(first.study, batch=7)
-    rows = run(small, fit_batch, workers=2)
-    pd.testing.assert_frame_equal(numbers(first.rows), numbers(rows), check_exact=True)
+@pytest.mark.parametrize("intervals", ["laplace", "posterior"])
+def test_a_study_cut_differently_gives_the_same_numbers(intervals):
+    first = recover(PLACE, "rescorla_wagner", subjects=40, seed=2, intervals=intervals, workers=1)
+    cell = dataclasses.replace(first.cell, batch=7)
+    small = dataclasses.replace(first.study, cells=(cell,))
+    again = run(small, fit_batch, summarise, workers=2, backend="threads")
+    pd.testing.assert_frame_equal(numbers(first.rows), numbers(again.rows), check_exact=True)
+    for one, other in zip(first.parameters, again.parameters, strict=True):
+        assert one.r.value == pytest.approx(other.r.value, rel=1e-12)
+        assert one.r.error == pytest.approx(other.r.error, rel=1e-9)
 
 
 def test_methods_see_the_same_data_and_more_subjects_begin_with_the_same_ones():
-    few = recover(PLACE, "rescorla_wagner", subjects=10, seed=2, intervals="laplace", workers=1)
-    mle = recover(PLACE, "rescorla_wagner", subjects=20, seed=2, method="mle", workers=1)
-    a, x = simulate_batch(few.study, Batch(0, 0, 0, 10))
-    b, y = simulate_batch(mle.study, Batch(0, 0, 0, 10))
-    assert np.array_equal(a, b)
-    assert all(np.array_equal(p, q) for p, q in zip(x.flat, y.flat, strict=True))
+    settings = {"seed": 2, "workers": 1}
+    few = recover(PLACE, "rescorla_wagner", subjects=10, intervals="laplace", **settings)
+    mle = recover(
+        PLACE, "rescorla_wagner", subjects=20, replicates=2, sessions=2, method="mle", **settings
+    )
+    assert np.array_equal(few.rows["true_alpha"], mle.rows["true_alpha"][:10])
+    batch = Batch(0, 0, 10)
+    drawn = [draw_subjects(study, batch) for study in (few.study, mle.study)]
+    lived = [live(r.study, batch, d) for r, d in zip((few, mle), drawn, strict=True)]
+    assert np.array_equal(drawn[0].theta, drawn[1].theta)
+    for name, column in lived[0].columns.items():
+        assert np.array_equal(column, lived[1].columns[name][lived[1].session == 0]), name
 
 
 def test_batches_hold_the_sessions_of_the_public_simulation():
     study = recover(PLACE, "rescorla_wagner", subjects=12, intervals="laplace", workers=1).study
-    theta, data = simulate_batch(study, Batch(0, 0, 0, 12))
-    cell = study.cells[0]
+    batch = Batch(0, 0, 12)
+    subjects = draw_subjects(study, batch)
+    cell, theta = study.cells[0], subjects.theta
     model = AGENTS[cell.model]
     trials = simulate(model, theta, make(PLACE), 0, address=(cell.data_key, 0, 0))
-    read = ModelData.read(model, trials)
+    data, read = live(study, batch, subjects).data(model), ModelData.read(model, trials)
     assert np.array_equal(data.flat[0], read.flat[0])
     at = np.tile([0.3, 2.0, 0.1], (12, 1))
     np.testing.assert_allclose(data.log_likelihood(at)[0], read.log_likelihood(at)[0], rtol=1e-12)
@@ -184,37 +203,6 @@ def test_maximum_likelihood_counts_its_runaways():
     assert result.attempted == 200
 
 
-def test_monte_carlo_errors_match_repeated_studies():
-    # 300 repeats of n = 150: the spread of each score is known to 4%; bound 20%.
-    rng = np.random.default_rng(8)
-    scorers = {
-        "r": _correlation,
-        "concordance": _concordance,
-        "shrinkage": _shrinkage,
-        "rmse": lambda x, y, c: _root_mean_square(y - x, c),
-        "share": lambda x, y, c: _share((y > x).astype(float), c),
-    }
-    values = {name: [] for name in scorers}
-    errors = {name: [] for name in scorers}
-    for _ in range(300):
-        x = rng.gamma(2.0, size=150)
-        y = 0.2 + 0.6 * x + rng.normal(size=150)
-        for name, scorer in scorers.items():
-            score = scorer(x, y, None)
-            values[name].append(score.value)
-            errors[name].append(score.error)
-    for name in scorers:
-        assert np.mean(errors[name]) == pytest.approx(np.std(values[name]), rel=0.2), name
-
-
-def test_errors_of_subjects_fitted_together_are_summed_by_replicate():
-    rng = np.random.default_rng(3)
-    shared = np.repeat(rng.normal(size=40), 25)
-    alone = _root_mean_square(shared + 3, None).error
-    together = _root_mean_square(shared + 3, np.repeat(np.arange(40), 25)).error
-    assert together == pytest.approx(5 * alone, rel=0.05)  # sqrt(25) copies of one value
-
-
 def test_the_result_prints_itself(dual):
     text = str(dual)
     assert "alpha_positive" in text
@@ -235,15 +223,203 @@ def test_hierarchical_fits_see_the_group_and_lower_the_error(tmp_path):
     assert abs(group["alpha"].coverage["90"].value - 0.9) < 0.165
 
 
-def test_a_failed_fit_stays_in_the_denominator():
-    good = recover(PLACE, "rescorla_wagner", subjects=20, intervals="laplace", workers=1)
-    from knownminds.validation.parameter_recovery import summarise
+def planted(study, batch, threads):
+    """Fail in 5% of the subjects."""
+    if (np.arange(batch.first, batch.last) % 20 == 3).any():
+        raise FloatingPointError("planted")
+    return fit_batch(study, batch, threads)
 
-    rows = good.rows.copy()
-    rows.loc[[3, 7], "status"] = "failed"
-    rows.loc[[3, 7], ["alpha", "message"]] = [np.nan, "planted"]
-    marred = summarise(good.study, rows, good.versions)
-    assert (marred.attempted, marred.failed, marred["alpha"].n) == (20, 2, 18)
-    assert marred.notes == ("2 of 20: planted",)
-    assert marred["alpha"].verdict.word != "recoverable"
-    assert isinstance(good.study, Study)
+
+def test_planted_failures_show_up_in_the_counts_and_nowhere_else():
+    clean = recover(PLACE, "rescorla_wagner", subjects=100, intervals="laplace", workers=1)
+    marred = run(clean.study, planted, summarise, workers=1)
+    assert (marred.attempted, marred.failed) == (100, 5)
+    assert marred.statuses["failed"] == 5
+    assert sum(marred.statuses.values()) == 100
+    assert marred.notes == ("5 of 100: planted",)
+    failed = marred.rows["status"] == "failed"
+    pd.testing.assert_frame_equal(
+        numbers(marred.rows[~failed]), numbers(clean.rows[~failed]), check_exact=True
+    )
+    assert marred.rows.loc[failed, "alpha"].isna().all()
+    for scores in marred.parameters:
+        kept = clean.rows[~failed]
+        expected = Agreement()
+        expected.add(kept[f"true_{scores.name}"].to_numpy(), kept[scores.name].to_numpy())
+        assert scores.n == 95
+        assert scores.r.value == pytest.approx(expected.correlation.value, rel=1e-12)
+        assert scores.bias.value == pytest.approx(expected.bias.value, rel=1e-9)
+
+
+def without_some_intervals(study, batch, threads):
+    rows = fit_batch(study, batch, threads)
+    rows.loc[rows.index % 10 == 0, [c for c in rows if c.startswith(("low_", "high_"))]] = np.nan
+    return rows
+
+
+def test_a_missing_interval_does_not_hold_the_truth():
+    clean = recover(PLACE, "perseverator", subjects=100, intervals="laplace", workers=1)
+    some = run(clean.study, without_some_intervals, summarise, workers=1)
+    rows = clean.rows[clean.rows.index % 10 != 0]
+    held = rows["true_kappa"].between(rows["low_90_kappa"], rows["high_90_kappa"])
+    assert some["kappa"].n == 100
+    assert some["kappa"].r == clean["kappa"].r
+    assert some["kappa"].coverage["90"].value == pytest.approx(held.sum() / 100)
+    width = rows["high_90_kappa"] - rows["low_90_kappa"]
+    assert some["kappa"].width["90"].value == pytest.approx(width.mean())
+
+
+def all_but_ten_fail(study, batch, threads):
+    if (np.arange(batch.first, batch.last) >= 10).any():
+        raise ValueError("planted")
+    return fit_batch(study, batch, threads)
+
+
+def test_many_failures_bar_the_best_verdict():
+    clean = recover(PLACE, "perseverator", subjects=40, intervals="laplace", workers=1)
+    assert clean["kappa"].verdict.word == "recoverable"
+    marred = run(clean.study, all_but_ten_fail, summarise, workers=1)
+    assert marred["kappa"].n == 10
+    assert marred["kappa"].verdict.word != "recoverable"
+    assert "75% of the fits failed" in str(marred["kappa"].verdict)
+
+
+# Regions of the prior
+
+
+def test_regions_are_thirds_of_the_prior_and_their_subjects_add_up(dual):
+    for scores in dual.parameters:
+        parameter = RescorlaWagnerDual.parameters[scores.name]
+        support = parameter.support
+        ends = [(region.low, region.high) for region in scores.regions]
+        assert ends[0][0] == support.lower
+        assert ends[-1][1] == support.upper
+        third = support.constrain(parameter.mean + parameter.sd * norm.ppf([1 / 3, 2 / 3]))
+        assert [ends[0][1], ends[1][1]] == pytest.approx(third)
+        assert [ends[1][0], ends[2][0]] == [ends[0][1], ends[1][1]]
+        assert sum(region.n for region in scores.regions) == scores.n == 400
+        for region in scores.regions:
+            # A third of 400: standard error sqrt(400 * 2 / 9) = 9.4, bound 4 of these.
+            assert abs(region.n - 400 / 3) < 38
+            true = dual.rows[f"true_{scores.name}"]
+            mine = dual.rows[(region.low <= true) & (true < region.high)]
+            assert len(mine) == region.n
+            error = mine[f"z_{scores.name}"] - mine[f"z_true_{scores.name}"]
+            told = region.relative_error.value * parameter.sd
+            assert told == pytest.approx(np.sqrt((error**2).mean()))
+
+
+def test_choices_that_hardly_follow_the_values_tell_little_about_how_much_they_do(dual):
+    regions = dual["beta"].regions
+    for what in ("relative_error", "relative_width"):
+        low, middle, high = (getattr(region, what) for region in regions)
+        for better in (middle, high):
+            apart = low.value - better.value
+            assert apart > 3 * np.hypot(low.error, better.error)
+
+
+def test_an_estimate_that_ignores_the_data_is_recovered_in_no_region(dual):
+    """Even in the middle of the prior, where it is near all truths and its intervals cover."""
+    rows = dual.rows.copy()
+    for parameter in RescorlaWagnerDual.parameters:
+        name, sd = parameter.name, parameter.sd
+        rows[f"z_{name}"] = parameter.mean
+        rows[name] = parameter.support.constrain(np.full(len(rows), parameter.mean))
+        for mass in MASSES:
+            half = sd * norm.ppf(0.5 + mass / 2)
+            for end, z in (("low", parameter.mean - half), ("high", parameter.mean + half)):
+                rows[f"{end}_{mass * 100:g}_{name}"] = parameter.support.constrain(
+                    np.full(len(rows), z)
+                )
+
+    class Blind:
+        study, versions = dual.study, dual.versions
+
+        @staticmethod
+        def tables(cell):
+            yield rows
+
+    for scores in summarise(Blind).parameters:
+        assert [region.verdict.word for region in scores.regions] == ["not identified"] * 3
+        assert scores.regions[1].relative_error.value < 0.3
+        assert scores.regions[1].coverage.value == 1
+
+
+def test_a_truth_at_the_end_of_its_support_is_in_the_last_region():
+    result = recover(
+        PLACE, "rescorla_wagner", subjects=30, truth={"alpha": 1.0}, intervals="laplace", workers=1
+    )
+    assert [region.n for region in result["alpha"].regions] == [0, 0, 30]
+
+
+def test_where_no_truth_lies_nothing_is_judged():
+    result = recover(
+        PLACE, "rescorla_wagner", subjects=30, truth={"alpha": 0.01}, intervals="laplace", workers=1
+    )
+    assert [region.n for region in result["alpha"].regions] == [30, 0, 0]
+    assert [region.verdict.word for region in result["alpha"].regions][1:] == ["not judged"] * 2
+    json.loads(result.to_json())
+
+
+# The public face
+
+
+def test_the_cell_and_the_study_say_what_was_asked():
+    result = recover(
+        PLACE,
+        "rescorla_wagner",
+        subjects=5,
+        replicates=3,
+        sessions=2,
+        trials=48,
+        lapse=0.1,
+        truth={"alpha": 0.3},
+        seed=8,
+        intervals="laplace",
+        workers=1,
+    )
+    assert isinstance(result.study, Study)
+    assert result.cell is result.study.cells[0]
+    assert (result.cell.subjects, result.cell.sessions, result.study.replicates) == (5, 2, 3)
+    assert result.attempted == 15
+    words = result.study.command_line()
+    for told in ("--trials 48", "--set alpha=0.3", "--lapse 0.1", "--seed 8", "--replicates 3"):
+        assert told in words
+    assert result["alpha"].name == "alpha"
+    with pytest.raises(ValueError, match=r"no parameter named 'aplha'. Nearest: alpha"):
+        result["aplha"]
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"model": "rescorla_wagner_dul"}, "Nearest: rescorla_wagner_dual"),
+        ({"environment": "instrumental"}, "Nearest: instrumental_learning"),
+        ({"method": "mpa"}, "no method named 'mpa'. Nearest: map"),
+        ({"intervals": "laplas"}, "Nearest: laplace"),
+        ({"truth": {"aplha": 0.2}}, "Did you mean alpha"),
+        ({"truth": {"alpha": 1.2}}, r"alpha lies in \(0, 1\); got 1.2"),
+        ({"lapse": 1.2}, "lapse lies in"),
+        ({"subjects": 0}, "at least 1; got 0"),
+        ({"replicates": 0}, "at least 1; got 0"),
+        ({"sessions": 0}, "at least 1; got 0"),
+        ({"seed": -1}, "from 0 on; got -1"),
+        ({"method": "hierarchical", "subjects": 1}, "at least 2 subjects; got 1"),
+        ({"fixed": {"aplha": 0.2}}, "aplha"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path, change, named):
+    asked = {"environment": PLACE, "model": "rescorla_wagner", "out": tmp_path / "s"} | change
+    with pytest.raises(ValueError, match=named):
+        recover(**asked)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_large_studies_keep_a_sample_of_their_rows_and_score_all(monkeypatch):
+    settings = {"subjects": 100, "intervals": "laplace", "workers": 1}
+    whole = recover(PLACE, "perseverator", **settings)
+    monkeypatch.setattr(parameter_recovery, "ROWS_KEPT", 40)
+    thinned = recover(PLACE, "perseverator", **settings)
+    assert thinned.rows["subject"].tolist() == list(range(0, 100, 3))
+    assert thinned["kappa"] == whole["kappa"]
+    assert thinned.attempted == 100

@@ -1,89 +1,553 @@
+import base64
 import dataclasses
+import json
 import re
+import shlex
+import shutil
+from datetime import date
+from typing import get_args
 
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from knownminds.environments import Trials, make
+from knownminds.validation import report as reports
+from knownminds.validation import running
+from knownminds.validation.arguments import resolve_model
+from knownminds.validation.audit import audit
+from knownminds.validation.budget import DesignPower, budget
+from knownminds.validation.calibration import calibrate
+from knownminds.validation.cli import main
+from knownminds.validation.figures import heat_map, size_curves, spaced
 from knownminds.validation.fit import fit, read_fit, same_design
-from knownminds.validation.parameter_recovery import recover, resolve_model
-from knownminds.validation.report import fit_page, recovery_command, recovery_page, report
+from knownminds.validation.model_recovery import confuse
+from knownminds.validation.pages import tone
+from knownminds.validation.parameter_recovery import recover
+from knownminds.validation.power import power
+from knownminds.validation.rank_uniformity import judge
+from knownminds.validation.recovery_surface import recovery_surface
+from knownminds.validation.report import page_of, read_result, render, report
+from knownminds.validation.scores import Score
 from knownminds.validation.simulated_data import simulated_data
+from knownminds.validation.smallest_design import smallest_design
+from knownminds.validation.verdicts import Word, judge_size
 
 PLACE = "instrumental_learning"
+MODEL = "rescorla_wagner"
+EFFECT = {"optimism_bias": 0.4}
+DAY = date(2026, 11, 1)
+DESIGNS = (DesignPower(1, 4, 24, 0.31, 0.02), DesignPower(1, 8, 24, 0.57, 0.02))
+STUDIES = ("recovery", "surface", "calibration", "power", "search", "audit", "confusion")
+KINDS = (*STUDIES, "budget", "fit")
+FIGURES = {
+    "recovery": 3,
+    "surface": 3,
+    "calibration": 1,
+    "power": 1,
+    "search": 1,
+    "audit": 2,
+    "confusion": 2,
+    "budget": 3,
+    "fit": 1,
+}
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("study") / "s"
-    result = recover(
-        PLACE, "rescorla_wagner", subjects=60, intervals="laplace", workers=1, out=folder
-    )
-    return folder, result
+def study_of(kind, **out):
+    return {
+        "recovery": lambda: recover(PLACE, MODEL, subjects=60, intervals="laplace", **out),
+        "surface": lambda: recovery_surface(
+            PLACE,
+            MODEL,
+            subjects=(40,),
+            sessions=(1, 2),
+            trials=(24, 48),
+            intervals="laplace",
+            **out,
+        ),
+        "calibration": lambda: calibrate(PLACE, MODEL, replicates=40, trials=24, **out),
+        "power": lambda: power(
+            PLACE, EFFECT, sessions=(4, 8), trials=24, replicates=20, truth={"beta": 4.5}, **out
+        ),
+        "search": lambda: smallest_design(
+            PLACE, EFFECT, target=0.4, trials=24, most=60, replicates=60, **out
+        ),
+        "audit": lambda: audit(
+            "optimism_bias", effects=(0.2,), subjects=5, trials=(24, 48), replicates=100, **out
+        ),
+        "confusion": lambda: confuse(PLACE, [MODEL, "random_responder"], replicates=20, **out),
+    }[kind]()
 
 
 @pytest.fixture(scope="module")
 def trials():
-    return simulated_data(resolve_model("rescorla_wagner"), make(PLACE), subjects=30, seed=2)
+    return simulated_data(resolve_model(MODEL), make(PLACE), subjects=30, seed=2)
 
 
 @pytest.fixture(scope="module")
 def fitted(trials):
-    return fit(trials, "rescorla_wagner", workers=1)
+    return fit(trials, MODEL, workers=1)
 
 
-def test_a_report_is_drawn_from_the_folder_alone_and_always_the_same(study):
-    folder, result = study
-    page = report(folder).read_text()
-    assert page == recovery_page(result)
-    assert page == report(folder).read_text()
+@pytest.fixture(scope="module")
+def priced():
+    llms = ["openai:gpt-4o", "mine:own"]
+    own = {"mine:own": {"input": "0.5", "output": 2, "cached_input": 0.125}}
+    place = make(PLACE, n_visits=6, history="chat")
+    return budget(
+        place,
+        llms,
+        subjects=3,
+        reasoning_tokens=(5, 60),
+        prices=own,
+        date=DAY,
+        designs=DESIGNS,
+    )
 
 
-def test_the_page_fetches_nothing(study, fitted):
-    for page in (recovery_page(study[1]), fit_page(fitted)):
-        assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
-        assert "<script" not in page
-        assert page.count("data:image/svg+xml;base64,") >= 1
+@pytest.fixture(scope="module")
+def results(tmp_path_factory, fitted, priced):
+    found = {}
+    for kind in STUDIES:
+        folder = tmp_path_factory.mktemp(kind) / "s"
+        found[kind] = folder, study_of(kind, out=folder, workers=1)
+    for kind, result in (("fit", fitted), ("budget", priced)):
+        folder = tmp_path_factory.mktemp(kind)
+        result.save(folder)
+        found[kind] = folder, result
+    return found
 
 
-def test_the_page_says_the_verdicts_counts_and_the_command(study):
-    page = recovery_page(study[1])
-    for scores in study[1].parameters:
-        assert f"<strong>{scores.name}</strong>" in page
-    assert "Status of the fits" in page
-    assert "knownminds recover instrumental_learning --model rescorla_wagner" in page
+@pytest.fixture(scope="module")
+def pages(results):
+    return {kind: page_of(result) for kind, (_, result) in results.items()}
 
 
-def test_the_command_repeats_the_study(study):
-    command = recovery_command(study[1]).split()
-    assert command[:3] == ["knownminds", "recover", PLACE]
-    assert command[-2:] == ["--intervals", "laplace"]
-    assert command[command.index("--trials") + 1] == "96"
+@pytest.fixture(scope="module")
+def drawn(pages):
+    return {kind: render(page) for kind, page in pages.items()}
+
+
+def html(result):
+    return render(page_of(result))
+
+
+def text_of(page):
+    """What a reader reads of a page, without its figures."""
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+def pictures(page):
+    return [base64.b64decode(data).decode() for data in re.findall(r"base64,([^\"]+)", page)]
+
+
+def nothing_is_computed(*_, **__):
+    raise AssertionError("a report computes nothing")
+
+
+# What all pages have in common
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_report_is_drawn_from_the_folder_alone_and_always_the_same(
+    results, drawn, kind, monkeypatch
+):
+    folder, _ = results[kind]
+    monkeypatch.setattr(running, "_finish", nothing_is_computed)
+    page = report(folder)
+    assert page == folder / "report.html"
+    assert page.read_text(encoding="utf-8") == drawn[kind]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_fetches_nothing_and_has_its_figures(drawn, kind):
+    page = drawn[kind]
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//|url\(|@import", page)
+    assert "<script" not in page
+    assert len(pictures(page)) == FIGURES[kind] == page.count("<figcaption>")
+    for picture in pictures(page):
+        assert not re.search(r"href=\"(?!#|data:)", picture)
+        assert "nan" not in picture
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_cell_of_a_table_holds_what_is_no_number(pages, kind):
+    for title, head, rows in pages[kind].tables:
+        assert rows, title
+        for row in rows:
+            assert len(row) == len(head), title
+            assert not {"nan", "None", "inf"} & set(" ".join(row).split()), (title, row)
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_the_command_on_the_page_is_that_of_the_study(results, pages, kind, monkeypatch):
+    folder, result = results[kind]
+    found = []
+    monkeypatch.setattr(running, "_finish", nothing_is_computed)  # all of it is there already
+    monkeypatch.setattr(reports, "write_report", lambda result, _: found.append(result))
+    words = [*shlex.split(pages[kind].command)[1:], "--out", str(folder)]
+    # A folder goes on only with the very study that it holds.
+    main_done(words)
+    assert found[0].to_json() == result.to_json()
+    with pytest.raises(SystemExit):
+        main_done([*words, "--seed", "1"])
+
+
+def main_done(words):
+    try:
+        main(words)
+    except SystemExit as end:
+        if end.code:
+            raise
+
+
+def test_the_command_on_the_page_reckons_the_budget_again(results, pages, tmp_path):
+    folder, result = results["power"]
+    command = pages["budget"].command
+    words = shlex.split(command)[1:]
+    assert words[-2:] == ["--power", "FOLDER"]
+    main_done([*words[:-2], "--out", str(tmp_path)])
+    again = read_result(tmp_path)
+    assert dataclasses.replace(results["budget"][1], designs=()) == again
+    main_done([*words[:-1], str(folder), "--out", str(tmp_path)])
+    assert len(read_result(tmp_path).designs) == 2 * len(result.designs)
+    assert page_of(dataclasses.replace(again, dry_runs=3)).command == ""  # no option says so
 
 
 def test_markup_in_names_is_escaped(fitted):
-    page = fit_page(dataclasses.replace(fitted, source="<script>alert(1)</script>.csv"))
+    page = html(dataclasses.replace(fitted, source="<script>alert(1)</script>.csv"))
     assert "<script>" not in page
 
 
-def test_a_study_in_which_everything_failed_still_has_a_page(study):
-    from knownminds.validation.parameter_recovery import summarise
+@pytest.mark.parametrize("kind", [kind for kind in STUDIES if kind != "search"])
+def test_a_study_in_which_everything_failed_still_has_a_page(results, kind, tmp_path):
+    folder = shutil.copytree(results[kind][0], tmp_path / "s")
+    n = 0
+    for part in (folder / "parts").iterdir():
+        kept = ("cell", "replicate", "subject", "seconds")
+        rows = pd.read_parquet(part)
+        rows = rows[[c for c in kept if c in rows]].assign(status="failed", message="planted")
+        rows.to_parquet(part, index=False, write_page_checksum=True)
+        n += len(rows)
+    page = report(folder).read_text()
+    assert "planted" in page
+    assert 'class="good"' not in page
+    if kind in ("recovery", "calibration"):
+        assert f"failed {n} 100.0%" in text_of(page)
 
-    result = study[1]
-    bare = result.rows[["subject", "cell", "replicate", "seconds"]]
-    rows = bare.assign(status="failed", message="planted")
-    page = recovery_page(summarise(result.study, rows, result.versions))
-    assert "60 of 60: planted" in page
+
+def test_every_verdict_has_a_colour_but_for_what_is_not_judged():
+    colours = {word: tone(word) for word in get_args(Word)}
+    assert colours.pop("not judged") == ""
+    assert set(colours.values()) == {"good", "fair", "bad"}
+    assert {word for word, colour in colours.items() if colour == "good"} == {
+        "recoverable",
+        "size holds",
+    }
+    assert tone("calibrated") == "good"
+    assert tone("biased high, over-confident") == "bad"
+    assert tone("96") == ""
+
+
+# What each page says
+
+
+def test_a_recovery_page_has_verdicts_scores_and_regions(results, drawn):
+    recovery = results["recovery"][1]
+    page = text_of(drawn["recovery"])
+    for s in recovery.parameters:
+        assert f"{s.name} {s.verdict.word}. {' '.join(s.verdict.reasons)}" in page
+        for score in (s.bias, s.rmse, s.r, s.concordance, s.shrinkage, s.width["90"]):
+            assert str(score) in page
+        for region in s.regions:
+            told = f"{region.n} {region.bias} {region.relative_error} {region.relative_width} "
+            told += str(region.coverage)
+            assert f"{told} {region.verdict.word}" in page
+    assert "below" in page  # a region of kappa has no lower end
+    assert "inf" not in page.split()
+    assert "ok 5" in page or "ok 6" in page
+
+
+def test_a_surface_answers_for_each_parameter_with_a_colour(results, drawn):
+    surface = results["surface"][1]
+    page = drawn["surface"]
+    for name, answer in zip(surface.parameters, surface.answers(), strict=True):
+        assert answer.replace(": ", " ", 1) in text_of(page)
+        word = surface.recoveries[-1][name].verdict.word  # of the largest design
+        assert f'<li class="{tone(word)}"><strong>{name}</strong>' in page
+    for (n, k, t), recovery in zip(surface.sizes, surface.recoveries, strict=True):
+        for s in recovery.parameters:
+            told = f"{s.name} {n} {k} {t} {s.bias} {s.rmse} {s.r} {s.coverage['90']} "
+            assert f"{told}{recovery.failed} {s.verdict.word}" in text_of(page)
+    heat = pictures(page)[2]
+    widths = [g.relative_width.value for g in surface.recoveries[0].parameters[0].regions]
+    assert all(f">{width:.2f}<" in heat for width in widths)
+    assert "40 x 2 x 48" in heat
+
+
+def test_what_a_session_cannot_tell_is_on_the_page(results):
+    recovery = results["recovery"][1]
+    told = dataclasses.replace(recovery, identifiability=("beta: not at all",))
+    assert "One session: beta: not at all." in html(told)
+    surface = results["surface"][1]
+    recoveries = tuple(
+        dataclasses.replace(one, identifiability=("beta: not at all",))
+        for one in surface.recoveries
+    )
+    page = html(dataclasses.replace(surface, recoveries=recoveries))
+    assert page.count("One session of 24 trials: beta: not at all.") == 1
+
+
+def test_a_calibration_page_has_a_word_for_each_quantity(results, drawn):
+    calibration = results["calibration"][1]
+    rng = np.random.default_rng(0)
+    ranks = {
+        "right": rng.integers(0, 100, 200),
+        "narrow": (100 * rng.beta(0.4, 0.4, 200)).astype(int),
+        "wide": (100 * rng.beta(3, 3, 200)).astype(int),
+        "few": rng.integers(0, 100, 15),
+    }
+    judged = {name: judge(found, 99, 0.0125) for name, found in ranks.items()}
+    page = html(dataclasses.replace(calibration, quantities=judged))
+    tones = {"calibrated": "good", "over-confident": "bad", "under-confident": "bad"}
+    words = [u.word for u in judged.values()]
+    assert words == [*tones, "not judged"]
+    for name, u in judged.items():
+        said = f'<li class="{tones.get(u.word, "")}"><strong>{name}</strong> {u.word}.'
+        assert said in page
+        assert name in pictures(page)[0]
+    u = judged["narrow"]
+    told = f"narrow 200 {u.mean:.3f} ({u.mean_error:.3f}) {u.spread:.2f} ({u.spread_error:.2f})"
+    assert f"{told} {u.gamma:.2g} {u.p_value:.3f} outside" in text_of(page)
+    u = judged["right"]
+    told = f"inside {u.chi_square:.1f} ({u.bins} bins) {u.chi_square_p:.3f} calibrated"
+    assert f"{u.gamma:.2g} {u.p_value:.3f} {told}" in text_of(page)
+    for quantity in calibration.quantities:
+        assert f"<strong>{quantity}</strong>" in drawn["calibration"]
+
+
+def test_a_power_page_has_every_design_and_names_the_sampling_unit(results, drawn):
+    found = results["power"][1]
+    page = text_of(drawn["power"])
+    for d in found.designs:
+        head = f"1 {d.cell.sessions} 24 {d.rejected}"
+        assert head in page
+        assert f"{d.width} {d.bias} {d.coverage} {d.failed} {d.excluded}" in page
+    assert "The sampling unit is a repeat: sessions of one mind." in page
+    assert "those of the priors, but beta: 4.5" in page
+
+
+def test_designs_of_one_mind_and_of_several_have_each_their_sampling_unit(results):
+    found = results["power"][1]
+    group = dataclasses.replace(
+        found.designs[0], cell=dataclasses.replace(found.designs[0].cell, subjects=9)
+    )
+    page = html(dataclasses.replace(found, designs=(*found.designs, group)))
+    assert "Designs of one mind: The sampling unit is a repeat" in page
+    assert "Designs of several subjects: The sampling unit is a participant" in page
+
+
+def test_failed_data_sets_are_said_with_their_reason(results):
+    found = results["power"][1]
+    lost = dataclasses.replace(found.designs[1], failed=3, messages={"planted": 3})
+    page = text_of(html(dataclasses.replace(found, designs=(found.designs[0], lost))))
+    assert "1 x 8 x 24 (subjects, sessions, trials): 3 of 20 data sets failed" in page
+    assert "3 x planted" in page
+
+
+def test_a_search_shows_its_way_its_answer_and_the_fresh_run(results, drawn):
+    folder, found = results["search"]
+    assert found.size is not None
+    page = drawn["search"]
+    word = "confirmed" if found.confirmed else "not confirmed"
+    assert f'<li class="{tone(word)}"><strong>The answer is</strong> {word}.' in page
+    text = text_of(page)
+    assert f"{found.size} sessions are the smallest number for 40% power" in text
+    assert f"fresh run {found.size} 60 {found.design.rejected}" in text
+    for step in found.steps:
+        assert f"search {step.cell.sessions} 100 {step.rejected}" in text
+    assert f">{found.size}<" in pictures(page)[0]  # a tick
+    assert "sessions of one mind" in text
+    for name in ("step-00", "confirmation-0"):
+        step = text_of(report(folder / name).read_text())
+        assert f"One step ({name}) of a search" in step
+        assert "The power is 0." in step
+
+
+def test_a_search_without_an_answer_says_so():
+    found = smallest_design(
+        PLACE, {"optimism_bias": 0.1}, trials=24, most=10, replicates=20, workers=1
+    )
+    page = html(found)
+    assert found.size is None
+    assert '<li class="bad"><strong>No number of sessions up to 10</strong> reaches 80%' in page
+    assert found.message in text_of(page)
+    assert "fresh run" not in pictures(page)[0]
+
+
+def test_an_audit_page_judges_the_size_and_shows_power_and_bias(results, drawn):
+    found = results["audit"][1]
+    page = drawn["audit"]
+    for entry in found.null:
+        verdict = found.verdicts[entry.trials]
+        said = f'<li class="{tone(verdict.word)}"><strong>{entry.trials} trials</strong>'
+        assert f"{said} {verdict.word}." in page
+        # 5% up to 1.96 standard errors of 100 data sets: .05 -+ 1.96 sqrt(.05 x .95 / 100)
+        assert f"{entry.trials} {entry.rejected} 0.7% to 9.3% 100" in text_of(page)
+    for entry in found.entries:
+        scores = (entry.rejected, entry.bias, entry.spread, entry.standard_error, entry.coverage)
+        assert f"{entry.trials} {' '.join(map(str, scores))}" in text_of(page)
+    bad = {trials: judge_size(0.2, 100) for trials in found.verdicts}
+    assert '<li class="bad"><strong>24 trials</strong> too many false alarms.' in html(
+        dataclasses.replace(found, verdicts=bad)
+    )
+    alone = dataclasses.replace(found, violators=())
+    assert len(pictures(html(alone))) == 1
+
+
+def test_a_budget_page_has_the_dated_prices_and_the_frontier(results, drawn):
+    found = results["budget"][1]
+    page = drawn["budget"]
+    text = text_of(page)
+    for cost in found.costs:
+        tokens = f"{found.usage.input_tokens} {found.usage.output_tokens}"
+        assert f"{cost.price.llm} {found.usage.calls} {tokens} {cost.dollars}" in text
+        assert f"{cost.price.source} 2026-11-01" in text
+        assert cost.price.llm in pictures(page)[0]
+    assert "mine:own 0.5 2 0.125 given by the user" in text
+    for row in found.designs:
+        told = f"{row.design.power:.3f} ({row.design.power_error:.3f}) {row.dollars}"
+        assert f"{row.calls} {told} {row.power_per_dollar:.3g} frontier" in text
+    assert len(pictures(html(dataclasses.replace(found, designs=())))) == 2
+
+
+def test_what_is_free_has_a_budget_page_too():
+    free = {"local:own": {"input": 0, "output": 0}}
+    found = budget(PLACE, "local:own", prices=free, trials=8, designs=DESIGNS, date=DAY)
+    assert "local:own: $0.00." in html(found)
+
+
+def test_a_model_recovery_page_has_both_matrices_with_intervals(results, drawn):
+    found = results["confusion"][1]
+    page = drawn["confusion"]
+    text = text_of(page)
+    for confusion, picture in zip(found.confusions, pictures(page), strict=True):
+        for shares in (confusion.confusion, confusion.inversion):
+            for i, j in np.ndindex(2, 2):
+                value, low, high = (m[i, j] for m in (shares.value, shares.low, shares.high))
+                assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in text
+                assert f">{value:.2f}<" in picture
+        name = {"aic": "AIC", "bic": "BIC"}[confusion.criterion]
+        for model, verdict in zip(confusion.models, confusion.verdicts, strict=True):
+            said = f'<li class="{tone(verdict.word)}"><strong>{model} by {name}</strong>'
+            assert f"{said} {verdict.word}." in page
+
+
+# Figures
+
+
+def test_the_size_with_most_values_goes_along_the_axis_and_the_others_are_curves():
+    axis = Figure().add_subplot()
+    sizes = [(9, k, t) for k in (1, 2) for t in (96, 24, 48)]
+    size_curves(axis, sizes, [Score(float(i), 0.5) for i in range(6)])
+    assert axis.get_xlabel() == "trials"
+    first, second = axis.get_lines()
+    assert [first.get_label(), second.get_label()] == ["1 session", "2 sessions"]
+    assert list(first.get_xdata()) == [24, 48, 96]
+    assert list(first.get_ydata()) == [1, 2, 0]
+    assert first.get_linestyle() != second.get_linestyle()  # for prints without colour
+    assert first.get_marker() != second.get_marker()
+    bars = [path.vertices.tolist() for path in axis.collections[0].get_paths()]
+    assert bars[0] == [[24, 0], [24, 2]]  # 2 standard errors to either side
+
+
+def test_ticks_keep_clear_of_each_other_but_the_answer_has_one():
+    assert spaced([8, 32, 71, 72, 73, 74, 81], log=True) == [8, 32, 71]
+    assert spaced([8, 32, 71, 72, 73, 74, 81], 74, log=True) == [8, 32, 74]
+    assert spaced([5, 5], log=True) == [5]
+
+
+def test_each_cell_of_a_heat_map_has_its_number():
+    axis = Figure().add_subplot()
+    heat_map(axis, np.array([[0.9, np.nan], [0.1, 0.25]]), ["a", "b"], ["c", "d"])
+    assert [text.get_text() for text in axis.texts] == ["0.90", "-", "0.10", "0.25"]
+    assert [text.get_color() for text in axis.texts] == ["white", "black", "black", "black"]
+
+
+# Folders
+
+
+def test_a_folder_without_a_result_is_refused_with_what_was_looked_for(tmp_path):
+    with pytest.raises(ValueError, match=r"study.json, a fit.json or a budget.json; .* none"):
+        report(tmp_path)
+    with pytest.raises(ValueError, match="none of them"):
+        report(tmp_path / "nowhere")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_with_two_results_is_refused(results, tmp_path):
+    folder = shutil.copytree(results["budget"][0], tmp_path / "b")
+    results["fit"][1].save(folder)
+    with pytest.raises(ValueError, match=r"has fit\.json and budget\.json\. Each result needs"):
+        report(folder)
+
+
+def test_an_unknown_kind_of_study_is_named_with_the_nearest(results, tmp_path):
+    folder = shutil.copytree(results["recovery"][0], tmp_path / "s")
+    change(folder / "study.json", command="recovr")
+    with pytest.raises(ValueError, match=r"'recovr'.*recover"):
+        report(folder)
+
+
+@pytest.mark.parametrize("kind", STUDIES)
+def test_an_unfinished_study_is_no_report(results, kind, tmp_path):
+    folder = shutil.copytree(
+        results[kind][0], tmp_path / "s", ignore=shutil.ignore_patterns("report.html")
+    )
+    next(iter(folder.rglob("*.parquet"))).unlink()
+    with pytest.raises(ValueError, match="not finished"):
+        report(folder)
+    assert not (folder / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("recovery", "study.json"), ("budget", "budget.json"), ("fit", "fit.json")]
+)
+@pytest.mark.parametrize("content", ["{", "[1]", '{"a": 1}'])
+def test_a_damaged_or_foreign_file_is_refused(results, kind, name, content, tmp_path):
+    folder = shutil.copytree(
+        results[kind][0], tmp_path / "s", ignore=shutil.ignore_patterns("report.html")
+    )
+    (folder / name).write_text(content)
+    with pytest.raises(ValueError, match=f"{name}.*(damaged|not a )"):
+        report(folder)
+    assert not (folder / "report.html").exists()
+
+
+def change(file, **changed):
+    file.write_text(json.dumps(json.loads(file.read_text()) | changed))
+
+
+# Fits
 
 
 def test_a_fit_reads_back_what_it_wrote(fitted, tmp_path):
     fitted.save(tmp_path)
     again = read_fit(tmp_path)
     assert again.to_json() == fitted.to_json()
-    assert fit_page(again) == fit_page(fitted)
-    assert report(tmp_path).name == "report.html"
     assert len(pd.read_csv(tmp_path / "estimates.csv")) == 30
+
+
+def test_a_fit_page_has_group_support_and_subjects(fitted, drawn):
+    page = drawn["fit"]
+    text = text_of(page)
+    for name, v in fitted.group.items():
+        assert f"{name} {v.estimate:.3f} {v.low:.3f} to {v.high:.3f} {v.meaning}" in text
+        verdict = fitted.support[name].verdict
+        assert f'<td class="{tone(verdict)}">{verdict}</td>' in page
+    row = fitted.subjects.to_dict("records")[7]
+    assert f"{row['subject']} 96 {row['alpha']:.2f} ({row['alpha_low']:.2f} to" in text
 
 
 def test_a_fit_says_what_so_many_trials_support(fitted):
@@ -106,7 +570,7 @@ def test_chance_players_are_best_described_by_chance():
 
 def test_the_check_of_the_design_uses_its_trials_and_sessions():
     place = make(PLACE, n_visits=7)
-    lived = simulated_data(resolve_model("rescorla_wagner"), place, subjects=3, sessions=2)
+    lived = simulated_data(resolve_model(MODEL), place, subjects=3, sessions=2)
     design, sessions = same_design(lived, make(PLACE))
     assert (design.n_trials, sessions) == (28, 2)
 
@@ -122,8 +586,8 @@ def test_constant_subjects_and_those_of_two_trials_get_a_status(trials):
     frame.loc[always, "action"] = 1
     keep = (frame["subject"] != "1") | (frame["trial"] < 2)
     for method in ("map", "mle"):
-        found = fit(Trials.from_frame(frame[keep]), "rescorla_wagner", method=method, workers=1)
+        found = fit(Trials.from_frame(frame[keep]), MODEL, method=method, workers=1)
         status = found.subjects.set_index("subject")["status"]
         assert status["1"] != "ok"
         assert status["0"] in ("ok", "boundary", "flat")
-        assert fit_page(found)
+        assert html(found)

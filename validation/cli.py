@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import datetime
+import functools
 import inspect
 import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,7 +22,7 @@ from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 
 if TYPE_CHECKING:
-    from .study import Progress as Callback
+    from .running import Progress as Callback
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -46,8 +48,84 @@ Fixed = Annotated[
 ]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
-Workers = Annotated[int | None, typer.Option(help="Processes (recover), threads (fit).")]
+Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
+
+
+Experiment = Annotated[str, typer.Argument(help="The experiment.")]
+SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
+SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]
+
+NOT_GIVEN: Any = [None]  # the experiment's own number of trials
+Ask = Callable[[Any], Any]  # computes a result, given where and how
+
+
+def study(compute: Callable[..., Ask]) -> Callable[..., Ask]:
+    """Make a command of a function that checks its arguments and returns what is to be computed.
+
+    The command has the options that all studies share besides its own.
+    """
+    shared = inspect.signature(_answer, eval_str=True).parameters.values()
+    own = inspect.signature(compute, eval_str=True).parameters.values()
+    names = [p.name for p in own]
+
+    @functools.wraps(compute)
+    def command(**given: Any) -> None:
+        ask = compute(**{name: given.pop(name) for name in names})
+        _answer(ask, compute.__name__, **given)
+
+    options = [p for p in shared if p.name not in ("ask", "title")]
+    command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*own, *options)}
+    app.command()(command)
+    return compute
+
+
+def _answer(
+    ask: Ask,
+    title: str,
+    workers: Workers = None,
+    backend: Annotated[
+        str | None, typer.Option(help="processes, threads, or dask with --scheduler.")
+    ] = None,
+    scheduler: Annotated[
+        str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")
+    ] = None,
+    share: Annotated[
+        str | None, typer.Option(help="2/3: only the second third, to be merged later.")
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Compute a study, show its result, and leave its report."""
+    from .report import write_report
+    from .running import ShareDone
+
+    with _bar(title) as progress:
+        try:
+            result = ask(
+                {
+                    "out": out,
+                    "workers": workers,
+                    "backend": backend,
+                    "scheduler": scheduler,
+                    "share": share,
+                    "progress": progress,
+                }
+            )
+        except ShareDone as done:
+            notes.print(str(done), markup=False, soft_wrap=True)
+            return
+    if out is None:
+        notes.print(
+            "Computed in a temporary folder, now removed; --out FOLDER keeps rows and report."
+        )
+    else:
+        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(result)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,10 +145,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
     """List experiments, models and measures."""
+    from knownminds.inference import MEASURES
+
+    kinds: dict[str, Any] = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
     if as_json:
-        _print_json({"environments": list(ENVIRONMENTS), "models": list(AGENTS), "measures": []})
+        _print_json({f"{kind}s": list(members) for kind, members in kinds.items()})
         return
-    for kind, members in (("environment", ENVIRONMENTS), ("model", AGENTS)):
+    for kind, members in kinds.items():
         table = Table(kind, "", box=None, header_style="bold", pad_edge=False)
         for name, member in members.items():
             table.add_row(name, member.summary)
@@ -79,9 +160,12 @@ def list_all(as_json: Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="An experiment or a model.")], as_json: Json = False
+    name: Annotated[str, typer.Argument(help="An experiment, a model or a measure.")],
+    as_json: Json = False,
 ) -> None:
-    """Show an experiment's settings or a model's parameters."""
+    """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
+    from knownminds.inference import MEASURES
+
     if name in ENVIRONMENTS:
         place = make(name)
         told: dict[str, Any] = {
@@ -99,8 +183,15 @@ def show(
         rows = model.parameters.table()
         told = {"model": name, "summary": model.summary, "source": model.source}
         told["parameters"] = rows
+    elif name in MEASURES:
+        measure = MEASURES[name]
+        told = {"measure": name, "summary": measure.summary, "source": measure.source}
+        told |= {"environments": list(measure.environments), "null": measure.null}
+        told |= {"rational": measure.rational, "violator": measure.violator}
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.items()]
     else:
-        raise ValueError(unknown("environment or model", name, [*ENVIRONMENTS, *AGENTS]))
+        known = [*ENVIRONMENTS, *AGENTS, *MEASURES]
+        raise ValueError(unknown("environment, model or measure", name, known))
     if as_json:
         _print_json(told)
         return
@@ -129,9 +220,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Let subjects with known parameters play; their true values stand beside the choices."""
-    from .parameter_recovery import resolve_model
+    from .arguments import resolve_model
+    from .folders import check_writable, finite, writable
     from .simulated_data import simulated_data
-    from .study import check_writable, finite, writable
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values)
@@ -181,12 +272,9 @@ def fit(
     """Fit people's or models' choices, and say what so many trials support."""
     from .fit import fit as run_fit
     from .report import write_report
-    from .study import check_writable
 
     if out is not None:
-        check_writable(out)
-        if (out / "study.json").exists():
-            raise ValueError(f"A fit needs a folder of its own; {out} holds a study.")
+        _check_own_folder("fit", out, "study.json", "budget.json")
     result = run_fit(
         data,
         model,
@@ -210,14 +298,16 @@ def fit(
         print(result)
 
 
-@app.command()
+@study
 def recover(
-    environment: Annotated[str, typer.Argument(help="The experiment.")],
+    environment: Experiment,
     model: Model = "rescorla_wagner_dual",
-    subjects: Subjects = 100,
+    subjects: Annotated[
+        list[int] | None, typer.Option(help="How many; several give a surface.")
+    ] = None,
     replicates: Annotated[int, typer.Option(help="Independent repetitions.")] = 1,
-    sessions: Sessions = 1,
-    trials: NTrials = None,
+    sessions: SeveralSessions = None,
+    trials: SeveralTrials = None,
     method: Method = "map",
     seed: Seed = 0,
     values: Values = None,
@@ -225,42 +315,295 @@ def recover(
     lapse: Lapse = 0.0,
     fit_lapse: FitLapse = False,
     intervals: Annotated[str, typer.Option(help="Of map: posterior, or laplace.")] = "posterior",
-    workers: Workers = None,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Ask whether a design gives a model's parameters back."""
+    population: Annotated[
+        str, typer.Option(help="Subjects from the model's prior, or each replicate a group.")
+    ] = "prior",
+) -> Ask:
+    """Ask whether a design gives a model's parameters back; several sizes give a surface."""
+    from .arguments import resolve_model
     from .parameter_recovery import recover as run_recover
-    from .parameter_recovery import resolve_model
+    from .recovery_surface import recovery_surface
+
+    agent = resolve_model(model)
+    place, truth = _resolve(environment, agent, None, values)
+    grid: list[list[Any]] = [subjects or [100], sessions or [1], list(trials or NOT_GIVEN)]
+    given: dict[str, Any] = {
+        "replicates": replicates,
+        "method": method,
+        "seed": seed,
+        "truth": truth,
+        "lapse": lapse,
+        "fixed": _numbers("--fix", fixed),
+        "fit_lapse": fit_lapse,
+        "intervals": intervals,
+        "population": population,
+    }
+    if all(len(sizes) == 1 for sizes in grid):
+        one: dict[str, Any] = {"subjects": grid[0][0], "sessions": grid[1][0], "trials": grid[2][0]}
+        return lambda running: run_recover(place, agent, **one, **given, **running)
+    several: dict[str, Any] = dict(zip(("subjects", "sessions", "trials"), grid, strict=True))
+    return lambda running: recovery_surface(place, agent, **several, **given, **running)
+
+
+@study
+def confuse(
+    environment: Experiment,
+    model: Annotated[
+        list[str] | None, typer.Option(help="A rival; at least two. All that can play if none.")
+    ] = None,
+    criterion: Annotated[
+        list[str] | None, typer.Option(help="aic, bic, cv or loo; several are compared.")
+    ] = None,
+    subjects: Annotated[int, typer.Option(help="Subjects per data set.")] = 1,
+    replicates: Annotated[int, typer.Option(help="Data sets per model.")] = 200,
+    sessions: Sessions = 1,
+    trials: NTrials = None,
+    seed: Seed = 0,
+    values: Values = None,
+    lapse: Lapse = 0.0,
+    fit_lapse: FitLapse = False,
+) -> Ask:
+    """Ask whether a design tells rival models apart: confusion and inversion matrices."""
+    from .arguments import resolve_model
+    from .model_recovery import confuse as run_confuse
+
+    rivals = [resolve_model(name) for name in model or _players(environment)]
+    place, truth = _resolve(environment, rivals, trials, values)
+    given: dict[str, Any] = {"criteria": criterion} if criterion else {}
+    return lambda running: run_confuse(
+        place,
+        rivals,
+        subjects=subjects,
+        replicates=replicates,
+        sessions=sessions,
+        seed=seed,
+        truth=truth,
+        lapse=lapse,
+        fit_lapse=fit_lapse,
+        **given,
+        **running,
+    )
+
+
+@study
+def calibrate(
+    environment: Experiment,
+    model: Model = "rescorla_wagner_dual",
+    replicates: Annotated[int, typer.Option(help="Posteriors.")] = 200,
+    subjects: Annotated[
+        int | None, typer.Option(help="Subjects of a group (hierarchical); 20 if not given.")
+    ] = None,
+    sessions: Sessions = 1,
+    trials: NTrials = None,
+    method: Annotated[str, typer.Option(help="map (single posteriors) or hierarchical.")] = "map",
+    seed: Seed = 0,
+    values: Values = None,
+    fixed: Fixed = None,
+) -> Ask:
+    """Ask whether posteriors are right: simulation-based calibration."""
+    from .arguments import resolve_model
+    from .calibration import calibrate as run_calibrate
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values)
-    with _bar("recover") as progress:
-        result = run_recover(
-            place,
-            agent,
-            subjects=subjects,
-            replicates=replicates,
-            sessions=sessions,
-            method=method,  # type: ignore[arg-type]  # checked there, with the nearest name
-            seed=seed,
-            truth=truth,
-            lapse=lapse,
-            fixed=_numbers("--fix", fixed),
-            fit_lapse=fit_lapse,
-            intervals=intervals,  # type: ignore[arg-type]
-            workers=workers,
-            out=out,
-            progress=progress,
+    if truth:
+        raise ValueError(
+            f"Calibration draws the truth from the prior; got --set {next(iter(truth))}. "
+            "Hold a parameter in truth and fit with --fix."
         )
-    if out is None:
-        notes.print(
-            "Computed in a temporary folder, now removed; --out FOLDER keeps rows and report."
-        )
-    else:
-        from .report import write_report
+    return lambda running: run_calibrate(
+        place,
+        agent,
+        replicates=replicates,
+        subjects=subjects,
+        sessions=sessions,
+        method=method,  # type: ignore[arg-type]  # checked there, with the nearest name
+        seed=seed,
+        fixed=_numbers("--fix", fixed),
+        **running,
+    )
 
+
+@study
+def power(
+    environment: Experiment,
+    effect: Annotated[
+        str, typer.Option(help="NAME=SIZE: a measure or a parameter, on the natural scale.")
+    ],
+    model: Model = "rescorla_wagner_dual",
+    comparison: Annotated[
+        str, typer.Option(help="one (against the null value), between or paired conditions.")
+    ] = "one",
+    estimator: Annotated[str, typer.Option(help="two_stage or hierarchical.")] = "two_stage",
+    subjects: Annotated[
+        list[int] | None, typer.Option(help="Participants; 1 (one mind) if not given.")
+    ] = None,
+    sessions: SeveralSessions = None,
+    trials: SeveralTrials = None,
+    replicates: Annotated[
+        int | None, typer.Option(help="Data sets per design; 400, or 1000 to confirm --find.")
+    ] = None,
+    effect_sd: Annotated[float, typer.Option(help="Spread of the effect: assurance.")] = 0.0,
+    values: Values = None,
+    spread: Annotated[
+        list[str] | None, typer.Option(help="NAME=SD between participants, unconstrained scale.")
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(help="sessions, subjects or trials: find the smallest number.")
+    ] = None,
+    target: Annotated[float, typer.Option(help="The power to reach, with --find.")] = 0.8,
+    most: Annotated[int, typer.Option(help="The largest number to consider.")] = 1000,
+    seed: Seed = 0,
+) -> Ask:
+    """Ask how often a design detects an effect, or which is the smallest that does."""
+    from .arguments import resolve_model
+    from .power import power as run_power
+    from .smallest_design import smallest_design
+
+    agent = resolve_model(model)
+    place, truth = _resolve(environment, agent, None, values)
+    sizes: dict[str, Any] = {
+        "subjects": subjects or [1],
+        "sessions": sessions or [1],
+        "trials": list(trials or NOT_GIVEN),
+    }
+    given: dict[str, Any] = {
+        "model": agent,
+        "comparison": comparison,
+        "estimator": estimator,
+        "effect_sd": effect_sd,
+        "truth": truth,
+        "spread": _numbers("--spread", spread),
+        "seed": seed,
+    }
+    sought = _numbers("--effect", [effect])
+    if find is None:
+        given["replicates"] = 400 if replicates is None else replicates
+        return lambda running: run_power(place, sought, **sizes, **given, **running)
+    for name, several in sizes.items():
+        if len(several) > 1:
+            raise ValueError(f"With --find the other sizes are single numbers; got {name} twice.")
+    given |= {name: several[0] for name, several in sizes.items()}
+    given |= {"replicates": replicates or 1000, "find": find, "target": target, "most": most}
+    return lambda running: smallest_design(place, sought, **given, **running)
+
+
+@study
+def audit(
+    measure: Annotated[str, typer.Argument(help="The measure; `knownminds list` shows all.")],
+    environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
+    effect: Annotated[
+        list[float] | None, typer.Option(help="True values in the violators.")
+    ] = None,
+    subjects: Subjects = 20,
+    sessions: Sessions = 1,
+    trials: SeveralTrials = None,
+    replicates: Annotated[int, typer.Option(help="Data sets per design.")] = 400,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    seed: Seed = 0,
+) -> Ask:
+    """Ask what a metric and its test do to minds whose true value is known."""
+    from knownminds.inference import MEASURES
+
+    from .audit import EFFECTS
+    from .audit import audit as run_audit
+
+    if measure not in MEASURES:
+        raise ValueError(unknown("measure", measure, MEASURES))
+    place, _ = _resolve(environment or MEASURES[measure].environments[0], [], None, values)
+    return lambda running: run_audit(
+        measure,
+        environment=place,
+        effects=EFFECTS if effect is None else effect,
+        subjects=subjects,
+        sessions=sessions,
+        trials=trials or NOT_GIVEN,
+        replicates=replicates,
+        seed=seed,
+        **running,
+    )
+
+
+@app.command()
+def budget(
+    environment: Experiment,
+    llm: Annotated[
+        list[str] | None, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
+    ] = None,
+    model: Model = "rescorla_wagner_dual",
+    subjects: Annotated[int | None, typer.Option(help="How many subjects.")] = None,
+    sessions: Annotated[int | None, typer.Option(help="Sessions per subject.")] = None,
+    trials: NTrials = None,
+    power_study: Annotated[
+        Path | None, typer.Option("--power", help="Folder of a power study: price its designs.")
+    ] = None,
+    reasoning: Annotated[
+        str, typer.Option(help="LOW-HIGH: tokens of thought before each answer.")
+    ] = "0-0",
+    price: Annotated[
+        list[str] | None, typer.Option(help="PROVIDER:MODEL=IN,OUT dollars per million tokens.")
+    ] = None,
+    prices: Annotated[Path | None, typer.Option(help="A .toml or .json file of prices.")] = None,
+    date: Annotated[str | None, typer.Option(help="YYYY-MM-DD: the day of the prices.")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Reckon calls, tokens and money of a design from its real prompts."""
+    from knownminds.llm_adapters.prices import parse_price, read_prices
+
+    from .arguments import resolve_model
+    from .budget import budget as run_budget
+    from .budget import designs_of
+    from .report import read_result, write_report
+
+    if out is not None:
+        _check_own_folder("budget", out, "study.json", "fit.json")
+    place, _ = _resolve(environment, [], None, values)
+    designs = [] if power_study is None else designs_of(read_result(power_study), place)
+    chosen = designs[-1] if designs else None
+    overrides = {} if prices is None else dict(read_prices(prices))
+    overrides |= dict(parse_price(text) for text in price or ())
+    result = run_budget(
+        place,
+        llm or [],
+        model=resolve_model(model),
+        subjects=subjects or (chosen.subjects if chosen else 1),
+        sessions=sessions or (chosen.sessions if chosen else 1),
+        trials=trials or (chosen.trials if chosen else None),
+        reasoning_tokens=_between("--reasoning", reasoning),
+        prices=overrides,
+        date=_day(date),
+        seed=seed,
+        designs=designs,
+    )
+    if out is not None:
+        result.save(out)
         notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(result)
+
+
+@app.command()
+def merge(
+    folders: Annotated[list[Path], typer.Argument(help="Folders of one study.")],
+    out: Annotated[Path, typer.Option(help="A new folder.")],
+    as_json: Json = False,
+) -> None:
+    """Join the folders of a study that was computed in shares, on several machines."""
+    from .merging import merge as run_merge
+    from .report import read_result, write_report
+
+    place = run_merge(folders, out)
+    result = read_result(place)
+    notes.print(f"report: {write_report(result, place)}", markup=False, soft_wrap=True)
     if as_json:
         _print_json(result.to_dict())
     else:
@@ -292,10 +635,55 @@ def _bar(title: str) -> Iterator[Callback | None]:
     if not notes.is_terminal:
         yield None
         return
-    columns = (TextColumn(title), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=notes, transient=True) as bar:
-        task = bar.add_task(title)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        task = bar.add_task(title, rate="")
+
+        def show(done: int, total: int) -> None:
+            speed = bar.tasks[0].speed
+            rate = "" if speed is None else f"{speed:.1f} batches/s"
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield show
+
+
+def _check_own_folder(kind: str, out: Path, *others: str) -> None:
+    """Raise ValueError, before any work, if the folder cannot be written or holds another kind."""
+    from .folders import check_writable
+
+    check_writable(out)
+    for name in others:
+        if (out / name).exists():
+            what = name.removesuffix(".json")
+            raise ValueError(f"A {kind} needs a folder of its own; {out} holds a {what}.")
+
+
+def _between(option: str, text: str) -> tuple[int, int]:
+    low, dash, high = text.partition("-")
+    if not (dash and low.isdecimal() and high.isdecimal()):
+        raise ValueError(f"{option} takes LOW-HIGH, 0-500 for instance; got {text!r}.")
+    return int(low), int(high)
+
+
+def _day(text: str | None) -> datetime.date | None:
+    if text is None:
+        return None
+    try:
+        return datetime.date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
+
+
+def _players(environment: str) -> list[str]:
+    """Names of all models that can play an experiment."""
+    place = make(environment)
+    return [n for n, m in AGENTS.items() if m.n_actions in (None, place.n_actions)]
 
 
 def _pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
@@ -329,16 +717,21 @@ def _mapping(columns: str | None) -> dict[str, str]:
 
 
 def _resolve(
-    environment: str, model: type[Agent], trials: int | None, texts: Sequence[str] | None
+    environment: str,
+    models: type[Agent] | Sequence[type[Agent]],
+    trials: int | None,
+    texts: Sequence[str] | None,
 ) -> tuple[Environment, dict[str, float]]:
     """Build the experiment, and sort --set into its settings and true parameters."""
-    from .parameter_recovery import resolve_environment
+    from .arguments import resolve_environment
 
     place = make(environment)
+    minds = list(models) if isinstance(models, Sequence) else [models]
+    parameters = list(dict.fromkeys(name for mind in minds for name in mind.parameters.names))
     truth: dict[str, float] = {}
     settings: dict[str, Any] = {}
     for name, value in _pairs("--set", texts):
-        if name in model.parameters.names:
+        if name in parameters:
             truth[name] = _number("--set", name, value)
         elif name in place.settings:
             try:
@@ -346,8 +739,10 @@ def _resolve(
             except json.JSONDecodeError:
                 settings[name] = value
         else:
-            known = [*model.parameters.names, *place.settings]
-            kind = f"parameter of {model.name} or setting of {place.name}"
+            known = [*parameters, *place.settings]
+            whose = " or ".join(mind.name for mind in minds)
+            kind = f"parameter of {whose} or setting" if minds else "setting"
+            kind += f" of {place.name}"
             raise ValueError(unknown(kind, name, known))
     return resolve_environment(make(environment, **place.settings | settings), trials), truth
 

@@ -19,8 +19,10 @@ from knownminds.inference.model_data import ModelData, Unknowns
 from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
 
-from .parameter_recovery import METHODS, recover, resolve_model
-from .study import finite, versions, writable, write_text
+from .arguments import resolve_model
+from .folders import finite, writable, write_text
+from .parameter_recovery import METHODS, recover
+from .study import versions
 from .verdicts import about_reliability
 
 RIVALS = ("rescorla_wagner", "random_responder")

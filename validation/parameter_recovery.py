@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from scipy.stats import norm
 
-from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, play
+from knownminds.agents import AGENTS, Agent, Parameters, Support
 from knownminds.agents.parameters import Array
-from knownminds.agents.play import simulate_sessions
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, session_stream, unknown
-from knownminds.inference.model_data import ModelData, Unknowns
+from knownminds.environments import Environment, Trials, session_stream, unknown
+from knownminds.inference.identifiability import identifiability
+from knownminds.inference.model_data import Unknowns
 from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
 from knownminds.inference.posterior import posterior
 
-from .study import Batch, Cell, Progress, Study, collect, finite, run
-from .verdicts import Verdict, judge_recovery
+from .arguments import (
+    check_lapse,
+    check_truth,
+    one_of,
+    resolve_environment,
+    resolve_model,
+    settings_asked,
+)
+from .folders import finite
+from .group_fits import sample_group
+from .population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from .running import Running, read, run
+from .scores import Agreement, Coverage, Score
+from .study import Batch, Cell, Rows, Study, Thinned
+from .verdicts import Verdict, judge_recovery, judge_region
 
 Method = Literal["map", "mle", "hierarchical"]
 METHODS = ("map", "mle", "hierarchical")
 INTERVALS = ("posterior", "laplace")
+POPULATIONS: Mapping[str, Mapping[str, Any]] = {"prior": {}, "group": HYPERPRIOR}
 MASSES = (0.5, 0.8, 0.9, 0.95)
 NOT_CONVERGED = "not converged"
-
-
-@dataclass(frozen=True)
-class Score:
-    """A number and its Monte-Carlo standard error."""
-
-    value: float
-    error: float
-
-    def __str__(self) -> str:
-        """Value and error."""
-        return f"{self.value:.3f} ({self.error:.3f})"
+# Subjects per batch: a quarter of a second with Laplace's intervals, seconds with posteriors.
+BATCH, BATCH_WITH_POSTERIORS = 2048, 512
+ROWS_KEPT = 20_000
+REGIONS = 3
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,8 @@ class ParameterScores:
         1 - slope of estimate on truth, both on the unconstrained scale: 0 none, 1 complete.
     verdict
         See `verdicts`.
+    regions
+        The same for thirds of the prior, from low true values to high ones.
     """
 
     name: str
@@ -72,29 +79,54 @@ class ParameterScores:
     width: Mapping[str, Score]
     shrinkage: Score
     verdict: Verdict
+    regions: tuple[RegionScores, ...]
+
+
+@dataclass(frozen=True)
+class RegionScores:
+    """How a parameter was recovered where its true value lies in a stretch of the prior.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the stretch on the natural scale.
+    relative_error
+        Root mean square error on the unconstrained scale, in standard deviations of the prior.
+    relative_width
+        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own; an
+        interval that is missing, or wider than the prior's, counts as 1: it says nothing.
+    """
+
+    low: float
+    high: float
+    n: int
+    bias: Score
+    relative_error: Score
+    relative_width: Score
+    coverage: Score
+    verdict: Verdict
 
 
 @dataclass(frozen=True)
 class Recovery:
     """The outcome of a recovery study.
 
-    Monte-Carlo standard errors are closed: the standard deviation of the statistic's influence
-    function over the square root of n (delta method), Agresti and Coull's (1998) for shares. With
-    several hierarchical replicates the influences are summed within replicates first, because
-    subjects fitted together do not err independently.
-
     Parameters
     ----------
     rows
-        One row per attempted subject: `true_NAME`, `NAME` (estimate), `z_true_NAME`, `z_NAME`,
-        `low_90_NAME`, ... , status, message.
+        Attempted subjects, of more than 20,000 only every k-th (the parts in the study's folder
+        hold all): `true_NAME`, `NAME` (estimate), `z_true_NAME`, `z_NAME`, `low_90_NAME`, ... ,
+        status, message.
     attempted, failed, statuses
         Subjects; those without an estimate (left out of all but the counts); all by status.
     seconds
         Computing time, summed over processes and over the runs of a resumed study.
+    identifiability
+        What a single session cannot tell, or hardly can, by its expected Fisher information.
     """
 
     study: Study
+    cell: Cell
     parameters: tuple[ParameterScores, ...]
     attempted: int
     failed: int
@@ -102,12 +134,8 @@ class Recovery:
     notes: tuple[str, ...]
     seconds: float
     versions: Mapping[str, str]
-    rows: pd.DataFrame
-
-    @property
-    def cell(self) -> Cell:
-        """Design, truth and method."""
-        return self.study.cells[0]
+    rows: pd.DataFrame = field(repr=False)
+    identifiability: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> ParameterScores:
         """Return the scores of a parameter."""
@@ -144,6 +172,19 @@ class Recovery:
                 **values,
                 "verdict": s.verdict.word,
                 "reasons": list(s.verdict.reasons),
+                "regions": [
+                    {
+                        "low": region.low,
+                        "high": region.high,
+                        "n": region.n,
+                        "bias": region.bias.value,
+                        "relative_error": region.relative_error.value,
+                        "relative_width": region.relative_width.value,
+                        "coverage_90": region.coverage.value,
+                        "verdict": region.verdict.word,
+                    }
+                    for region in s.regions
+                ],
                 "monte_carlo_error": errors,
             }
         content: dict[str, Any] = finite(
@@ -155,7 +196,8 @@ class Recovery:
                 "options": dict(self.cell.options),
                 "truth": dict(self.cell.truth),
                 "lapse": self.cell.lapse,
-                "subjects": self.study.subjects,
+                "population": "group" if self.cell.law else "prior",
+                "subjects": self.cell.subjects,
                 "replicates": self.study.replicates,
                 "sessions": self.cell.sessions,
                 "seed": self.study.seed,
@@ -163,6 +205,7 @@ class Recovery:
                 "failed": self.failed,
                 "statuses": dict(self.statuses),
                 "notes": list(self.notes),
+                "identifiability": list(self.identifiability),
                 "parameters": parameters,
                 "seconds": round(self.seconds, 3),
                 "versions": dict(self.versions),
@@ -177,7 +220,7 @@ class Recovery:
     def __str__(self) -> str:
         """One line per parameter, then the counts and the reasons."""
         c, s = self.cell, self.study
-        lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {s.subjects} subjects"]
+        lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {c.subjects} subjects"]
         if s.replicates > 1:
             lines[0] += f" x {s.replicates} replicates"
         head = ("bias", "RMSE", "r", "concordance", "90% cov.", "verdict")
@@ -187,6 +230,7 @@ class Recovery:
             lines.append(f"{p.name:<16}" + "".join(f"{x!s:>16}" for x in scores))
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
+        lines += [f"one session: {sentence}" for sentence in self.identifiability]
         return "\n".join([*lines, *self.notes])
 
 
@@ -211,9 +255,8 @@ def recover(
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
     intervals: Literal["posterior", "laplace"] = "posterior",
-    workers: int | None = None,
-    out: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
+    population: Literal["prior", "group"] = "prior",
+    **running: Unpack[Running],
 ) -> Recovery:
     """Ask whether a design gives a model's parameters back.
 
@@ -235,178 +278,145 @@ def recover(
     intervals
         Of "map": from each subject's own posterior (right, and ten times slower) or Laplace's
         normal approximation, which covers too little with few trials; "mle" has only the latter.
-    workers, out, progress
-        See `study.run`.
+    population
+        "prior" draws each subject from the model's priors, the very law that "map" assumes.
+        "group" draws the subjects of a replicate from a group of their own, whose mean and spread
+        come from the hyperpriors and are not known to the fit: what people are like.
+    running
+        Where and how it is computed, see `Running`.
 
     Raises
     ------
     ValueError
         At the first argument that does not fit the rules; nothing is written then.
     """
-    place = resolve_environment(environment, trials)
-    agent = resolve_model(model)
-    agent.check_plays(place)
-    _one_of("method", method, METHODS)
-    _one_of("intervals", intervals, INTERVALS)
-    for name, value in (truth or {}).items():
-        _check_value(agent.parameters, name, value)
-    if not LAPSE.support.contains(np.asarray(lapse, dtype=float)):
-        raise ValueError(f"lapse lies in {LAPSE.support}; got {lapse:g}.")
-    unknowns = Unknowns.of(agent, fixed, fit_lapse)
+    cell = recovery_cell(
+        resolve_environment(environment, trials),
+        resolve_model(model),
+        subjects=subjects,
+        sessions=sessions,
+        method=method,
+        truth=truth,
+        lapse=lapse,
+        fixed=fixed,
+        fit_lapse=fit_lapse,
+        intervals=intervals,
+        population=population,
+    )
+    question = {"trials": cell.make().n_trials} | {"subjects": subjects, "sessions": sessions}
+    study = recovery_study((cell,), question, replicates, seed)
+    return run(study, fit_batch, summarise, **running)
+
+
+def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
+    """Read a finished recovery study from its folder; nothing is computed anew."""
+    return read(folder, "recover", summarise)
+
+
+def recovery_cell(
+    environment: Environment,
+    model: type[Agent],
+    *,
+    subjects: int,
+    sessions: int,
+    method: Method,
+    truth: Mapping[str, float] | None,
+    lapse: float,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    intervals: Literal["posterior", "laplace"],
+    population: Literal["prior", "group"],
+) -> Cell:
+    """Check the arguments of `recover` and write down what they ask for."""
+    model.check_plays(environment)
+    one_of("method", method, METHODS)
+    one_of("intervals", intervals, INTERVALS)
+    one_of("population", population, POPULATIONS)
+    held = check_truth(model.parameters, truth)
+    unknowns = Unknowns.of(model, fixed, fit_lapse)
     if len(unknowns.parameters) == 0:
-        raise ValueError(f"Recovery needs a parameter to estimate; {agent.name} has none left.")
+        raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
     if method == "hierarchical" and subjects < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {subjects}.")
     options: dict[str, Any] = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse}
     if method == "map":
         options["intervals"] = intervals
-    cell = Cell(
-        place.name,
-        place.settings,
-        agent.name,
-        {name: float(value) for name, value in (truth or {}).items()},
-        float(lapse),
-        sessions,
-        method,
-        options,
+    return Cell(
+        environment.name,
+        environment.settings,
+        model.name,
+        held,
+        check_lapse(lapse),
+        POPULATIONS[population],
+        sessions=sessions,
+        subjects=subjects,
+        method=method,
+        options=options,
+        batch=_batch(subjects, options, method),
     )
-    study = Study("recover", (cell,), subjects, replicates, seed)
-    check_step_loop(study)
-    rows = run(study, fit_batch, folder=out, workers=workers, progress=progress)
-    return summarise(study, rows, study.identity()["versions"])
 
 
-def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
-    """Read a finished recovery study from its folder; nothing is computed anew."""
-    study, identity = Study.read(Path(folder))
-    return summarise(study, collect(study, Path(folder)), identity["versions"])
+def _batch(subjects: int, options: Mapping[str, Any], method: Method) -> int:
+    if method == "hierarchical":
+        return subjects
+    return BATCH_WITH_POSTERIORS if options.get("intervals") == "posterior" else BATCH
 
 
-def resolve_environment(environment: Environment | str, trials: int | None = None) -> Environment:
-    """Return the experiment, with the given number of trials per session if that can be set."""
-    place = make(environment) if isinstance(environment, str) else environment
-    if trials is None:
-        return place
-    if place.name not in ENVIRONMENTS:
-        raise ValueError(unknown("environment", place.name, ENVIRONMENTS))
-    settings = place.settings
-    if "n_trials" in settings:
-        return make(place.name, **settings | {"n_trials": trials})
-    if "n_visits" not in settings:
-        raise ValueError(f"The number of trials of {place.name} is fixed at {place.n_trials}.")
-    per_visit = place.n_trials // settings["n_visits"]
-    if trials < per_visit or trials % per_visit:
-        raise ValueError(
-            f"Sessions of {place.name} have a multiple of {per_visit} trials; got {trials}."
-        )
-    return make(place.name, **settings | {"n_visits": trials // per_visit})
+def _remarks(cell: Cell) -> tuple[str, ...]:
+    """Say what a session of the design cannot tell, whatever the estimator."""
+    known = identifiability(
+        AGENTS[cell.model],
+        cell.make(),
+        fixed=cell.options["fixed"],
+        lapse=None if cell.options["fit_lapse"] else cell.lapse or None,
+        fit_lapse=cell.options["fit_lapse"],
+    )
+    return known.sentences
 
 
-def resolve_model(model: type[Agent] | str) -> type[Agent]:
-    """Return the model class of this name; ValueError names the nearest ones."""
-    name = model if isinstance(model, str) else model.name
-    if name not in AGENTS:
-        raise ValueError(unknown("model", name, AGENTS))
-    return AGENTS[name]
-
-
-def _one_of(kind: str, value: str, names: Sequence[str]) -> None:
-    if value not in names:
-        raise ValueError(unknown(kind, value, names))
-
-
-def _check_value(parameters: Parameters, name: str, value: float) -> None:
-    support = parameters[name].support
-    if not support.contains(np.asarray(value, dtype=float)):
-        raise ValueError(
-            f"{name} lies in {support}; got {value:g}. Choose a value inside its support."
-        )
-
-
-def draw_truth(study: Study, batch: Batch) -> Array:
-    """Draw theta[n, P] of the batch's subjects, each from the address (data key, replicate, i)."""
-    cell = study.cells[batch.cell]
-    parameters = AGENTS[cell.model].parameters
-    key = cell.data_key
-    z = np.empty((batch.last - batch.first, len(parameters)))
-    for row, i in enumerate(range(batch.first, batch.last)):
-        rng = session_stream(study.seed, key, batch.replicate, i)
-        z[row] = rng.normal(parameters.mean, parameters.sd)
-    theta = parameters.constrain(z)
-    for name, value in cell.truth.items():
-        theta[:, parameters.index(name)] = value
-    return theta
-
-
-def simulate_batch(study: Study, batch: Batch) -> tuple[Array, ModelData]:
-    """Return theta[n, P] and what the model reads of the sessions these subjects live."""
-    cell = study.cells[batch.cell]
-    model, environment = AGENTS[cell.model], cell.make()
-    theta = draw_truth(study, batch)
-    numbers = range(batch.first, batch.last)
-    lived = [
-        simulate_sessions(
-            model,
-            theta,
-            environment,
-            study.seed,
-            address=(cell.data_key, batch.replicate, session),
-            subjects=numbers,
-            lapse=cell.lapse or None,
-        )
-        for session in range(cell.sessions)
-    ]
-    columns = {
-        name: np.concatenate([sessions.columns[name] for sessions in lived])
-        for name in lived[0].columns
+def recovery_study(
+    cells: tuple[Cell, ...], question: Mapping[str, Any], replicates: int, seed: int
+) -> Study:
+    """Return the study of these cells, checked against the step interface."""
+    cell = cells[0]
+    asked = {
+        "subject_matter": cell.environment,
+        "model": cell.model,
+        **question,
+        "replicates": replicates,
+        "method": cell.method,
+        "seed": seed,
+        "set": {**cell.truth, **settings_asked(cell.make())},
+        "lapse": cell.lapse or None,
+        "fix": cell.options["fixed"],
+        "fit_lapse": cell.options["fit_lapse"],
+        "population": "group" if cell.law else None,
+        "intervals": "laplace" if cell.options.get("intervals") == "laplace" else None,
     }
-    subject = np.concatenate([sessions.subject for sessions in lived])
-    session = np.repeat(np.arange(cell.sessions), len(lived[0].subject))
-    separate = [session, *(columns[n].astype(np.int64) for n in model.separate if n in columns)]
-    data = ModelData.of_columns(
-        model, [str(i) for i in numbers], subject, separate, columns, environment.n_actions
-    )
-    return theta, data
-
-
-def check_step_loop(study: Study) -> None:
-    """Live the first session of each cell through the step interface as well.
-
-    Raises
-    ------
-    RuntimeError
-        If it differs from the compiled simulation: no study may rest on either then.
-    """
-    for c, cell in enumerate(study.cells):
-        model, environment = AGENTS[cell.model], cell.make()
-        theta = draw_truth(study, Batch(c, 0, 0, 1))
-        address = (cell.data_key, 0, 0)
-        fast = simulate_sessions(
-            model, theta, environment, study.seed, address=address, lapse=cell.lapse or None
-        )
-        agent = model.from_theta(theta[0], lapse=cell.lapse, actions=environment.n_actions)
-        slow = play(agent, environment, study.seed, *address, 0).frame
-        for name in ("action", "reward"):
-            if not np.array_equal(fast.columns[name], slow[name].to_numpy(dtype=float)):
-                raise RuntimeError(
-                    f"{cell.model} plays differently in {cell.environment} step by step and "
-                    f"compiled (column {name}); no study may rest on either."
-                )
+    remarks = tuple(_remarks(one) for one in cells)
+    study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
+    check_step_loop(study)
+    return study
 
 
 def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Simulate and fit a batch: the work of a recovery study."""
     cell = study.cells[batch.cell]
-    theta, data = simulate_batch(study, batch)
+    subjects = draw_subjects(study, batch)
+    theta = subjects.theta
     model, options = AGENTS[cell.model], cell.options
+    data = live(study, batch, subjects).data(model)
     fixed, lapse = options["fixed"], options["fit_lapse"]
     unknowns = Unknowns.of(model, fixed, lapse)
     true = theta[:, unknowns.columns]
     if lapse:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
-    columns: dict[str, Any] = {"subject": np.arange(batch.first, batch.last)}
+    columns: dict[str, Any] = {}
     if cell.method == "hierarchical":
-        fit = _sample_group(data, cell, study.seed, batch.replicate, threads)
+        replicate = int(subjects.replicate[0])
+        fit = sample_group(
+            data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads
+        )
         converged = fit.verdict == "converged"
         columns["status"] = "ok" if converged else NOT_CONVERGED
         columns["message"] = "; ".join(fit.reasons)
@@ -441,25 +451,6 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-_GROUP_MODELS: dict[str, Any] = {}
-
-
-def _sample_group(
-    data: ModelData, cell: Cell, seed: int, replicate: int, threads: int | None
-) -> Any:
-    """Sample the group's posterior; a process compiles each model once."""
-    from knownminds.inference import GroupModel  # PyMC: only where it is needed
-
-    fixed, lapse = cell.options["fixed"], cell.options["fit_lapse"]
-    key = json.dumps([cell.model, fixed, lapse, len(data), data.n_actions], sort_keys=True)
-    if key not in _GROUP_MODELS:
-        _GROUP_MODELS.clear()
-        _GROUP_MODELS[key] = GroupModel.build(data, fixed=fixed, lapse=lapse)
-    draws_from = np.random.SeedSequence(seed, spawn_key=(cell.data_key, replicate))
-    entropy = int(draws_from.generate_state(1)[0]) // 2  # samplers take 31 bits
-    return _GROUP_MODELS[key].sample(data, seed=entropy, cores=threads)
-
-
 def shuffled(trials: Trials, seed: int = 0) -> Trials:
     """Permute (action, reward) pairs within each session: a negative control.
 
@@ -476,132 +467,148 @@ def shuffled(trials: Trials, seed: int = 0) -> Trials:
     return Trials.from_frame(frame)
 
 
-def summarise(study: Study, rows: pd.DataFrame, versions: Mapping[str, str]) -> Recovery:
-    """Score the rows of a finished study."""
-    cell = study.cells[0]
-    model = AGENTS[cell.model]
-    parameters = Unknowns.of(model, cell.options["fixed"], cell.options["fit_lapse"]).parameters
-    counts = {str(k): int(n) for k, n in rows["status"].value_counts().items()}
-    failed = counts.get("failed", 0)
-    usable = rows[rows["status"] != "failed"]
-    unsound = (failed + counts.get(NOT_CONVERGED, 0)) / len(rows)
-    clusters = None
-    if cell.method == "hierarchical" and study.replicates > 1:
-        clusters = usable["replicate"].to_numpy()
-    notes = []
-    worst = rows.loc[rows["status"].isin(["failed", NOT_CONVERGED]), "message"].value_counts()
-    for message, n in worst.head(3).items():
-        notes.append(f"{n} of {len(rows)}: {message}")
-    with np.errstate(over="ignore"):  # runaway estimates of maximum likelihood
-        scores = tuple(_score(name, usable, unsound, clusters) for name in parameters.names)
-    seconds = float(rows["seconds"].sum())
-    return Recovery(study, scores, len(rows), failed, counts, tuple(notes), seconds, versions, rows)
-
-
-def _score(
-    name: str, rows: pd.DataFrame, unsound: float, clusters: NDArray[Any] | None
-) -> ParameterScores:
-    n = len(rows)
-
-    def column(prefix: str) -> Array:
-        if f"{prefix}{name}" not in rows:  # not one fit succeeded
-            return np.full(n, np.nan)
-        return rows[f"{prefix}{name}"].to_numpy(dtype=float)
-
-    true, estimate = column("true_"), column("")
-    coverage, width = {}, {}
-    for mass in MASSES:
-        low, high = column(f"low_{mass * 100:g}_"), column(f"high_{mass * 100:g}_")
-        held = ((low <= true) & (true <= high)).astype(float)
-        coverage[f"{mass * 100:g}"] = _share(held, clusters)
-        span = high - low
-        width[f"{mass * 100:g}"] = _mean(span[np.isfinite(span)], None)
-    r = _correlation(true, estimate, clusters)
-    varies = bool(n > 1 and np.ptp(true) > 0)
-    verdict = judge_recovery(
-        r.value,
-        coverage["90"].value,
-        coverage["90"].error,
-        n=n,
-        failed=unsound,
-        varies=varies,
-    )
-    return ParameterScores(
-        name=name,
-        n=n,
-        bias=_mean(estimate - true, clusters),
-        rmse=_root_mean_square(estimate - true, clusters),
-        r=r,
-        concordance=_concordance(true, estimate, clusters),
-        coverage=coverage,
-        width=width,
-        shrinkage=_shrinkage(column("z_true_"), column("z_"), clusters),
-        verdict=verdict,
+def summarise(rows: Rows, cell: int = 0) -> Recovery:
+    """Score the rows of a cell of a finished study."""
+    study, design = rows.study, rows.study.cells[cell]
+    options = design.options
+    model = AGENTS[design.model]
+    parameters = Unknowns.of(model, options["fixed"], options["fit_lapse"]).parameters
+    clustered = design.method == "hierarchical" and study.replicates > 1
+    gathered = [_Gathered.of(parameters, k, clustered) for k in range(len(parameters))]
+    counts: dict[str, int] = {}
+    messages: dict[str, int] = {}
+    seconds = 0.0
+    kept = Thinned(study.units(cell), ROWS_KEPT)
+    for table in rows.tables(cell=cell):
+        kept.add(table)
+        _count(counts, table["status"])
+        unsound = table["status"].isin(["failed", NOT_CONVERGED])
+        _count(messages, table.loc[unsound, "message"])
+        seconds += float(table["seconds"].sum())
+        usable = table[table["status"] != "failed"]
+        with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
+            for one in gathered:
+                one.add(usable)
+    attempted, failed = study.units(cell), counts.get("failed", 0)
+    unsound_share = (failed + counts.get(NOT_CONVERGED, 0)) / attempted
+    worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
+    return Recovery(
+        study=study,
+        cell=design,
+        parameters=tuple(one.scores(unsound_share) for one in gathered),
+        attempted=attempted,
+        failed=failed,
+        statuses=counts,
+        notes=tuple(f"{n} of {attempted}: {message}" for message, n in worst),
+        seconds=seconds,
+        versions=rows.versions,
+        rows=kept.frame,
+        identifiability=study.remarks[cell],
     )
 
 
-_NOTHING = Score(np.nan, np.nan)
+def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
+    for value, n in values.value_counts().items():
+        counts[str(value)] = counts.get(str(value), 0) + int(n)
 
 
-def _error(influence: Array, clusters: NDArray[Any] | None) -> float:
-    """Standard error of a statistic from the influences of n rows, summed within clusters."""
-    n = len(influence)
-    if clusters is None:
-        return float(influence.std(ddof=1) / np.sqrt(n)) if n > 1 else np.nan
-    sums = np.bincount(np.unique(clusters, return_inverse=True)[1], influence - influence.mean())
-    groups = len(sums)
-    return float(np.sqrt(groups / (groups - 1) * (sums**2).sum()) / n) if groups > 1 else np.nan
+@dataclass
+class _Gathered:
+    """All that is gathered about one parameter while the parts go by."""
 
+    name: str
+    support: Support
+    edges: Array  # of the regions, on the unconstrained scale
+    natural: Array  # the same on the natural scale
+    sd: float  # of the prior
+    agreement: Agreement
+    on_z: Agreement
+    coverage: Coverage
+    regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
 
-def _mean(values: Array, clusters: NDArray[Any] | None) -> Score:
-    if len(values) == 0:
-        return _NOTHING
-    return Score(float(values.mean()), _error(values, clusters))
+    @classmethod
+    def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
+        parameter = list(parameters)[k]
+        inner = parameter.mean + parameter.sd * norm.ppf(np.arange(1, REGIONS) / REGIONS)
+        edges = np.concatenate([[-np.inf], inner, [np.inf]])
+        support = parameter.support
+        natural = np.concatenate([[support.lower], support.constrain(inner), [support.upper]])
 
+        def fresh() -> tuple[Agreement, Agreement, Agreement, Coverage]:
+            three = (Agreement(clustered) for _ in range(3))
+            return (*three, Coverage((0.9,), clustered))  # type: ignore[return-value]
 
-def _share(held: Array, clusters: NDArray[Any] | None) -> Score:
-    n = len(held)
-    if n == 0:
-        return _NOTHING
-    share = (held.sum() + 2) / (n + 4)  # so that 0 and 1 have an error too
-    closed = float(np.sqrt(share * (1 - share) / (n + 4)))
-    error = closed if clusters is None else np.nanmax([closed, _error(held, clusters)])
-    return Score(float(held.mean()), float(error))
+        return cls(
+            parameter.name,
+            support,
+            edges,
+            natural,
+            parameter.sd,
+            Agreement(clustered),
+            Agreement(clustered),
+            Coverage(MASSES, clustered),
+            [fresh() for _ in range(REGIONS)],
+        )
 
+    def add(self, usable: pd.DataFrame) -> None:
+        name = self.name
+        if len(usable) == 0:
+            return
+        cluster = usable["replicate"].to_numpy()
 
-def _root_mean_square(values: Array, clusters: NDArray[Any] | None) -> Score:
-    square = _mean(values**2, clusters)
-    root = float(np.sqrt(square.value))
-    return Score(root, square.error / (2 * root) if root > 0 else 0.0)
+        def column(prefix: str) -> Array:
+            return usable[f"{prefix}{name}"].to_numpy(dtype=float)
 
+        true, estimate = column("true_"), column("")
+        z_true, z = column("z_true_"), column("z_")
+        low = np.column_stack([column(f"low_{mass * 100:g}_") for mass in MASSES])
+        high = np.column_stack([column(f"high_{mass * 100:g}_") for mass in MASSES])
+        self.agreement.add(true, estimate, cluster)
+        self.on_z.add(z_true, z, cluster)
+        self.coverage.add(true, low, high, cluster)
+        ninety = MASSES.index(0.9)
+        lower, upper = low[:, ninety], high[:, ninety]
+        with np.errstate(invalid="ignore"):
+            span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
+        width = span / (2 * norm.ppf(0.95) * self.sd)
+        width = np.where(width < 1, width, 1.0)
+        region = np.searchsorted(self.edges[1:-1], z_true, side="right")
+        for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
+            here = region == k
+            natural.add(true[here], estimate[here], cluster[here])
+            on_z.add(z_true[here], z[here], cluster[here])
+            widths.add(np.zeros(here.sum()), width[here], cluster[here])
+            coverage.add(true[here], lower[here, None], upper[here, None], cluster[here])
 
-def _varies(*columns: Array) -> bool:
-    return all(len(c) > 2 and np.isfinite(c).all() and np.ptp(c) > 0 for c in columns)
+    def scores(self, unsound: float) -> ParameterScores:
+        shares, r = self.coverage.shares, self.agreement.correlation
+        verdict = judge_recovery(
+            r.value,
+            shares["90"].value,
+            shares["90"].error,
+            n=self.agreement.n,
+            failed=unsound,
+            varies=self.agreement.truth_varies,
+        )
+        return ParameterScores(
+            name=self.name,
+            n=self.agreement.n,
+            bias=self.agreement.bias,
+            rmse=self.agreement.root_mean_square,
+            r=r,
+            concordance=self.agreement.concordance,
+            coverage=shares,
+            width=self.coverage.widths,
+            shrinkage=self.on_z.shrinkage,
+            verdict=verdict,
+            regions=tuple(self._region(k) for k in range(REGIONS)),
+        )
 
-
-def _correlation(x: Array, y: Array, clusters: NDArray[Any] | None) -> Score:
-    if not _varies(x, y):
-        return _NOTHING
-    zx, zy = (x - x.mean()) / x.std(), (y - y.mean()) / y.std()
-    r = float((zx * zy).mean())
-    return Score(r, _error(zx * zy - r * (zx**2 + zy**2) / 2, clusters))
-
-
-def _concordance(x: Array, y: Array, clusters: NDArray[Any] | None) -> Score:
-    if not _varies(x, y):
-        return _NOTHING
-    dx, dy, apart = x - x.mean(), y - y.mean(), x.mean() - y.mean()
-    above = 2 * (dx * dy).mean()
-    below = x.var() + y.var() + apart**2
-    c = above / below
-    turn = 2 * dx * dy - above
-    stretch = dx**2 - x.var() + dy**2 - y.var() + 2 * apart * (dx - dy)
-    return Score(float(c), _error((turn - c * stretch) / below, clusters))
-
-
-def _shrinkage(x: Array, y: Array, clusters: NDArray[Any] | None) -> Score:
-    if not _varies(x, y):
-        return _NOTHING
-    dx, dy = x - x.mean(), y - y.mean()
-    slope = (dx * dy).mean() / x.var()
-    return Score(float(1 - slope), _error(dx * (dy - slope * dx) / x.var(), clusters))
+    def _region(self, k: int) -> RegionScores:
+        natural, on_z, widths, coverage = self.regions[k]
+        error, width = on_z.root_mean_square, widths.bias
+        relative = Score(error.value / self.sd, error.error / self.sd)
+        verdict = judge_region(width.value, n=natural.n)
+        low, high = float(self.natural[k]), float(self.natural[k + 1])
+        held = coverage.shares["90"]
+        return RegionScores(low, high, natural.n, natural.bias, relative, width, held, verdict)

@@ -3,22 +3,8 @@
 If truths are drawn from the prior and data from the model, the rank of the truth among L
 independent draws of the exact posterior is uniform on 0..L (Cook, Gelman and Rubin 2006; Talts et
 al. 2018). One test decides, that of the gamma statistic at the level the caller sets; the shape of
-the ranks then chooses the words. With u = (rank + 1/2) / (L + 1) and the standard errors of its
-mean and spread over replicates:
-
-===============  =============================================================================
-word             rule
-===============  =============================================================================
-not judged       fewer than 20 replicates (LEAST_REPLICATES)
-calibrated       p-value of gamma above the level
-biased high      rejected, and the mean of u is below 0.5: the draws lie above the truth
-biased low       rejected, and the mean of u is above 0.5: the draws lie below the truth
-over-confident   rejected, and the spread is above 1: ranks pile up at both ends, the posterior is
-                 too narrow
-under-confident  rejected, and the spread is below 1: ranks pile up in the middle, the posterior is
-                 too wide
-miscalibrated    rejected, and neither mean nor spread explains it
-===============  =============================================================================
+the ranks then chooses the words of `verdicts`, from the mean and the spread of
+u = (rank + 1/2) / (L + 1) and their standard errors over replicates.
 
 A deviation of mean or spread is named if it exceeds 3 standard errors (CLEAR_ERRORS), both if both
 do ("biased high, over-confident"). If none does, the larger one is named if it exceeds 2 errors
@@ -43,12 +29,10 @@ from scipy.stats import binom, chisquare
 
 from knownminds.agents.parameters import Array
 
+from .verdicts import CLEAR_ERRORS, FURTHEST_MEAN, LEAST_ERRORS, LEAST_REPLICATES
+
 Counts = NDArray[np.int64]
 
-LEAST_REPLICATES = 20
-CLEAR_ERRORS = 3.0  # standard errors by which mean or spread must deviate to be named
-LEAST_ERRORS = 2.0  # the same for the larger of the two, if none is clear
-FURTHEST_MEAN = 0.9  # of u; the mirrored 0.1 at the other end
 BAND_MASS = 0.95
 LEAST_POINTS = 10
 MOST_BINS = 20

@@ -1,4 +1,4 @@
-"""The study runner: seeds by content, parallel batches, each written when done, resumed exactly."""
+"""What a study is: cells x replicates from one seed, a folder that says so, and its rows."""
 
 from __future__ import annotations
 
@@ -8,30 +8,22 @@ import importlib.resources
 import json
 import os
 import platform
-import tempfile
-import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from knownminds.environments import Environment, make
 
-SUBJECTS_PER_BATCH = 512  # some 70 ms of simulating and fitting
-SAME_FAILURE = 3  # so many batches failing alike at the start end the study
-WORTH_WORKERS = 8.0  # seconds of remaining work that pay for starting processes
-
-# What can go wrong with the numbers of one replicate. Anything else is a bug and stops the study.
-FAILURES = (ArithmeticError, ValueError, RuntimeError)
-
-Work = Callable[["Study", "Batch", int | None], pd.DataFrame]
-Progress = Callable[[int, int], None]
+Unit = Literal["subject", "replicate"]
 
 
 @dataclass(frozen=True)
@@ -43,15 +35,19 @@ class Cell:
     environment, settings
         Name and constructor arguments of the experiment.
     model
-        Name of the model that generates the behaviour and is fitted.
+        Name of the model that generates the behaviour.
     truth
-        Parameters held at a value; the others are drawn from their priors.
+        Parameters held at a value; the others are drawn.
     lapse
         Lapse rate of the simulated subjects.
-    sessions
-        Sessions each subject lives.
+    law
+        How parameters are drawn where it is not each subject from the model's priors.
+    sessions, subjects
+        Sessions each subject lives; subjects in a replicate.
     method, options
-        How it is fitted; these do not enter the data's seeds.
+        How it is analysed; these do not enter the data's seeds.
+    batch
+        Units per batch; no result depends on it.
     """
 
     environment: str
@@ -59,18 +55,31 @@ class Cell:
     model: str
     truth: Mapping[str, float] = field(default_factory=dict)
     lapse: float = 0.0
+    law: Mapping[str, Any] = field(default_factory=dict)
     sessions: int = 1
+    subjects: int = 1
     method: str = "map"
     options: Mapping[str, Any] = field(default_factory=dict)
+    batch: int = 512
 
-    @property
+    @cached_property
     def data_key(self) -> int:
         """A number for everything that shapes the data: equal for all methods of a design.
 
-        The number of sessions is left out, so that a longer study begins with the same sessions.
+        Numbers of sessions and subjects are left out, so that a larger study begins with the
+        same sessions.
         """
-        content = (self.environment, self.settings, self.model, self.truth, self.lapse)
-        return int(_hash(content)[:15], 16)
+        content = [self.environment, self.settings, self.model, self.truth, self.lapse]
+        return int(_hash([*content, self.law] if self.law else content)[:15], 16)
+
+    @cached_property
+    def content_key(self) -> str:
+        """A hash of everything that determines the numbers, given the seed."""
+        return _hash({k: v for k, v in self.content().items() if k != "batch"})
+
+    def content(self) -> dict[str, Any]:
+        """The fields, JSON-able."""
+        return asdict(self)
 
     def make(self) -> Environment:
         """Build the environment."""
@@ -79,17 +88,20 @@ class Cell:
 
 @dataclass(frozen=True)
 class Batch:
-    """A piece of work: subjects first to last - 1 of one replicate of one cell."""
+    """A piece of work: units first to last - 1 of a cell."""
 
     cell: int
-    replicate: int
     first: int
     last: int
+
+    def __len__(self) -> int:
+        """Count the units."""
+        return self.last - self.first
 
 
 @dataclass(frozen=True)
 class Study:
-    """Cells x replicates x subjects, with the seed from which all of it follows.
+    """Cells x replicates, with the seed from which all of it follows.
 
     Session k of subject i in replicate j of a cell lives at the address
     (cell.data_key, j, k, i) of `environments.session_stream`.
@@ -98,56 +110,83 @@ class Study:
     ----------
     command
         What is studied, "recover" for instance.
-    batch
-        Subjects per batch; no result depends on it. A hierarchical fit takes all of a replicate.
+    question
+        What was asked, by the names of the command's options; None and empty values were not.
+    unit
+        What a row of the results is about: every subject of every replicate, or every replicate.
+    remarks
+        What was known about each cell before anything was computed, sentences.
     """
 
     command: str
     cells: tuple[Cell, ...]
-    subjects: int
     replicates: int = 1
     seed: int = 0
-    batch: int = SUBJECTS_PER_BATCH
+    unit: Unit = "subject"
+    question: Mapping[str, Any] = field(default_factory=dict)
+    remarks: tuple[tuple[str, ...], ...] = ()
 
     def __post_init__(self) -> None:
         """Check the counts."""
-        counts = {"subjects": self.subjects, "replicates": self.replicates, "batch": self.batch}
-        counts |= {"sessions": min(cell.sessions for cell in self.cells)}
+        counts = {"replicates": self.replicates}
+        for name in ("subjects", "sessions", "batch"):
+            counts[name] = min(getattr(cell, name) for cell in self.cells)
         for name, count in counts.items():
             if count < 1:
                 raise ValueError(f"The number of {name} is at least 1; got {count}.")
         if self.seed < 0:
             raise ValueError(f"Seeds are whole numbers from 0 on; got {self.seed}.")
 
+    def units(self, cell: int) -> int:
+        """Count the rows of a cell."""
+        each = self.cells[cell].subjects if self.unit == "subject" else 1
+        return self.replicates * each
+
     def batches(self) -> Iterator[Batch]:
         """Go through all pieces of work."""
         for c, cell in enumerate(self.cells):
-            size = self.subjects if cell.method == "hierarchical" else self.batch
-            for replicate in range(self.replicates):
-                for first in range(0, self.subjects, size):
-                    yield Batch(c, replicate, first, min(first + size, self.subjects))
+            units = self.units(c)
+            for first in range(0, units, cell.batch):
+                yield Batch(c, first, min(first + cell.batch, units))
+
+    @cached_property
+    def n_batches(self) -> int:
+        """Count the pieces of work."""
+        return sum(-(-self.units(c) // cell.batch) for c, cell in enumerate(self.cells))
+
+    def subjects_of(self, batch: Batch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return replicate and subject number of every subject the batch is about."""
+        each = self.cells[batch.cell].subjects
+        span = (batch.first, batch.last)
+        if self.unit == "replicate":
+            span = (batch.first * each, batch.last * each)
+        replicate, subject = np.divmod(np.arange(*span), each)
+        return replicate, subject
 
     def part_name(self, batch: Batch) -> str:
         """Name the file of a batch by all that determines its numbers."""
-        content = (asdict(self.cells[batch.cell]), self.seed, self.subjects)
-        return f"{_hash((*content, batch.replicate, batch.first, batch.last))[:24]}.parquet"
+        key = self.cells[batch.cell].content_key
+        content = (self.command, self.unit, key, self.seed, batch.first, batch.last)
+        return f"{_hash(content)[:24]}.parquet"
 
     def identity(self) -> dict[str, Any]:
         """Everything that determines the numbers, JSON-able."""
         return {
             "command": self.command,
-            "cells": [asdict(cell) for cell in self.cells],
-            "subjects": self.subjects,
+            "cells": [cell.content() for cell in self.cells],
             "replicates": self.replicates,
             "seed": self.seed,
+            "unit": self.unit,
+            "question": dict(self.question),
+            "remarks": [list(sentences) for sentences in self.remarks],
             "source": source_hash(),
             "versions": versions(),
         }
 
     @classmethod
-    def read(cls, folder: Path) -> tuple[Study, dict[str, Any]]:
+    def read(cls, folder: str | os.PathLike[str]) -> tuple[Study, dict[str, Any]]:
         """Read the study of a folder, and its whole identity."""
-        file = folder / "study.json"
+        file = Path(folder) / "study.json"
         if not file.is_file():
             raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
         try:
@@ -155,68 +194,127 @@ class Study:
             study = cls(
                 identity["command"],
                 tuple(Cell(**cell) for cell in identity["cells"]),
-                identity["subjects"],
                 identity["replicates"],
                 identity["seed"],
+                identity["unit"],
+                identity["question"],
+                tuple(tuple(sentences) for sentences in identity["remarks"]),
             )
-        except (ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+            dict(identity["versions"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{file} is damaged or was not written by a study ({error}). Use another folder."
             ) from None
         return study, identity
 
+    def command_line(self) -> str:
+        """Return the command line that computes the study again."""
+        words = ["knownminds", self.command, str(self.question.get("subject_matter", ""))]
+        for name, value in self.question.items():
+            flag = f"--{name.replace('_', '-')}"
+            if name == "subject_matter" or value is None or value is False:
+                continue
+            if value is True:
+                words.append(flag)
+            elif isinstance(value, Mapping):
+                for key, number in value.items():
+                    words += [flag, f"{key}={_told(number)}"]
+            elif isinstance(value, list | tuple):
+                for item in value:
+                    words += [flag, _told(item)]
+            else:
+                words += [flag, _told(value)]
+        return shlex.join(word for word in words if word)
 
-def run(
-    study: Study,
-    work: Work,
-    *,
-    folder: str | os.PathLike[str] | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> pd.DataFrame:
-    """Do all the work that is not done yet; return the rows of the whole study in order.
+
+def _told(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The results of a finished study, read part by part, so that memory stays small.
 
     Parameters
     ----------
-    work
-        A module-level function of (study, batch, threads) giving one row per subject with at
-        least `subject`, `status` and `message`.
-    folder
-        Where finished batches are kept. A folder of the same study is resumed; None computes in
-        a temporary folder.
-    workers
-        Processes; 1 stays in this one; None decides once the first batch has been timed.
-    progress
-        Called with (batches done, batches in all).
-
-    Raises
-    ------
-    ValueError
-        If the folder holds something else, cannot be written, or the first batches all fail for
-        one reason.
+    study, folder
+        What was studied, and where its parts are.
+    versions
+        Of the code that computed it.
     """
-    if workers is not None and workers < 1:
-        raise ValueError(f"The number of workers is at least 1; got {workers}.")
-    if folder is None:
-        with tempfile.TemporaryDirectory(prefix="knownminds-") as temporary:
-            return _run(study, work, Path(temporary), workers, progress)
-    with writable(folder) as path:
-        _claim(study, path)
-        return _run(study, work, path, workers, progress)
 
+    study: Study
+    folder: Path
+    versions: Mapping[str, str]
 
-def collect(study: Study, folder: Path) -> pd.DataFrame:
-    """Read the rows of all batches, in the order of the study; ValueError if one is missing."""
-    tables = []
-    for batch in study.batches():
-        table = _read_part(folder / "parts" / study.part_name(batch), batch)
-        if table is None:
+    def tables(
+        self, columns: Sequence[str] | None = None, cell: int | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Go through the parts in the order of the study, `columns` of them (those they have)."""
+        for batch in self.study.batches():
+            if cell is None or batch.cell == cell:
+                yield self.part(batch, columns)
+
+    def frame(
+        self,
+        columns: Sequence[str] | None = None,
+        cell: int | None = None,
+        most: int | None = None,
+    ) -> pd.DataFrame:
+        """Return all rows, or every k-th so that there are at most `most`."""
+        cells = range(len(self.study.cells)) if cell is None else [cell]
+        total = sum(self.study.units(c) for c in cells)
+        kept = Thinned(total, total if most is None else most)
+        for table in self.tables(columns, cell):
+            kept.add(table)
+        return kept.frame
+
+    def part(self, batch: Batch, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return the rows of a batch; ValueError if they are missing or damaged."""
+        file = self.folder / "parts" / self.study.part_name(batch)
+        try:
+            with pq.ParquetFile(file, page_checksum_verification=True) as part:
+                names = part.schema_arrow.names
+                some = None if columns is None else [c for c in columns if c in names]
+                table = part.read(columns=some)
+            if table.num_rows != len(batch):
+                raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {len(batch)}")
+        except FileNotFoundError:
             raise ValueError(
-                f"The study in {folder} is not finished: batch {batch} is missing or damaged. "
+                f"The study in {self.folder} is not finished: part {file.name} is missing. "
                 "Run the same command again; it goes on from here."
-            )
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+            ) from None
+        except (OSError, pa.ArrowException) as error:
+            told = " ".join(str(error).split())
+            raise ValueError(
+                f"A part of the study is damaged: {file} ({told}). "
+                "Delete it and run the same command again; only this part is computed anew."
+            ) from None
+        frame: pd.DataFrame = table.to_pandas(ignore_metadata=True)
+        return frame
+
+
+class Thinned:
+    """Every k-th of so many rows that come in pieces, so that there are at most `most`."""
+
+    def __init__(self, total: int, most: int):
+        self.step = max(1, -(-total // most))
+        self._seen = 0
+        self._kept: list[pd.DataFrame] = []
+
+    def add(self, table: pd.DataFrame) -> None:
+        """Take in the next rows."""
+        kept = table.iloc[(-self._seen) % self.step :: self.step]
+        if len(kept):
+            self._kept.append(kept)
+        self._seen += len(table)
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows that are kept."""
+        return pd.concat(self._kept, ignore_index=True)
 
 
 def source_hash() -> str:
@@ -225,13 +323,21 @@ def source_hash() -> str:
     for package in ("environments", "agents", "inference", "validation"):
         root = importlib.resources.files(f"knownminds.{package}")
         for file in sorted(root.iterdir(), key=lambda f: f.name):
-            shown_only = package == "validation" and file.name in _SHOWS
-            if file.name.endswith((".py", ".toml")) and not shown_only:
+            shows = file.name in _SHOWS or file.name.endswith("_page.py")
+            if file.name.endswith((".py", ".toml")) and not (shows and package == "validation"):
                 digest.update(f"{package}/{file.name}\n".encode() + file.read_bytes())
     return digest.hexdigest()
 
 
-_SHOWS = ("cli.py", "figures.py", "fit.py", "report.py", "simulated_data.py")
+_SHOWS = (
+    "budget.py",
+    "cli.py",
+    "figures.py",
+    "fit.py",
+    "pages.py",
+    "report.py",
+    "simulated_data.py",
+)
 
 
 def versions() -> dict[str, str]:
@@ -241,231 +347,46 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **found}
 
 
-@contextmanager
-def writable(folder: str | os.PathLike[str]) -> Iterator[Path]:
-    """Make the folder if needed; answer what the file system refuses with one sentence."""
-    path = Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        yield path
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ValueError(
-            f"Results cannot be written to {path}: {reason}. Name another folder with --out."
-        ) from error
+def finished_parts(parts: Path) -> set[str]:
+    """Names of the parts that are there and end as Parquet files do."""
+    if not parts.is_dir():
+        return set()
+    return {file.name for file in parts.iterdir() if _whole(file)}
 
 
-def check_writable(place: Path) -> None:
-    """Raise ValueError, before any work, if a file or folder cannot be made there."""
-    existing = next((p for p in (place, *place.absolute().parents) if p.exists()), Path("/"))
-    whole = existing == place or existing.is_dir()
-    if not (whole and os.access(existing, os.W_OK)):
-        raise ValueError(
-            f"Results cannot be written to {place}: {existing} does not allow it. "
-            "Name another place with --out."
-        )
+def _whole(file: Path) -> bool:
+    if file.suffix != ".parquet" or file.stat().st_size < 8:
+        return False
+    with file.open("rb") as stream:
+        stream.seek(-4, os.SEEK_END)
+        return stream.read() == b"PAR1"
 
 
-def write_text(file: Path, text: str) -> None:
-    """Write a file whole or not at all."""
-    part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
-    part.replace(file)
+def difference(key: str, theirs: Any, mine: Any, here: str = "here") -> str:
+    """Say in which point two identities, their entry `key`, differ."""
+    if key == "source":
+        return "a study made with another state of knownminds' code"
+    if key == "versions" and isinstance(theirs, dict):
+        names = [k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k)]
+        told = ", ".join(f"{k} {theirs.get(k)} instead of {mine.get(k)}" for k in names)
+        return f"a study made with {told}"
+    kind = "another study" if key == "question" else "a study of another design"
+    point, a, b = _point(key, theirs, mine)
+    return f"{kind} ({point} is {a!r}, {here} {b!r})"
+
+
+def _point(name: str, theirs: Any, mine: Any) -> tuple[str, Any, Any]:
+    """Find the innermost entry in which they differ."""
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        inner = next(k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k))
+        return _point(inner, theirs.get(inner), mine.get(inner))
+    if name == "cells" and isinstance(theirs, list):
+        if len(theirs) != len(mine):
+            return "number of cells", len(theirs), len(mine)
+        return _point(name, *next((a, b) for a, b in zip(theirs, mine, strict=True) if a != b))
+    return name, theirs, mine
 
 
 def _hash(content: Any) -> str:
     text = json.dumps(content, sort_keys=True, default=dict)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _claim(study: Study, folder: Path) -> None:
-    """Take a new folder, or make sure that it holds this very study."""
-    mine = json.loads(json.dumps(study.identity()))
-    if not (folder / "study.json").exists():
-        strangers = [f.name for f in folder.iterdir() if not f.name.startswith(".")]
-        if strangers:
-            raise ValueError(
-                f"A study needs a folder of its own; {folder} holds {strangers[0]!r}. "
-                "Name another one."
-            )
-        write_text(folder / "study.json", json.dumps(mine, indent=2))
-        return
-    _, found = Study.read(folder)
-    for key in mine:
-        if found.get(key) != mine[key]:
-            raise ValueError(
-                f"The folder {folder} holds {_difference(key, found.get(key), mine[key])}. "
-                "Name another folder, or repeat the command that made it."
-            )
-
-
-def _difference(key: str, theirs: Any, mine: Any) -> str:
-    if key == "source":
-        return "a study made with another state of knownminds' code"
-    if key == "versions" and isinstance(theirs, dict):
-        changed = [k for k in mine if theirs.get(k) != mine[k]]
-        told = ", ".join(f"{k} {theirs.get(k)} instead of {mine[k]}" for k in changed)
-        return f"a study made with {told}"
-    if key == "cells" and isinstance(theirs, list) and len(theirs) == len(mine):
-        a, b = next((a, b) for a, b in zip(theirs, mine, strict=True) if a != b)
-        part = next(k for k in b if a.get(k) != b[k])
-        return f"a study of another design ({part} is {a.get(part)!r}, here {b[part]!r})"
-    if key == "cells":
-        return "a study of another design"
-    return f"a study of another design ({key} is {theirs!r}, here {mine!r})"
-
-
-def _read_part(file: Path, batch: Batch) -> pd.DataFrame | None:
-    """Read a finished batch; None if it is not there or not whole."""
-    try:
-        table = pd.read_parquet(file)
-    except (OSError, pa.ArrowException):
-        return None
-    return table if len(table) == batch.last - batch.first else None
-
-
-def _run(
-    study: Study, work: Work, folder: Path, workers: int | None, progress: Progress | None
-) -> pd.DataFrame:
-    parts = folder / "parts"
-    parts.mkdir(exist_ok=True)
-    batches = list(study.batches())
-    todo = [b for b in batches if _read_part(parts / study.part_name(b), b) is None]
-    done = len(batches) - len(todo)
-    failures = _SameFailure(study, parts, min(SAME_FAILURE, len(todo)))
-
-    def note(outcome: _Outcome) -> None:
-        nonlocal done
-        done += 1
-        failures.see(outcome)
-        if progress is not None:
-            progress(done, len(batches))
-
-    if progress is not None:
-        progress(done, len(batches))
-    if todo and workers is None:
-        began = perf_counter()
-        note(_finish(study, work, todo[0], parts, None))
-        todo = todo[1:]
-        seconds = (perf_counter() - began) * len(todo)
-        workers = min(os.cpu_count() or 1, len(todo)) if seconds > WORTH_WORKERS else 1
-    if workers is None or workers == 1:
-        for batch in todo:
-            note(_finish(study, work, batch, parts, None))
-    elif todo:
-        outcomes = _in_processes(study, work, todo, parts, workers)
-        try:
-            for outcome in outcomes:
-                note(outcome)
-        finally:
-            with warnings.catch_warnings():
-                # A study that stops early cancels batches, and joblib calls that a waste.
-                warnings.simplefilter("ignore", UserWarning)
-                outcomes.close()
-    return collect(study, folder)
-
-
-def _in_processes(
-    study: Study, work: Work, todo: Sequence[Batch], parts: Path, workers: int
-) -> Generator[_Outcome, None, None]:
-    from joblib import Parallel, delayed, parallel_config
-
-    # One thread per process: the processes already fill the cores.
-    with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
-        parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    tasks = (delayed(_finish)(study, work, batch, parts, 1) for batch in todo)
-    outcomes: Generator[_Outcome, None, None] = parallel(tasks)
-    return outcomes
-
-
-@dataclass(frozen=True)
-class _Outcome:
-    """A finished batch; its table, unwritten, and the reason if every replicate in it failed."""
-
-    batch: Batch
-    failed: pd.DataFrame | None = None
-    reason: str = ""
-
-
-def _finish(study: Study, work: Work, batch: Batch, parts: Path, threads: int | None) -> _Outcome:
-    """Do a batch and write its part, unless nothing came of it."""
-    began = perf_counter()
-    reason = None
-    try:
-        table = work(study, batch, threads)
-    except FAILURES as error:
-        table, reason = _one_by_one(study, work, batch, threads, str(error))
-    table = table.assign(cell=batch.cell, replicate=batch.replicate)
-    table["seconds"] = (perf_counter() - began) / len(table)
-    if reason is not None:
-        return _Outcome(batch, table, reason)
-    _write_part(table, parts / study.part_name(batch))
-    return _Outcome(batch)
-
-
-def _write_part(table: pd.DataFrame, file: Path) -> None:
-    part = file.with_name(f".{file.stem}.{os.getpid()}")
-    table.to_parquet(part, index=False)
-    part.replace(file)
-
-
-def _one_by_one(
-    study: Study, work: Work, batch: Batch, threads: int | None, reason: str
-) -> tuple[pd.DataFrame, str | None]:
-    """Find the subjects to blame where subjects are fitted apart; the others keep their rows."""
-    subjects = range(batch.first, batch.last)
-    together = study.cells[batch.cell].method == "hierarchical"
-    if together or len(subjects) == 1:
-        rows = {"subject": list(subjects), "status": "failed", "message": reason}
-        return pd.DataFrame(rows), reason
-    tables, reasons = [], []
-    for i in subjects:
-        alone = Batch(batch.cell, batch.replicate, i, i + 1)
-        try:
-            tables.append(work(study, alone, threads))
-        except FAILURES as error:
-            rows = {"subject": [i], "status": "failed", "message": str(error)}
-            tables.append(pd.DataFrame(rows))
-            reasons.append(str(error))
-    return pd.concat(tables, ignore_index=True), reason if len(reasons) == len(tables) else None
-
-
-class _SameFailure:
-    """Ends a study whose first batches all fail for the same reason, leaving none of them behind.
-
-    Failed batches are written once it is clear that the study goes on.
-    """
-
-    def __init__(self, study: Study, parts: Path, limit: int):
-        self.study, self.parts, self.limit = study, parts, limit
-        self.held: list[_Outcome] = []
-
-    def see(self, outcome: _Outcome) -> None:
-        """Take note of a finished batch; ValueError if it is one failure too many."""
-        if outcome.failed is not None:
-            self.held.append(outcome)
-        alike = {held.reason for held in self.held} == {outcome.reason}
-        if outcome.failed is None or not alike:
-            self.limit = 0  # the study works, or fails for more than one reason
-        if self.limit and len(self.held) == self.limit:
-            raise ValueError(
-                f"Every replicate so far failed alike, so the study stops: {outcome.reason}"
-            )
-        if not self.limit:
-            for held in self.held:
-                if held.failed is not None:
-                    _write_part(held.failed, self.parts / self.study.part_name(held.batch))
-            self.held.clear()
-
-
-def finite(value: Any) -> Any:
-    """Make a value fit for JSON: NaN and infinity become None."""
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

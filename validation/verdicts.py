@@ -1,17 +1,58 @@
 """The one table of thresholds behind every verdict, and the sentences that give the reasons.
 
-==================  ==========================================================================
-verdict             rule
-==================  ==========================================================================
-recoverable         r >= 0.8, coverage of 90% intervals within 0.85 to 0.95 up to 2 Monte-Carlo
-                    standard errors, at most 5% of the fits failed or not converged
-weak                r >= 0.5, and not recoverable
-not identified      r < 0.5, or the estimates do not vary
-not judged          the truth is the same for all subjects, or fewer than 10 fits are usable
-==================  ==========================================================================
+======================  ======================================================================
+recovery of a parameter (`judge_recovery`)
+----------------------------------------------------------------------------------------------
+recoverable             r >= 0.8, coverage of 90% intervals within 0.85 to 0.95 up to 2
+                        Monte-Carlo standard errors, at most 5% of the fits failed or not
+                        converged
+weak                    r >= 0.5, and not recoverable
+not identified          r < 0.5, or the estimates do not vary
+not judged              the truth is the same for all, or fewer than 10 fits are usable
+----------------------  ----------------------------------------------------------------------
+recovery within a region of true values (`judge_region`)
+----------------------------------------------------------------------------------------------
+recoverable             90% intervals on the unconstrained scale are at most 0.6 times as wide
+                        as the prior's own
+weak                    at most 0.87 times, and not recoverable
+not identified          wider
+not judged              fewer than 10 fits are usable
+----------------------  ----------------------------------------------------------------------
+recovery of a model among M rivals (`model_recovery.judge_model`)
+----------------------------------------------------------------------------------------------
+recoverable             both shares, p(best fit = model | simulated = model) and p(simulated =
+                        model | best fit = model), have 95% intervals that begin at 0.75 or
+                        above
+weak                    both intervals begin above 1 / M, which is chance, and not recoverable
+not identified          one of them does not
+not judged              fewer than 20 data sets
+(confused)              a pair is named if the interval of its share begins above 0.05
+----------------------  ----------------------------------------------------------------------
+calibration of a quantity (`rank_uniformity.judge`)
+----------------------------------------------------------------------------------------------
+calibrated              p-value of the gamma statistic above the level: 0.05 over all quantities
+                        of a study together
+biased high, low        rejected, and the mean rank is too small, too large
+over-confident          rejected, and the ranks spread too far: the posterior is too narrow
+under-confident         rejected, and the ranks spread too little: the posterior is too wide
+miscalibrated           rejected, and neither explains it
+not judged              fewer than 20 replicates
+(named)                 mean or spread is named beyond 3 standard errors, the larger one also
+                        beyond 2 if neither is clear; no spread if the mean is beyond 0.1 to 0.9
+----------------------  ----------------------------------------------------------------------
+size of a test at 5% (`judge_size`)
+----------------------------------------------------------------------------------------------
+size holds              it rejects in 5% of the data sets without an effect, up to 1.96
+                        Monte-Carlo standard errors
+too many false alarms   it rejects more often: its p-values overstate
+too few false alarms    it rejects more rarely: it is safe, and loses power
+not judged              fewer than 100 data sets, or more than 5% of them without an estimate
+======================  ======================================================================
 
 A correlation of 0.8 leaves 36% of the variance of the estimates to noise, which is the usual
-floor for reading individual differences (Wilson and Collins 2019); 0.5 leaves 75%.
+floor for reading individual differences (Wilson and Collins 2019); 0.5 leaves 75%. Within a
+region correlations say little, since their range is cut; a posterior whose mean follows the truth
+with correlation r has sqrt(1 - r**2) times the prior's spread, which gives the same two limits.
 Posteriors are judged by `inference.convergence` (R-hat <= 1.01, bulk and tail effective sample
 size >= 400, no divergent draw; Vehtari et al. 2021).
 """
@@ -24,12 +65,29 @@ from typing import Literal
 
 RECOVERABLE_R = 0.8
 WEAK_R = 0.5
+RECOVERABLE_WIDTH, WEAK_WIDTH = 0.6, 0.87  # sqrt(1 - r**2) of the above
 LOWEST_COVERAGE, HIGHEST_COVERAGE = 0.85, 0.95
 COVERAGE_ERRORS = 2.0  # Monte-Carlo standard errors by which coverage may miss the band
 MOST_FAILURES = 0.05
 LEAST_FITS = 10
 
-Word = Literal["recoverable", "weak", "not identified", "not judged"]
+RECOVERABLE_SHARE, CONFUSED_SHARE = 0.75, 0.05
+LEAST_DATA_SETS = 20  # of a confusion matrix
+LEAST_REPLICATES = 20  # of a calibration
+CLEAR_ERRORS = 3.0  # standard errors by which mean or spread must deviate to be named
+LEAST_ERRORS = 2.0  # the same for the larger of the two, if none is clear
+FURTHEST_MEAN = 0.9  # of ranks, as a share of their range; the mirrored 0.1 at the other end
+LEAST_FOR_SIZE = 100  # data sets
+
+Word = Literal[
+    "recoverable",
+    "weak",
+    "not identified",
+    "not judged",
+    "size holds",
+    "too many false alarms",
+    "too few false alarms",
+]  # calibrations have words that combine: see the table
 
 
 @dataclass(frozen=True)
@@ -90,6 +148,53 @@ def judge_recovery(
     if r >= RECOVERABLE_R and sound:
         return Verdict("recoverable", tuple(reasons))
     return Verdict("weak" if r >= WEAK_R else "not identified", tuple(reasons))
+
+
+def judge_region(width: float, *, n: int) -> Verdict:
+    """Judge what sessions say about a parameter within a region of true values.
+
+    Errors and coverage are no guide there: an estimate that ignores the data is close to all
+    truths in the middle of the prior, and right intervals cover the middle more often than the
+    ends.
+
+    Parameters
+    ----------
+    width
+        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own.
+    n
+        Usable fits.
+    """
+    if n < LEAST_FITS:
+        return Verdict("not judged", (f"Only {n} fits are usable; {LEAST_FITS} are needed.",))
+    reason = f"Intervals are {width:.0%} as wide as the prior's."
+    if width <= RECOVERABLE_WIDTH:
+        return Verdict("recoverable", (reason,))
+    return Verdict("weak" if width <= WEAK_WIDTH else "not identified", (reason,))
+
+
+def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
+    """Judge how often a 5% test rejects a true null hypothesis.
+
+    Parameters
+    ----------
+    rejected
+        Share of n data sets in which it rejects.
+    failed
+        Share of the data sets without an estimate.
+    """
+    if n < LEAST_FOR_SIZE:
+        return Verdict("not judged", (f"Only {n} data sets; {LEAST_FOR_SIZE} are needed.",))
+    told = f"The test rejects in {rejected:.1%} of {n} data sets without an effect, 5% promised."
+    reasons = [told]
+    if failed > MOST_FAILURES:
+        reasons.append(f"{failed:.0%} of the data sets gave no estimate.")
+        return Verdict("not judged", tuple(reasons))
+    error = 1.96 * (0.05 * 0.95 / n) ** 0.5
+    if rejected > 0.05 + error:
+        return Verdict("too many false alarms", tuple(reasons))
+    if rejected < 0.05 - error:
+        return Verdict("too few false alarms", tuple(reasons))
+    return Verdict("size holds", tuple(reasons))
 
 
 def _about_r(r: float) -> str:

@@ -1,0 +1,132 @@
+"""What a study costs beside its fits, and what it keeps in memory; `python benchmarks/studies.py`.
+
+Needs two idle cores; takes some ten minutes.
+"""
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from side_by_side import goal
+
+ROUNDS = 5
+PLACE, MODEL = "instrumental_learning", "rescorla_wagner_dual"
+
+
+def timed(way):
+    """Seconds of a call."""
+    begin = time.perf_counter()
+    way()
+    return time.perf_counter() - begin
+
+
+def whole_against_fits():
+    """Simulate, fit and write 10,000 learners, against the same fits alone, in the same process."""
+    from knownminds.agents import AGENTS
+    from knownminds.inference import maximum_a_posteriori, posterior
+    from knownminds.validation.parameter_recovery import recover
+    from knownminds.validation.population import draw_subjects, live
+    from knownminds.validation.study import Batch, Study
+
+    model = AGENTS[MODEL]
+    for intervals, rounds in (("laplace", ROUNDS), ("posterior", 1)):
+        with tempfile.TemporaryDirectory() as folder:
+            place = Path(folder)
+            recover(PLACE, MODEL, subjects=10_000, intervals="laplace", out=place / "data")
+            study, _ = Study.read(place / "data")
+            everyone = Batch(0, 0, 10_000)
+            data = live(study, everyone, draw_subjects(study, everyone)).data(model)
+            fit = maximum_a_posteriori if intervals == "laplace" else posterior
+
+            ratios = []
+            for k in range(rounds):
+                alone = timed(partial(fit, model, data))
+                out = place / f"{intervals}{k}"
+                study_of = partial(recover, PLACE, MODEL, subjects=10_000, intervals=intervals)
+                whole = timed(partial(study_of, out=out))
+                ratios.append(whole / alone)
+                print(f"  {intervals}: fits alone {alone:.2f} s, study {whole:.2f} s")
+        goal(f"study of 10,000 learners over fits alone ({intervals})", median(ratios), 1.5, True)
+
+
+def two_workers_against_one():
+    """The same study by one worker on one core and by two."""
+    from knownminds.validation.parameter_recovery import recover
+
+    seconds = {}
+    for workers in (1, 2):
+        seconds[workers] = timed(partial(recover, PLACE, MODEL, subjects=10_000, workers=workers))
+        print(f"  {workers} workers: {seconds[workers]:.1f} s")
+    goal("one worker over two", seconds[1] / seconds[2], 1.7)
+
+
+def first_replicate_against_the_others():
+    """A calibration of hierarchical posteriors compiles its model once."""
+    from knownminds.validation.calibration import calibrate
+
+    stamps = [time.perf_counter()]
+    calibrate(
+        PLACE,
+        "rescorla_wagner",
+        replicates=200,
+        method="hierarchical",
+        workers=1,
+        progress=lambda done, total: stamps.append(time.perf_counter()),
+    )
+    each = [b - a for a, b in pairwise(stamps[1:])]
+    print(
+        f"  first replicate {each[0]:.1f} s, the others {median(each[1:]):.2f} s (median), "
+        f"{max(each[1:]):.2f} s (longest)"
+    )
+    goal("longest later replicate over the first", max(each[1:]) / each[0], 1 / 3, True)
+
+
+def memory():
+    """Peak memory of studies of 10,000 and 100,000 replicates, each in a process of its own."""
+    peaks = {}
+    for replicates in (10_000, 100_000):
+        code = f"import studies; studies.one_study({replicates})"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parent,
+        )
+        peaks[replicates] = float(done.stdout)
+        print(f"  {replicates:>7} replicates: {peaks[replicates] / 1e6:.3f} GB")
+    goal("memory of 100,000 replicates over 10,000", peaks[100_000] / peaks[10_000], 1.2, True)
+
+
+def one_study(replicates):
+    """Run a study of single learners and print the peak memory in kB."""
+    from knownminds.validation.parameter_recovery import recover
+
+    with tempfile.TemporaryDirectory() as folder:
+        recover(
+            PLACE,
+            MODEL,
+            subjects=1,
+            replicates=replicates,
+            intervals="laplace",
+            workers=1,
+            out=Path(folder) / "s",
+        )
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+if __name__ == "__main__":
+    for measure in (
+        whole_against_fits,
+        two_workers_against_one,
+        first_replicate_against_the_others,
+        memory,
+    ):
+        print(f"\n{measure.__doc__}")
+        measure()

@@ -1,0 +1,73 @@
+"""What the studies' arguments may be, checked before anything is computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents import AGENTS, LAPSE, Agent, Parameters
+from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+
+
+def resolve_environment(environment: Environment | str, trials: int | None = None) -> Environment:
+    """Return the experiment, with the given number of trials per session if that can be set."""
+    place = make(environment) if isinstance(environment, str) else environment
+    if trials is None:
+        return place
+    if place.name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", place.name, ENVIRONMENTS))
+    settings = place.settings
+    if "n_trials" in settings:
+        return make(place.name, **settings | {"n_trials": trials})
+    if "n_visits" not in settings:
+        raise ValueError(f"The number of trials of {place.name} is fixed at {place.n_trials}.")
+    per_visit = place.n_trials // settings["n_visits"]
+    if trials < per_visit or trials % per_visit:
+        raise ValueError(
+            f"Sessions of {place.name} have a multiple of {per_visit} trials; got {trials}."
+        )
+    return make(place.name, **settings | {"n_visits": trials // per_visit})
+
+
+def settings_asked(environment: Environment) -> dict[str, Any]:
+    """Return the settings that differ from the experiment's own, but for the number of trials."""
+    own = make(environment.name).settings
+    return {
+        name: value
+        for name, value in environment.settings.items()
+        if value != own[name] and name not in ("n_trials", "n_visits")
+    }
+
+
+def resolve_model(model: type[Agent] | str) -> type[Agent]:
+    """Return the model class of this name; ValueError names the nearest ones."""
+    name = model if isinstance(model, str) else model.name
+    if name not in AGENTS:
+        raise ValueError(unknown("model", name, AGENTS))
+    return AGENTS[name]
+
+
+def one_of(kind: str, value: str, names: Iterable[str]) -> None:
+    """Raise ValueError, with the nearest names, if the value is none of them."""
+    if value not in (known := list(names)):
+        raise ValueError(unknown(kind, value, known))
+
+
+def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> dict[str, float]:
+    """Return true values as plain numbers; ValueError at one outside its support."""
+    for name, value in (truth or {}).items():
+        support = parameters[name].support
+        if not support.contains(np.asarray(value, dtype=float)):
+            raise ValueError(
+                f"{name} lies in {support}; got {value:g}. Choose a value inside its support."
+            )
+    return {name: float(value) for name, value in (truth or {}).items()}
+
+
+def check_lapse(lapse: float) -> float:
+    """Return the lapse rate; ValueError if it is no probability."""
+    if not LAPSE.support.contains(np.asarray(lapse, dtype=float)):
+        raise ValueError(f"lapse lies in {LAPSE.support}; got {lapse:g}.")
+    return float(lapse)

@@ -1,0 +1,104 @@
+"""Minds in which a measure has a given size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from scipy.stats import norm, qmc
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import unknown
+from knownminds.inference import MEASURES, Measure, ParameterMeasure
+
+POINTS = 1024  # of the group over which a measure is averaged, a power of two
+REACH = 12.0  # how far the dial is turned, on the unconstrained scale
+STEPS = 481
+
+
+def resolve_measure(name: str, model: type[Agent]) -> Measure:
+    """Return the measure of this name, or the model's parameter of this name as a measure."""
+    if name in MEASURES:
+        return MEASURES[name]
+    if name in model.parameters.names:
+        return _parameter(model, name)
+    kind = f"measure, or parameter of {model.name},"
+    raise ValueError(unknown(kind, name, [*MEASURES, *model.parameters.names]))
+
+
+_parameter = lru_cache(maxsize=None)(ParameterMeasure)  # one object each, known to _curve
+
+
+@dataclass(frozen=True)
+class Dial:
+    """A measure's dial on a group of minds: turned by s, everyone's z grows by s x dial.
+
+    Parameters
+    ----------
+    group_mean, group_sd
+        Of the group on the unconstrained scale, [P].
+    """
+
+    measure: Measure
+    model: type[Agent]
+    group_mean: Array
+    group_sd: Array
+
+    @property
+    def direction(self) -> Array:
+        """The dial as a vector over the model's parameters, [P]."""
+        return np.array([self.measure.dial.get(name, 0.0) for name in self.model.parameters.names])
+
+    @property
+    def curve(self) -> tuple[Array, Array]:
+        """Turns of the dial, and the group's mean of the measure at each."""
+        group = (tuple(self.group_mean.tolist()), tuple(self.group_sd.tolist()))
+        return _curve(self.measure, self.model, *group)
+
+    @property
+    def rest(self) -> float:
+        """The group's mean of the measure before the dial is turned."""
+        turns, values = self.curve
+        return float(np.interp(0.0, turns, values))
+
+    def turn_to(self, size: Array) -> Array:
+        """Return how far to turn so that the group's mean of the measure has these sizes.
+
+        Raises
+        ------
+        ValueError
+            If no turn reaches a size, or the dial does not move the measure.
+        """
+        turns, values = self.curve
+        name, model = self.measure.name, self.model.name
+        if not np.all(np.diff(values) >= 0) or values[-1] - values[0] < 1e-9:
+            raise ValueError(f"No dial of {model} moves {name} steadily; choose another model.")
+        wanted = np.asarray(size, dtype=float)
+        beyond = (wanted <= values[0]) | (wanted >= values[-1])
+        if beyond.any():
+            raise ValueError(
+                f"In {model} the group's mean of {name} lies between {values[0]:.3g} and "
+                f"{values[-1]:.3g}; got {wanted[beyond].flat[0]:.3g}. Choose a smaller effect."
+            )
+        return np.asarray(np.interp(wanted, values, turns), dtype=float)
+
+
+@lru_cache(maxsize=64)  # every batch of a study asks for the same few
+def _curve(
+    measure: Measure,
+    model: type[Agent],
+    group_mean: tuple[float, ...],
+    group_sd: tuple[float, ...],
+) -> tuple[Array, Array]:
+    parameters = model.parameters
+    # The second half of the sequence is as even as the first, and has no point at 0.
+    points = qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
+    z = np.array(group_mean) + np.array(group_sd) * norm.ppf(points)
+    turns = np.linspace(-REACH, REACH, STEPS)
+    direction = Dial(measure, model, np.array(group_mean), np.array(group_sd)).direction
+    values = [
+        float(measure.truth(model, parameters.constrain(z + s * direction)).mean()) for s in turns
+    ]
+    return turns, np.array(values)

@@ -1,0 +1,56 @@
+"""Results folders: made when needed, files written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+@contextmanager
+def writable(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Make the folder if needed; answer what the file system refuses with one sentence."""
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        yield path
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ValueError(
+            f"Results cannot be written to {path}: {reason}. Name another folder with --out."
+        ) from error
+
+
+def check_writable(place: Path) -> None:
+    """Raise ValueError, before any work, if a file or folder cannot be made there."""
+    existing = next((p for p in (place, *place.absolute().parents) if p.exists()), Path("/"))
+    whole = existing == place or existing.is_dir()
+    if not (whole and os.access(existing, os.W_OK)):
+        raise ValueError(
+            f"Results cannot be written to {place}: {existing} does not allow it. "
+            "Name another place with --out."
+        )
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    part = file.with_name(f".{file.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(file)
+
+
+def finite(value: Any) -> Any:
+    """Make a value fit for JSON: NaN and infinity become None."""
+    if isinstance(value, dict):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
