@@ -280,21 +280,20 @@ def _on_cluster(
 def _check_reachable(scheduler: str) -> None:
     """Shake hands: at a port that is not a scheduler's, a Client would wait for ever."""
     try:
-        from distributed.comm import connect
-        from distributed.utils import LoopRunner, sync
+        from distributed import comm, utils
     except ImportError:
         raise ValueError(
             'A dask cluster needs the extra: pip install "knownminds[dask]".'
         ) from None
 
     async def greet() -> None:
-        comm = await connect(scheduler, timeout=ANSWERS_WITHIN)
-        comm.abort()
+        line = await comm.connect(scheduler, timeout=ANSWERS_WITHIN)
+        line.abort()
 
-    runner = LoopRunner()
+    runner = utils.LoopRunner()
     runner.start()
     try:
-        sync(runner.loop, greet, callback_timeout=ANSWERS_WITHIN)
+        utils.sync(runner.loop, greet, callback_timeout=ANSWERS_WITHIN)
     except (OSError, ValueError) as error:
         told = str(error) or f"no answer in {ANSWERS_WITHIN:g} s"
         raise ValueError(f"No dask scheduler answers at {scheduler}: {told}") from None
