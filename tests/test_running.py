@@ -665,8 +665,8 @@ def test_a_wrong_scheduler_address_is_one_clear_sentence(tmp_path, monkeypatch):
         port = silent.getsockname()[1]
         for address in (f"tcp://127.0.0.1:{port}", "tcp://127.0.0.1:1", "nonsense", "foo://x:1"):
             began = time.monotonic()
+            there = {"out": tmp_path / "new", "backend": "dask", "scheduler": address}
             with pytest.raises(ValueError, match=f"^No dask scheduler answers at {address}: .+"):
-                there = {"out": tmp_path / "new", "backend": "dask", "scheduler": address}
                 run(a_study(), draw, numbers, **there)
             assert time.monotonic() - began < 8
     assert not (tmp_path / "new").exists()
