@@ -1,28 +1,59 @@
-"""What real participants add to any model: lapses, refusals, unreadable and cut answers."""
+"""What real participants add to any model: lapses, chatter, refusals, unreadable answers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-import numpy as np
+from knownminds.environments.answer import MARKER
 
-REFUSAL_TEXT = "I'm sorry, but I can't help with that."
-MALFORMED_TEXT = "Hard to say, they all look much the same to me."
+REFUSALS = (
+    "I'm sorry, but I can't help with that.",
+    "I must decline: I will not take part in games of chance.",
+    "As an AI I have no preferences of this kind.",
+)
+
+# What a lenient reader would take for an answer, and must not. {} is the answer as asked.
+MALFORMED = (
+    "Hard to say, they all look much the same to me.",
+    "{} or perhaps the other one, I keep changing my mind.",
+    "Either would do.",
+)
+
+# Words around an answer that readers may take off: around a bare one, and before a marked line.
+AROUND = ("**{}**", "{}.", "“{}”", "Answer: {}", "Answer: **{}**.")
+THOUGHTS = (
+    "Let me look back before I decide.",
+    "A few good or bad results in a row may be luck, so I weigh all that I have seen.\n\n"
+    "The latest results count as well. That settles it for me.",
+    "First, what do I know so far? Some of it speaks for the one, some of it for the other.\n"
+    "Second, what would I lose by a mistake? Not much.\n"
+    "So I go with what looks best now.",
+)
 
 
 @dataclass(frozen=True)
 class Contaminants:
     """Rates at which responses go wrong, the same dials for every agent.
 
-    `lapse` is part of the decision: a uniform pick among the actions. The other three act on the
-    answer in words: a refusal, a text without an answer, a text cut short. An answer is hit
-    by at most one of them.
+    `lapse` is part of the decision: a uniform pick among the actions. The others act on the
+    answer in words and leave the decision as it was. An answer is hit by at most one of
+    `refusal`, `malformed` and `truncation`.
+
+    Parameters
+    ----------
+    lapse : a uniform pick among the actions
+    refusal : a text that declines
+    malformed : a text that holds no answer
+    truncation : the text is cut in the middle, as at a limit of tokens
+    verbosity : words around the answer; readers take them off by a declared repair, or, where
+        thoughts were asked for, find the answer behind more of them
     """
 
     lapse: float = 0.0
     refusal: float = 0.0
     malformed: float = 0.0
     truncation: float = 0.0
+    verbosity: float = 0.0
 
     def __post_init__(self) -> None:
         """Check that the rates are probabilities and leave room for real answers."""
@@ -36,17 +67,33 @@ class Contaminants:
                 f"got {self.refusal + self.malformed + self.truncation:g}."
             )
 
-    def speak(self, text: str, rng: np.random.Generator) -> tuple[str, str]:
+    def speak(self, text: str, fault: float, chatter: float) -> tuple[str, str]:
         """Return the text as it leaves the mouth, and the reason it ends ("stop", "length").
 
-        Uses one uniform number, whatever the rates, so that sessions with and without
-        contaminants stay aligned.
+        Parameters
+        ----------
+        text
+            The answer as asked.
+        fault, chatter
+            Uniform numbers that decide on refusal, malformed and truncation, and on verbosity.
+            They are used up whatever the rates, so that sessions with and without contaminants
+            stay aligned.
         """
-        u = rng.random()
-        if u < self.refusal:
-            return REFUSAL_TEXT, "stop"
-        if u < self.refusal + self.malformed:
-            return MALFORMED_TEXT, "stop"
-        if u < self.refusal + self.malformed + self.truncation:
+        if fault < self.refusal:
+            return _one_of(REFUSALS, fault / self.refusal), "stop"
+        fault -= self.refusal
+        if fault < self.malformed:
+            return _one_of(MALFORMED, fault / self.malformed).replace("{}", text), "stop"
+        if chatter < self.verbosity:
+            if text.rpartition("\n")[2].startswith(MARKER):
+                text = f"{_one_of(THOUGHTS, chatter / self.verbosity)}\n{text}"
+            else:
+                text = _one_of(AROUND, chatter / self.verbosity).replace("{}", text)
+        if fault - self.malformed < self.truncation:
             return text[: len(text) // 2], "length"
         return text, "stop"
+
+
+def _one_of(texts: tuple[str, ...], share: float) -> str:
+    """Return the text at a uniform number in [0, 1)."""
+    return texts[min(int(share * len(texts)), len(texts) - 1)]

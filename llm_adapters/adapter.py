@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Protocol
+from types import EllipsisType
+from typing import Literal, NamedTuple, Protocol, get_args
 
-from knownminds.environments import Prompt
+from knownminds.environments import Prompt, unknown
+
+Effort = Literal["none", "low", "medium", "high"]
 
 
 @dataclass(frozen=True)
@@ -16,14 +19,19 @@ class Sampling:
     ----------
     temperature : 0 for the most probable answer, 1 for the model's own probabilities
     top_p : share of the probability that is drawn from
-    max_tokens : where an answer is cut off
+    max_tokens : where an answer is cut off; hidden reasoning counts
     seed : number that makes a provider's draws repeatable, as far as it can
+    reasoning : how long a reasoning model thinks before it answers: none, low, medium or high
+    top_log_probabilities : how many alternatives come with the log-probability of each token of
+        the answer; 0 for that of the token alone
     """
 
     temperature: float | None = None
     top_p: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    reasoning: Effort | None = None
+    top_log_probabilities: int | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -32,11 +40,14 @@ class Sampling:
             ("top_p", 0.0, 1.0),
             ("max_tokens", 1, None),
             ("seed", 0, None),
+            ("top_log_probabilities", 0, None),
         ):
             value = getattr(self, name)
             if value is not None and not (low <= value and (high is None or value <= high)):
                 upper = "" if high is None else f" to {high:g}"
                 raise ValueError(f"{name} goes from {low:g}{upper}; got {value!r}.")
+        if self.reasoning is not None and self.reasoning not in get_args(Effort):
+            raise ValueError(unknown("reasoning effort", self.reasoning, get_args(Effort)))
 
 
 @dataclass(frozen=True)
@@ -45,23 +56,55 @@ class Capabilities:
 
     Parameters
     ----------
-    temperature, top_p, max_tokens, seed : whether the setting of that name is heeded
+    temperature, top_p, max_tokens, seed, reasoning : whether the setting of that name is heeded
     images : whether a prompt may hold images
+    answer_log_probabilities : whether log-probabilities come with the tokens of an answer
+    next_token_log_probabilities : whether the probabilities of all possible next tokens are known
+    usage : whether the tokens of a call are reported
+    needs : settings without which no call is taken
+    without_reasoning : settings that are heeded only if `reasoning` is None or "none"
     """
 
     temperature: bool = True
     top_p: bool = True
     max_tokens: bool = True
     seed: bool = True
+    reasoning: bool = False
     images: bool = False
+    answer_log_probabilities: bool = False
+    next_token_log_probabilities: bool = False
+    usage: bool = True
+    needs: tuple[str, ...] = ()
+    without_reasoning: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens sent and received; None where the provider does not say."""
+    """Tokens sent and received, counted alike for all providers; None where one does not say.
+
+    Parameters
+    ----------
+    input_tokens : all that was sent, `cached_tokens` among them
+    output_tokens : all that came, `reasoning_tokens` among them
+    reasoning_tokens : hidden reasoning
+    cached_tokens : what the provider had in its cache
+    """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_tokens: int | None = None
+
+
+class TokenLogProbability(NamedTuple):
+    """A token of an answer, its natural log-probability, and what could have stood there.
+
+    The alternatives are pairs of a token and its log-probability, as the provider ranks them.
+    """
+
+    token: str
+    log_probability: float
+    alternatives: tuple[tuple[str, float], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,11 +114,13 @@ class Reply:
     Parameters
     ----------
     text : the answer
-    finish_reason : "stop", or "length" if it was cut off, or "refusal", or the provider's own word
+    finish_reason : "stop", or "length" if it was cut off, or "refusal", or the provider's own
+        word; empty if it gives none
     usage : what it cost in tokens
     model_served : the model that the provider says it used
     raw : the whole body as it came
     request_id : the provider's name for the call
+    log_probabilities : one entry for each token of the answer; None if not asked for
     """
 
     text: str
@@ -84,14 +129,27 @@ class Reply:
     model_served: str = ""
     raw: str = ""
     request_id: str = ""
+    log_probabilities: tuple[TokenLogProbability, ...] | None = None
 
 
 class Adapter(Protocol):
-    """A provider of answers. `model` is the model asked for."""
+    """A provider of answers.
+
+    `provider` is its name in `ADAPTERS`, `model` the model asked for, `base_url` where it is,
+    empty if it is nowhere. With the settings they say which participant has answered.
+    """
+
+    @property
+    def provider(self) -> str:
+        """The name in `ADAPTERS`."""
 
     @property
     def model(self) -> str:
         """The model asked for."""
+
+    @property
+    def base_url(self) -> str:
+        """Where the server is; empty if there is none."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -116,13 +174,32 @@ class AdapterError(Exception):
         │   └── Unreachable        no connection, or none in time
         ├── NoReply                this call never will; others may
         │   ├── Rejected           the provider does not take this prompt
-        │   └── UnreadableReply    an answer came and cannot be read; it may have been charged
+        │   └── UnreadableReply    an answer came and cannot be read
         └── Unusable               no call will: stop the run
             ├── NoKey              no key, or one that is not accepted
+            ├── NoCredit           the account has no money left
             ├── UnknownModel       the provider has no such model
-            ├── NotCapable         a setting that the adapter cannot heed
+            ├── NotCapable         something is asked for that the adapter cannot do
             └── ModelChanged       the provider now serves another model
+
+    Parameters
+    ----------
+    charged
+        Whether the call was paid for: False if surely not, None if it may have been. Left out, it
+        is what the kind of error lets one be sure of.
+    raw
+        What came, if anything did, without any key.
     """
+
+    charged: bool | None = None
+
+    def __init__(
+        self, message: str, *, charged: bool | EllipsisType | None = ..., raw: str = ""
+    ) -> None:
+        super().__init__(message)
+        if not isinstance(charged, EllipsisType):
+            self.charged = charged
+        self.raw = raw
 
 
 class TryAgain(AdapterError):  # noqa: N818
@@ -134,8 +211,17 @@ class TryAgain(AdapterError):  # noqa: N818
 class RateLimited(TryAgain):
     """Too many calls."""
 
-    def __init__(self, message: str, retry_after: float | None = None):
-        super().__init__(message)
+    charged = False
+
+    def __init__(
+        self,
+        message: str,
+        retry_after: float | None = None,
+        *,
+        charged: bool | EllipsisType | None = ...,
+        raw: str = "",
+    ) -> None:
+        super().__init__(message, charged=charged, raw=raw)
         self.retry_after = retry_after
 
 
@@ -154,21 +240,30 @@ class NoReply(AdapterError):  # noqa: N818
 class Rejected(NoReply):
     """The provider does not take this prompt."""
 
+    charged = False
+
 
 class UnreadableReply(NoReply):
     """An answer came and cannot be read; it may have been charged."""
 
-    def __init__(self, message: str, raw: str = ""):
-        super().__init__(message)
-        self.raw = raw
+    def __init__(
+        self, message: str, raw: str = "", *, charged: bool | EllipsisType | None = ...
+    ) -> None:
+        super().__init__(message, charged=charged, raw=raw)
 
 
 class Unusable(AdapterError):  # noqa: N818
     """No call will succeed: stop the run."""
 
+    charged = False
+
 
 class NoKey(Unusable):
     """No key, or one that is not accepted."""
+
+
+class NoCredit(Unusable):
+    """The account has no money left."""
 
 
 class UnknownModel(Unusable):
@@ -176,21 +271,38 @@ class UnknownModel(Unusable):
 
 
 class NotCapable(Unusable):
-    """A setting that the adapter cannot heed."""
+    """Something is asked for that the adapter cannot do."""
 
 
 class ModelChanged(Unusable):
     """The provider now serves another model."""
 
+    charged = True
+
 
 def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False) -> None:
     """Raise NotCapable if the adapter cannot do what is asked of it."""
-    asked = {field.name for field in fields(settings) if getattr(settings, field.name) is not None}
+    can = adapter.capabilities
+    given = {field.name for field in fields(settings) if getattr(settings, field.name) is not None}
+    asked = {_CAPABILITY.get(name, name) for name in given}
     if images:
         asked.add("images")
     for name in sorted(asked):
-        if not getattr(adapter.capabilities, name):
+        if not getattr(can, name):
             raise NotCapable(
-                f"{adapter.model} is asked for {name}, which its adapter cannot heed. "
-                f"Leave {name} out, or choose another model."
+                f"{adapter.model} is asked for {_SETTING.get(name, name)}, which its adapter "
+                f"cannot heed. Leave {_SETTING.get(name, name)} out, or choose another model."
             )
+        if name in can.without_reasoning and settings.reasoning not in (None, "none"):
+            raise NotCapable(
+                f"{adapter.model} heeds {_SETTING.get(name, name)} only without reasoning; got "
+                f"reasoning={settings.reasoning!r}. Leave one of them out."
+            )
+    for name in can.needs:
+        if name not in given:
+            raise NotCapable(f"{adapter.model} takes no call without {name}; got none. Set {name}.")
+
+
+# Where a capability is not called as the setting that asks for it.
+_CAPABILITY = {"top_log_probabilities": "answer_log_probabilities"}
+_SETTING = {capability: setting for setting, capability in _CAPABILITY.items()}

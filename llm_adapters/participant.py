@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -32,7 +33,107 @@ from .adapter import (
     check_capable,
 )
 
+Row = dict[str, Any]
+Judge = Callable[[Reply], Answer]
+
 _REFUSALS = ("refusal", "content_filter")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of a question.
+
+    Parameters
+    ----------
+    answer : what could be read, with the outcome "error" if nothing arrived
+    reply : what it was read from, if anything arrived
+    attempt : how often it was asked
+    cost : nano-dollars of the answer; None if no price is known
+    """
+
+    answer: Answer
+    reply: Reply | None
+    attempt: int
+    cost: int | None = None
+
+
+Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
+
+
+async def live(
+    environment: Environment, seed: int, address: Sequence[int], model: str, ask: Ask
+) -> list[Row]:
+    """Live the session at this address and return its trials, one row each.
+
+    Parameters
+    ----------
+    model
+        Who is asked, for the record.
+    ask
+        Given the trial, its prompt and how a reply is judged, returns what came of it; None if
+        the session is to stop there, which leaves it with fewer rows than it has trials.
+    """
+    environment = copy(environment)  # sessions share one environment and not its state
+    design = environment.draw(session_stream(seed, *address))
+    shown, _ = environment.reset(options={"design": design})
+    observation: Observation | None = shown
+    names = json.dumps(design.labels)
+    subject = str(address[-1]) if address else "0"
+    turns: list[Turn] = []
+    rows: list[Row] = []
+    while observation is not None:
+        prompt = environment.render(observation, turns)
+        asked = await ask(len(turns), prompt, partial(_judge, environment, observation))
+        if asked is None:
+            break
+        answer, reply = asked.answer, asked.reply
+        following, reward, _, _, _ = environment.step(answer.action)
+        rows.append(
+            {
+                **observation,
+                "action": answer.action,
+                "reward": reward,
+                "outcome": answer.outcome.value,
+                "raw_text": answer.text,
+                "note": answer.note,
+                "labels": names,
+                "attempt": asked.attempt,
+                "input_tokens": reply.usage.input_tokens if reply else None,
+                "output_tokens": reply.usage.output_tokens if reply else None,
+                "money": asked.cost,
+                "prompt_hash": prompt.hash,
+                "model": model,
+                "model_served": reply.model_served if reply else None,
+                "subject": subject,
+            }
+        )
+        turns.append(Turn(observation, answer.action, reward, answer.text))
+        observation = following
+    return rows
+
+
+def record(rows: Sequence[Row], environment: Environment) -> Trials:
+    """Make trials of the rows of any number of sessions."""
+    frame = pd.DataFrame(rows)
+    frame["action"] = frame["action"].astype("Int64")
+    # A model is served as one only, so the trials without a reply are that one's, too.
+    served = frame.groupby("model", sort=False)["model_served"].first()
+    frame["model_served"] = frame["model"].map(served)
+    if frame["money"].isna().all():
+        frame = frame.drop(columns="money")
+    else:
+        frame["money"] = frame["money"].astype("float64") / 1e9
+    return Trials.from_frame(frame, environment=environment)
+
+
+def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Sampling:
+    """Return the settings of one session, whose number is the sampling seed where there is one."""
+    if settings.seed is not None:
+        raise ValueError(
+            "The sampling seed of a session is the last part of its address; got "
+            f"seed={settings.seed} in the settings. Leave it out."
+        )
+    return replace(settings, seed=session) if adapter.capabilities.seed else settings
 
 
 async def run_session(
@@ -49,7 +150,8 @@ async def run_session(
     It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
     is named by the address's last part, which is also sent as the sampling seed. A trial without
     a readable answer is used up and keeps its outcome; nothing is filled in, and a malformed
-    answer is not asked for again.
+    answer is not asked for again. Nothing is kept on disk: for models that cost something there
+    is `run_sessions_in`.
 
     Parameters
     ----------
@@ -67,9 +169,8 @@ async def run_session(
         If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
         model that changed on the way. Other failures are trials with the outcome "error".
     """
-    return await _live(
-        adapter, environment, seed, address, settings or Sampling(), attempts, pause, {}
-    )
+    ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {})
+    return record(await live(environment, seed, address, adapter.model, ask), environment)
 
 
 async def run_sessions(
@@ -101,96 +202,57 @@ async def run_sessions(
             f"got {n}, {concurrency} and {attempts}."
         )
     gate, sampling = asyncio.Semaphore(concurrency), settings or Sampling()
-
     served: dict[str, str] = {}
 
-    async def one(i: int) -> Trials:
+    async def one(i: int) -> list[Row]:
         async with gate:
             place = (*address, i)
-            return await _live(
-                chairs[i], environment, seed, place, sampling, attempts, pause, served
-            )
+            ask = _asking(chairs[i], place, sampling, attempts, pause, served)
+            return await live(environment, seed, place, chairs[i].model, ask)
 
     tasks = [asyncio.create_task(one(i)) for i in range(n)]
     try:
-        return Trials.concatenate(await asyncio.gather(*tasks))
+        lived = await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+    return record([row for rows in lived for row in rows], environment)
 
 
-async def _live(
+def _asking(
     adapter: Adapter,
-    environment: Environment,
-    seed: int,
     address: Sequence[int],
     settings: Sampling,
     attempts: int,
     pause: float,
     served: dict[str, str],
-) -> Trials:
-    """Live one session; `served` remembers, for the whole run, which model stood for which."""
-    sampling = _session_settings(adapter, settings, address)
+) -> Ask:
+    """Return what asks the adapter; `served` remembers which model stood for which."""
+    sampling = session_settings(adapter, settings, address[-1] if address else 0)
     check_capable(adapter, sampling)
-    environment = copy(environment)  # sessions share one environment and not its state
-    design = environment.draw(session_stream(seed, *address))
-    shown, _ = environment.reset(options={"design": design})
-    observation: Observation | None = shown
-    names = json.dumps(design.labels)
-    turns: list[Turn] = []
-    rows: list[dict[str, Any]] = []
-    while observation is not None:
-        prompt = environment.render(observation, turns)
-        reply, attempt, trouble = await _ask(adapter, prompt, sampling, attempts, pause)
+
+    async def ask(_: int, prompt: Prompt, judge: Judge) -> Asked:
+        reply, attempt, trouble = await _try(adapter, prompt, sampling, attempts, pause)
         if reply is None:
-            answer = Answer(Outcome.ERROR, note=trouble)
-        else:
-            answer = _judge(environment, reply, observation)
-            before = served.setdefault(adapter.model, reply.model_served)
-            if reply.model_served != before:
-                raise ModelChanged(
-                    f"{adapter.model} was served as {before!r} and then as "
-                    f"{reply.model_served!r}. These are two participants; start the run again."
-                )
-        following, reward, _, _, _ = environment.step(answer.action)
-        rows.append(
-            {
-                **observation,
-                "action": answer.action,
-                "reward": reward,
-                "outcome": answer.outcome.value,
-                "raw_text": answer.text,
-                "note": answer.note,
-                "labels": names,
-                "attempt": attempt,
-                "input_tokens": reply.usage.input_tokens if reply else None,
-                "output_tokens": reply.usage.output_tokens if reply else None,
-                "prompt_hash": prompt.hash,
-                "model": adapter.model,
-                "model_served": served.get(adapter.model),
-            }
+            return Asked(Answer(Outcome.ERROR, note=trouble), None, attempt)
+        before = served.setdefault(adapter.model, reply.model_served)
+        check_served(adapter.model, before, reply.model_served)
+        return Asked(judge(reply), reply, attempt)
+
+    return ask
+
+
+def check_served(model: str, before: str, now: str) -> None:
+    """Raise ModelChanged if another model answers than before."""
+    if now != before:
+        raise ModelChanged(
+            f"{model} was served as {before!r} and then as {now!r}. "
+            "These are two participants; start the run again."
         )
-        turns.append(Turn(observation, answer.action, reward, answer.text))
-        observation = following
-    frame = pd.DataFrame(rows)
-    frame["action"] = frame["action"].astype("Int64")
-    frame["subject"] = str(address[-1]) if address else "0"
-    return Trials.from_frame(frame, environment=environment)
 
 
-def _session_settings(adapter: Adapter, settings: Sampling, address: Sequence[int]) -> Sampling:
-    if settings.seed is not None:
-        raise ValueError(
-            "The sampling seed of a session is the last part of its address; got "
-            f"seed={settings.seed} in the settings. Leave it out."
-        )
-    if not adapter.capabilities.seed:
-        return settings
-    return replace(settings, seed=address[-1] if address else 0)
-
-
-async def _ask(
+async def _try(
     adapter: Adapter, prompt: Prompt, settings: Sampling, attempts: int, pause: float
 ) -> tuple[Reply | None, int, str]:
     """Return the reply if there is one, the number of attempts, and what went wrong."""
@@ -208,7 +270,7 @@ async def _ask(
     return None, attempts, trouble
 
 
-def _judge(environment: Environment, reply: Reply, observation: Observation) -> Answer:
+def _judge(environment: Environment, observation: Observation, reply: Reply) -> Answer:
     if reply.finish_reason == "length":
         return Answer(Outcome.TRUNCATED, text=reply.text, note="cut off at the limit of tokens")
     if reply.finish_reason in _REFUSALS:

@@ -1,93 +1,38 @@
-"""The OpenAI adapter against a small compatible server on the loopback, with known minds behind."""
+"""What only the OpenAI adapter does; what all adapters promise is in test_adapter.py."""
 
 import asyncio
 import json
-import threading
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("openai")
+sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
+from fault_server import FaultServer, echo
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning, Message, Prompt
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters import (
+    Capabilities,
     NoKey,
+    NotCapable,
     RateLimited,
-    Rejected,
     Sampling,
-    ServerFailed,
     Synthetic,
-    UnknownModel,
-    Unreachable,
     UnreadableReply,
+    Usage,
+    check_capable,
     run_sessions,
 )
-from knownminds.llm_adapters.openai import OpenAI
+from knownminds.llm_adapters.openai import OpenAI, capabilities_of
 
 KEY = "sk-canary-0123456789abcdef"
-HELLO = Prompt((Message("user", "Hello?"),))
-
-
-@contextmanager
-def served(answer):
-    """Serve `answer(path, headers, body) -> (status, headers, bytes)`; yields the base URL."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-            status, headers, content = answer(self.path, self.headers, body)
-            self.send_response(status)
-            for name, value in {"content-type": "application/json", **headers}.items():
-                self.send_header(name, value)
-            self.send_header("content-length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, *_):
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
-
-
-def completion(text, finish_reason="stop", model="m-1", usage=(3, 2), **message):
-    choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}}
-    return {
-        "id": "x",
-        "object": "chat.completion",
-        "created": 0,
-        "model": model,
-        "choices": [{**choice, "finish_reason": finish_reason}],
-        "usage": {"prompt_tokens": usage[0], "completion_tokens": usage[1]},
-    }
-
-
-def minds(speakers):
-    """Answer as the known mind whose name is the model asked for."""
-
-    def answer(path, headers, body):
-        prompt = Prompt(tuple(Message(m["role"], m["content"]) for m in body["messages"]))
-        speaker = speakers[body["model"]]
-        reply = asyncio.run(speaker.complete(prompt, settings=Sampling(seed=body["seed"])))
-        usage = (reply.usage.input_tokens, reply.usage.output_tokens)
-        content = completion(reply.text, reply.finish_reason, body["model"], usage)
-        return 200, {}, json.dumps(content).encode()
-
-    return answer
+HELLO = Prompt((Message("user", "E or N?"),))
+ALL = Capabilities(reasoning=True, images=True, answer_log_probabilities=True)
 
 
 def through_words(theta, environment, seed, contaminants=None):
@@ -98,7 +43,15 @@ def through_words(theta, environment, seed, contaminants=None):
         for i, row in enumerate(theta)
     }
 
-    async def run(url):
+    def answer(call):
+        """Answer as the known mind whose name is the model asked for."""
+        prompt = Prompt(tuple(Message(*message) for message in call.messages))
+        settings = Sampling(seed=call.body["seed"])
+        reply = asyncio.run(speakers[call.model].complete(prompt, settings=settings))
+        return reply.text, reply.finish_reason
+
+    async def run(server):
+        url = server.address["openai"]
         adapters = [OpenAI(name, base_url=url, key_variable=None) for name in speakers]
         try:
             return await run_sessions(adapters, environment, len(adapters), seed, pause=0.0)
@@ -106,13 +59,13 @@ def through_words(theta, environment, seed, contaminants=None):
             for adapter in adapters:
                 await adapter.close()
 
-    with served(minds(speakers)) as url:
-        return asyncio.run(run(url))
+    with FaultServer(answer) as server:
+        return asyncio.run(run(server))
 
 
 def test_learners_who_answer_in_words_are_estimated_as_on_the_direct_path():
-    environment = InstrumentalLearning()
-    theta = RescorlaWagnerDual.parameters.draw(np.random.default_rng(5), 8)
+    environment = InstrumentalLearning(n_visits=8)
+    theta = RescorlaWagnerDual.parameters.draw(np.random.default_rng(5), 6)
     direct = simulate(RescorlaWagnerDual, theta, environment, 11)
     spoken = through_words(theta, environment, 11)
     for column in ("subject", "trial", "context", "first", "action", "reward", "outcome"):
@@ -152,110 +105,168 @@ def test_missing_answers_are_counted_not_filled_in_and_the_estimates_use_the_res
     assert np.allclose(fit.estimate, other.estimate, rtol=1e-6, atol=1e-8)
 
 
-def ask(url, settings=None, **options):
+def ask(server, settings=None, prompt=HELLO, **options):
     async def once():
-        adapter = OpenAI("m", base_url=url, **{"key_variable": None, **options})
+        given = {"key_variable": None, "base_url": server.address["openai"], **options}
+        adapter = OpenAI("m", **given)
         try:
-            return await adapter.complete(HELLO, settings=settings or Sampling())
+            return await adapter.complete(prompt, settings=settings or Sampling())
         finally:
             await adapter.close()
 
     return asyncio.run(once())
 
 
-def test_settings_are_sent_and_the_reply_is_kept_whole(monkeypatch):
-    seen = []
-
-    def answer(path, headers, body):
-        seen.append((path, headers["authorization"], body))
-        content = json.dumps(completion("K", "length")).encode()
-        return 200, {"x-request-id": "req-7"}, content
-
+def test_settings_are_sent_by_the_servers_names_and_no_others(monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
-    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")  # not followed
-    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
-    with served(answer) as url:
-        settings = Sampling(temperature=0.5, max_tokens=9, seed=4)
-        reply = ask(url, settings, key_variable="SOME_KEY")
-        ask(url, Sampling(max_tokens=9), limit_name="max_tokens")
-    assert (reply.text, reply.finish_reason) == ("K", "length")
-    assert (reply.model_served, reply.request_id) == ("m-1", "req-7")
-    assert (reply.usage.input_tokens, reply.usage.output_tokens) == (3, 2)
-    assert json.loads(reply.raw) == completion("K", "length")
-    path, authorization, body = seen[0]
-    assert (path, authorization) == ("/v1/chat/completions", f"Bearer {KEY}")
-    assert body == {
-        "model": "m",
-        "messages": [{"role": "user", "content": "Hello?"}],
+    everything = Sampling(0.5, 0.9, 9, 4, "low", 2)
+    with FaultServer() as server:
+        ask(server, everything, key_variable="SOME_KEY", capabilities=ALL)
+        ask(server, Sampling(max_tokens=9), limit_name="max_tokens")
+        ask(server, Sampling(top_log_probabilities=0))
+    first, second, third = (dict(call.body) for call in server.calls)
+    shared = {"model": "m", "messages": [{"role": "user", "content": "E or N?"}]}
+    assert first == {
+        **shared,
         "temperature": 0.5,
+        "top_p": 0.9,
         "max_completion_tokens": 9,
         "seed": 4,
+        "reasoning_effort": "low",
+        "logprobs": True,
+        "top_logprobs": 2,
     }
-    assert seen[1][2]["max_tokens"] == 9
-    assert "temperature" not in seen[1][2]
+    assert second == {**shared, "max_tokens": 9}
+    assert third == {**shared, "logprobs": True, "top_logprobs": 0}
+    assert server.calls[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_refusal_is_marked_as_one():
-    content = json.dumps(completion(None, refusal="I won't.")).encode()
-    with served(lambda *_: (200, {}, content)) as url:
-        reply = ask(url)
-    assert (reply.text, reply.finish_reason) == ("I won't.", "refusal")
+def test_images_are_sent_as_data_urls():
+    prompt = Prompt(HELLO.messages, (b"\x89PNG\xff",))
+    with FaultServer() as server:
+        ask(server, prompt=prompt, capabilities=ALL)
+    (message,) = server.calls[0].body["messages"]
+    assert [part["type"] for part in message["content"]] == ["image_url", "text"]
+    assert message["content"][0]["image_url"]["url"] == "data:image/png;base64,iVBOR/8="
+
+
+def answering(monkeypatch, content):
+    """Let the server send this body."""
+    monkeypatch.setattr("fault_server._WRITE", {"openai": lambda *_: content})
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"),
+    ("choice", "expected"),
     [
-        (400, Rejected),
-        (401, NoKey),
-        (403, NoKey),
-        (404, UnknownModel),
-        (408, ServerFailed),
-        (422, Rejected),
-        (429, RateLimited),
-        (500, ServerFailed),
-        (503, ServerFailed),
-        (302, Rejected),
+        ({"message": {"content": "E"}}, ("E", "")),
+        ({"message": {"content": None}, "finish_reason": "length"}, ("", "length")),
+        ({"message": {}, "finish_reason": "stop"}, ("", "stop")),
+        ({"message": {"content": ""}, "finish_reason": "content_filter"}, ("", "refusal")),
+        ({"message": {"content": "E"}, "finish_reason": "eos"}, ("E", "eos")),
+        (
+            {"message": {"content": [{"type": "thinking"}, {"type": "text", "text": "E"}]}},
+            ("E", ""),
+        ),
     ],
 )
-def test_failures_are_told_apart_asked_once_and_never_tell_the_key(monkeypatch, status, kind):
-    calls = []
-
-    def answer(*_):
-        calls.append(status)
-        content = json.dumps({"error": {"message": f"trouble {KEY if status == 401 else ''}"}})
-        return status, {"retry-after": "3", "location": "/v1/elsewhere"}, content.encode()
-
-    monkeypatch.setenv("SOME_KEY", KEY)
-    with served(answer) as url, pytest.raises(kind) as caught:
-        ask(url, key_variable="SOME_KEY")
-    assert type(caught.value) is kind
-    assert len(calls) == 1
-    assert KEY not in str(caught.value)
-    assert str(status) in str(caught.value)
-    if status == 429:
-        assert caught.value.retry_after == 3.0
+def test_servers_that_lack_fields_are_understood_and_nothing_is_made_up(
+    monkeypatch, choice, expected
+):
+    answering(monkeypatch, {"choices": [choice]})
+    with FaultServer() as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish_reason) == expected
+    assert (reply.model_served, reply.usage) == ("", Usage())
+    assert json.loads(reply.raw) == {"choices": [choice]}
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"<html>", b"{}", b'{"choices": []}', b'{"choices": [{}]}', b"[1]", b'{"choices": [{"me'],
+    [
+        {},
+        {"choices": []},
+        {"choices": [{}]},
+        {"choices": [{"message": None}]},
+        {"choices": [{"message": {"content": 7}}]},
+        {"choices": [{"message": {"content": "E"}}], "usage": 5},
+    ],
 )
-def test_a_reply_that_cannot_be_read_is_kept_as_it_came(content):
-    with served(lambda *_: (200, {}, content)) as url, pytest.raises(UnreadableReply) as caught:
-        ask(url)
-    assert caught.value.raw == content.decode()
+def test_a_reply_that_cannot_be_read_is_kept_as_it_came(monkeypatch, content):
+    answering(monkeypatch, content)
+    with FaultServer() as server, pytest.raises(UnreadableReply) as caught:
+        ask(server)
+    assert json.loads(caught.value.raw) == content
+    assert caught.value.charged is None
 
 
-def test_no_server_and_a_slow_one_are_unreachable():
-    with served(lambda *_: (200, {}, b"{}")) as url:
-        pass
-    with pytest.raises(Unreachable):
-        ask(url)
-    done = threading.Event()
-    with served(lambda *_: (done.wait(5), (200, {}, b"{}"))[1]) as url:
-        with pytest.raises(Unreachable):
-            ask(url, timeout=0.1)
-        done.set()
+@pytest.mark.parametrize("value", ["NaN", "0.5", '"-1"', "null", "true"])
+def test_log_probabilities_that_are_none_make_a_reply_unreadable(monkeypatch, value):
+    entry = {"token": "E", "logprob": json.loads(value), "top_logprobs": []}
+    choice = {"message": {"content": "E"}, "logprobs": {"content": [entry]}}
+    answering(monkeypatch, {"choices": [choice]})
+    with FaultServer() as server:
+        with pytest.raises(UnreadableReply):
+            ask(server, Sampling(top_log_probabilities=0))
+        assert ask(server).log_probabilities is None  # nobody looks where nobody asked
+        entry["logprob"] = float("-inf")
+        reply = ask(server, Sampling(top_log_probabilities=0))
+        assert reply.log_probabilities[0].log_probability == float("-inf")
+        with pytest.raises(NotCapable, match="without the log-probabilities"):
+            ask(server, Sampling(top_log_probabilities=2))  # no alternatives
+
+
+def test_a_refusal_needs_no_log_probabilities():
+    with FaultServer(script=["refusal"], log_probabilities=False) as server:
+        reply = ask(server, Sampling(top_log_probabilities=2))
+    assert (reply.finish_reason, reply.log_probabilities) == ("refusal", ())
+
+
+def test_a_failure_that_is_passed_on_with_status_200_is_one_and_may_be_charged(monkeypatch):
+    answering(monkeypatch, {"error": {"code": 429, "message": "often"}})
+    with FaultServer() as server, pytest.raises(RateLimited) as caught:
+        ask(server)
+    assert caught.value.charged is None
+    answering(monkeypatch, {"error": {"code": "odd", "message": "?"}})
+    with FaultServer() as server, pytest.raises(UnreadableReply):
+        ask(server)
+
+
+def test_models_of_openai_are_known_by_name():
+    def can(model, **settings):
+        adapter = SimpleNamespace(model=model, capabilities=capabilities_of(model))
+        try:
+            check_capable(adapter, Sampling(**settings))
+        except NotCapable:
+            return False
+        return True
+
+    for model in ("gpt-4o", "gpt-4.1-mini-2025-04-14", "ft:gpt-4o:me::x", "gpt-3.5-turbo"):
+        assert can(model, temperature=0.0, top_p=0.5, seed=1, top_log_probabilities=5)
+        assert not can(model, reasoning="low")
+    for model in ("o3", "gpt-5", "gpt-5-mini-2025-08-07", "gpt-5.5", "gpt-6.1-sol", "unheard-of"):
+        assert can(model, reasoning="low", max_tokens=5)
+        assert not can(model, temperature=0.0)
+        assert not can(model, top_log_probabilities=5)
+    for model in ("gpt-5.1", "gpt-5.2-2025-12-11", "gpt-5.4-mini"):
+        assert can(model, temperature=0.0, top_log_probabilities=5, reasoning="none")
+        assert not can(model, temperature=0.0, reasoning="low")
+    assert not can("gpt-5.2-pro", temperature=0.0)
+    images = {
+        model: capabilities_of(model).images for model in ("gpt-4o", "gpt-4", "gpt-3.5-turbo")
+    }
+    assert images == {"gpt-4o": True, "gpt-4": False, "gpt-3.5-turbo": False}
+    assert capabilities_of("gpt-4-turbo").images
+    assert capabilities_of("gpt-4.1").images
+    assert not capabilities_of("o3-mini").images
+
+
+def test_of_other_servers_nothing_is_assumed_that_they_could_pass_over_unseen():
+    for url in ("http://127.0.0.1:8000/v1", "https://openai.com.example.org/v1"):
+        can = capabilities_of("gpt-4o", url)
+        assert can.temperature
+        assert can.answer_log_probabilities  # if they do not come, that is seen
+        assert not can.images
+        assert not can.reasoning
 
 
 def test_the_key_is_read_from_its_variable_and_never_shown(monkeypatch):
@@ -265,4 +276,11 @@ def test_the_key_is_read_from_its_variable_and_never_shown(monkeypatch):
     monkeypatch.setenv("SOME_KEY", KEY)
     adapter = OpenAI("m", key_variable="SOME_KEY")
     assert repr(adapter) == "OpenAI('m', base_url='https://api.openai.com/v1')"
+    assert (adapter.provider, adapter.base_url) == ("openai", "https://api.openai.com/v1")
     asyncio.run(adapter.close())
+
+
+def test_short_dummies_are_not_masked(monkeypatch):
+    monkeypatch.setenv("SOME_KEY", "E")
+    with FaultServer(echo) as server:
+        assert ask(server, key_variable="SOME_KEY").text == "E or N?"

@@ -1,0 +1,202 @@
+"""Which calls may be made, and when: caps on what is spent, pauses, and how many at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import numpy as np
+
+from .ledger import NANO, Spent
+
+Amount = Decimal | float | str
+Bounds = tuple[int | None, int | None, int | None]
+
+
+@dataclass(frozen=True)
+class Caps:
+    """What a run may use at most; None for no bound.
+
+    A call is made only if the most it can use fits under every cap; what may have been paid
+    counts as paid.
+
+    Parameters
+    ----------
+    calls, tokens, dollars : of the whole run, all its starts together
+    session_calls, session_tokens, session_dollars : of each session
+    answer_tokens : most tokens of one answer, hidden reasoning included; needed under caps on
+        tokens or dollars if the settings have no `max_tokens`
+    """
+
+    calls: int | None = None
+    tokens: int | None = None
+    dollars: Amount | None = None
+    session_calls: int | None = None
+    session_tokens: int | None = None
+    session_dollars: Amount | None = None
+    answer_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges; dollars become exact."""
+        for name in ("calls", "tokens", "session_calls", "session_tokens", "answer_tokens"):
+            value = getattr(self, name)
+            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+            if value is not None and not (whole and value >= 0):
+                raise ValueError(f"A cap on {name} is a whole number from 0 on; got {value!r}.")
+        for name in ("dollars", "session_dollars"):
+            value = getattr(self, name)
+            if value is None:
+                continue
+            try:
+                exact = Decimal(str(value))
+            except InvalidOperation:
+                exact = Decimal("NaN")
+            if not (exact.is_finite() and exact >= 0):
+                raise ValueError(f"A cap on {name} is an amount from 0 on; got {value!r}.")
+            object.__setattr__(self, name, exact)
+
+    @property
+    def on_money(self) -> bool:
+        """Whether money is bounded."""
+        return self.dollars is not None or self.session_dollars is not None
+
+    @property
+    def on_use(self) -> bool:
+        """Whether money or tokens are bounded, which depend on what comes back."""
+        return self.on_money or self.tokens is not None or self.session_tokens is not None
+
+    @property
+    def of_run(self) -> Bounds:
+        """Calls, tokens and nano-dollars of the run."""
+        return self.calls, self.tokens, _nano(self.dollars)
+
+    @property
+    def of_session(self) -> Bounds:
+        """Calls, tokens and nano-dollars of a session."""
+        return self.session_calls, self.session_tokens, _nano(self.session_dollars)
+
+
+class Gate:
+    """Lets calls through: so many at a time, within the caps, and none once the run stops.
+
+    Parameters
+    ----------
+    concurrency
+        How many calls may be under way; fewer after the provider has said that it is called too
+        often, and again one more for every so many that go well.
+    caps
+        What may be used.
+    spent
+        What every session has used already.
+    """
+
+    def __init__(self, concurrency: int, caps: Caps, spent: Mapping[int, Spent]):
+        self.caps = caps
+        self.concurrency = self.allowed = concurrency
+        self.under_way = 0
+        self.stopped = ""
+        self.sessions = dict(spent)
+        self.total, self.reserved = Spent(), Spent()  # reserved: by the calls under way
+        for one in spent.values():
+            self.total.add(one)
+        self._well = 0  # calls since the last change of what is allowed
+        self._slowed = self._opens = 0.0
+        self._moved: asyncio.Future[None] | None = None
+
+    def now(self) -> float:
+        """Return seconds on the loop's clock."""
+        return asyncio.get_running_loop().time()
+
+    async def enter(self, session: int, most: Spent) -> str:
+        """Wait until a call may be made that uses `most`; return why, if it may not."""
+        own = self.sessions.setdefault(session, Spent())
+        while not self.stopped:
+            if (wait := self._opens - self.now()) > 0:
+                await self._moves(wait)
+            elif self.under_way >= self.allowed:
+                await self._moves()
+            elif over := _over(own, most, self.caps.of_session):
+                return f"the session's cap of {over} is reached"
+            elif over := _over(self.total, most, self.caps.of_run):
+                # What is under way may turn out to use less than is reserved for it.
+                if self.under_way:
+                    await self._moves()
+                else:
+                    self.stop(f"the cap of {over} is reached")
+            else:
+                self.under_way += 1
+                for count in (own, self.total, self.reserved):
+                    count.add(most)
+                return ""
+        return self.stopped
+
+    def leave(self, session: int, most: Spent, used: Spent) -> None:
+        """Settle a call that was let through."""
+        self.under_way -= 1
+        self.reserved.settle(most, Spent())
+        for count in (self.sessions[session], self.total):
+            count.settle(most, used)
+        if self.caps.on_use and (used.tokens > most.tokens or used.money > most.money):
+            self.stop(
+                f"a call used {used.tokens} tokens where at most {most.tokens} could be foreseen, "
+                "so that the caps cannot be kept"
+            )
+        self._move()
+
+    def stop(self, reason: str) -> None:
+        """Let nothing through any more."""
+        self.stopped = self.stopped or reason or "stopped"
+        self._move()
+
+    def slow_down(self, entered: float, wait: float) -> None:
+        """Halve how many calls may be under way, and let none through for `wait` seconds.
+
+        `entered` is when the call was let through that was too much. Of several that were under
+        way together only the first halves.
+        """
+        self._well = 0
+        if entered >= self._slowed:
+            self.allowed, self._slowed = max(1, self.allowed // 2), self.now()
+        self._opens = max(self._opens, self.now() + wait)
+
+    def went_well(self) -> None:
+        """Let one call more be under way after as many as are allowed have gone well."""
+        self._well += 1
+        if self.allowed < self.concurrency and self._well >= self.allowed:
+            self.allowed, self._well = self.allowed + 1, 0
+            self._move()
+
+    async def pause(self, seconds: float) -> None:
+        """Wait, but not any longer once the run stops."""
+        until = self.now() + seconds
+        while not self.stopped and (left := until - self.now()) > 0:
+            await self._moves(left)
+
+    async def _moves(self, seconds: float | None = None) -> None:
+        """Wait until something has changed, or for so many seconds."""
+        if self._moved is None:
+            self._moved = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._moved], timeout=seconds)
+
+    def _move(self) -> None:
+        if self._moved is not None:
+            self._moved.set_result(None)
+            self._moved = None
+
+
+def _over(spent: Spent, more: Spent, bounds: Bounds) -> str:
+    """Return the bound that would be passed, in words; empty if none."""
+    calls, tokens, money = bounds
+    if calls is not None and spent.calls + more.calls > calls:
+        return f"{calls:,} calls"
+    if tokens is not None and spent.tokens + more.tokens > tokens:
+        return f"{tokens:,} tokens"
+    if money is not None and spent.money + more.money > money:
+        return f"${Decimal(money) / NANO:f}"
+    return ""
+
+
+def _nano(amount: Amount | None) -> int | None:
+    return None if amount is None else int(Decimal(amount) * NANO)

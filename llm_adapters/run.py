@@ -1,0 +1,198 @@
+"""Sessions of a language model: what came of them, and what they cost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binomtest
+
+from knownminds.environments import Outcome, Trials
+
+from .ledger import NANO, Account
+from .prices import Price
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often an outcome occurred, with the 95% interval of Wilson (1927).
+
+    Parameters
+    ----------
+    outcome : which
+    count, of : in how many trials, of how many
+    share, low, high : the rate and its interval; NaN without trials
+    """
+
+    outcome: str
+    count: int
+    of: int
+    share: float
+    low: float
+    high: float
+
+    @classmethod
+    def count_of(cls, outcome: str, count: int, of: int) -> Rate:
+        """Reckon the rate and its interval."""
+        if of == 0:
+            return cls(outcome, 0, 0, np.nan, np.nan, np.nan)
+        interval = binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
+        return cls(outcome, count, of, count / of, float(interval.low), float(interval.high))
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A session that was not lived to its end; its trials so far are in the record.
+
+    Parameters
+    ----------
+    session : its number
+    trials : how many it has lived
+    reason : why it stopped
+    """
+
+    session: int
+    trials: int
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """Sessions of a language model: what came of them, and what they cost.
+
+    Parameters
+    ----------
+    folder : where the ledger is
+    environment : name of the experiment
+    llm : "provider:model" that was asked
+    base_url : where; empty if nowhere
+    model_served : what the provider said it served; empty if it did not
+    n_sessions : how many sessions were asked for
+    trials : all trials that were lived, also those of unfinished sessions; None if there is none
+    unfinished : the sessions without all of their trials
+    stopped : why the run ended early; empty if it did not
+    starts : how often it was started
+    account : calls, tokens and nano-dollars
+    price : the price, as it was known when the run began; None if it was not
+    """
+
+    folder: Path
+    environment: str
+    llm: str
+    base_url: str
+    model_served: str
+    n_sessions: int
+    trials: Trials | None
+    unfinished: tuple[Unfinished, ...]
+    stopped: str
+    starts: int
+    account: Account
+    price: Price | None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all sessions were lived to their ends."""
+        return not self.unfinished
+
+    @property
+    def calls(self) -> int:
+        """Requests sent, whatever became of them."""
+        return sum(self.account.calls.values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of all answers, sent and received."""
+        return self.account.input_tokens + self.account.output_tokens
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """What the run has cost at most: answers, and what may have been paid without one."""
+        return self._money(self.account.paid + self.account.reserved)
+
+    @property
+    def dollars_paid(self) -> Decimal | None:
+        """What the answers have cost."""
+        return self._money(self.account.paid)
+
+    @property
+    def outcomes(self) -> tuple[Rate, ...]:
+        """How often each outcome occurred, all of them, in their order."""
+        found = [] if self.trials is None else self.trials.frame["outcome"].tolist()
+        return tuple(Rate.count_of(o.value, found.count(o.value), len(found)) for o in Outcome)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per outcome."""
+        return pd.DataFrame([asdict(rate) for rate in self.outcomes])
+
+    def to_json(self) -> str:
+        """Return everything but the trials; sums of money in whole nano-dollars."""
+        account, known = self.account, self.price is not None
+        told: dict[str, Any] = {
+            "folder": str(self.folder),
+            "environment": self.environment,
+            "llm": self.llm,
+            "base_url": self.base_url,
+            "model_served": self.model_served,
+            "sessions": self.n_sessions,
+            "complete": self.complete,
+            "stopped": self.stopped,
+            "starts": self.starts,
+            "unfinished": [asdict(session) for session in self.unfinished],
+            "trials": 0 if self.trials is None else len(self.trials),
+            "outcomes": {
+                rate.outcome: {
+                    "count": rate.count,
+                    "share": rate.share if rate.of else None,
+                    "interval": [rate.low, rate.high] if rate.of else None,
+                }
+                for rate in self.outcomes
+            },
+            "calls": dict(account.calls),
+            "re_asked": account.re_asked,
+            "input_tokens": account.input_tokens,
+            "output_tokens": account.output_tokens,
+            "reasoning_tokens": account.reasoning_tokens,
+            "cached_tokens": account.cached_tokens,
+            "nano_dollars_paid": account.paid if known else None,
+            "nano_dollars_at_most": account.paid + account.reserved if known else None,
+            "price": str(self.price) if known else None,
+        }
+        return json.dumps(told)
+
+    def __str__(self) -> str:
+        """Outcomes with their intervals, then what it cost."""
+        done = self.n_sessions - len(self.unfinished)
+        trials = 0 if self.trials is None else len(self.trials)
+        lines = [
+            f"{self.environment} with {self.llm}: {done} of {self.n_sessions} sessions complete, "
+            f"{trials} trials",
+        ]
+        if trials:
+            lines.append(f"{'outcome':<12}{'trials':>8}{'share':>9}   95% interval")
+        lines += [
+            f"{rate.outcome:<12}{rate.count:>8}{rate.share:>9.1%}   "
+            f"{rate.low:.1%} to {rate.high:.1%}"
+            for rate in self.outcomes
+            if rate.of
+        ]
+        states = ", ".join(f"{n} {state}" for state, n in sorted(self.account.calls.items()))
+        lines += [
+            f"{self.calls} calls ({states or 'none'}), {self.account.re_asked} asked again",
+            f"{self.account.input_tokens:,} tokens sent, {self.account.output_tokens:,} received",
+            "no price is known"
+            if self.price is None
+            else f"${self.dollars_paid:f} paid, ${self.dollars:f} at most",
+        ]
+        if self.stopped:
+            lines.append(f"stopped: {self.stopped}")
+        return "\n".join(lines)
+
+    def _money(self, amount: int) -> Decimal | None:
+        return None if self.price is None else Decimal(amount) / NANO

@@ -1,0 +1,750 @@
+"""A server on the loopback that speaks three providers' languages, and fails on demand.
+
+Standard library only. It speaks OpenAI's chat completions, Anthropic's messages and Google's
+generateContent, answers at once, and writes one line for every call that it charges for: the
+independent bill that a ledger is held against.
+
+In a test::
+
+    with FaultServer(script=["429", "ok"], bill=tmp_path / "bill.jsonl") as server:
+        OpenAI("m", base_url=server.address["openai"], key_variable=None)
+
+As a process of its own::
+
+    python tests/fault_server.py --port-file PORT --bill BILL --faults 429=0.05,500=0.05 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from email.utils import formatdate
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+# What can become of a call, and whether it is charged.
+FAULTS: dict[str, bool] = {
+    "ok": True,
+    # refused by the provider
+    "400": False,
+    "401": False,
+    "403": False,
+    "404": False,
+    "413": False,
+    "429": False,
+    "429_seconds": False,  # Retry-After in seconds
+    "429_date": False,  # Retry-After as a date
+    "no_credit": False,
+    "529": False,
+    # the provider's failures
+    "408": False,
+    "500": False,
+    "500_charged": True,
+    "502": False,
+    "502_bytes": False,  # a body that is no text
+    "503": False,
+    "302": False,
+    # no answer arrives
+    "hang": True,
+    "hang_before": False,
+    "drop_before": False,
+    "drop_after": True,
+    "cut_body": True,  # the connection ends in the middle of the body
+    "drip": True,  # byte by byte, without an end
+    # an answer with status 200 arrives, and something is wrong with it
+    "cut": True,  # half of the JSON, in a whole body
+    "html": False,
+    "blank": False,  # a body of no bytes
+    "list": False,  # JSON, and no object
+    "error_200": True,  # an error in the place of an answer
+    "empty": True,
+    "refusal": True,
+    "length": True,
+    "garbage": True,  # words in the place of an answer
+    "model_changed": True,
+    "no_model": True,
+    "no_usage": True,
+    "no_log_probabilities": True,
+    "no_finish": True,
+    "echo_key": True,  # the answer repeats the key that was sent
+}
+
+Message = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call as it arrived, whatever its language, and what became of it."""
+
+    number: int
+    wire: str
+    model: str
+    messages: tuple[Message, ...]
+    images: tuple[bytes, ...]
+    body: dict[str, Any]
+    headers: dict[str, str] = field(repr=False)
+    fault: str = "ok"
+    charged: bool = False
+    request: str = ""  # SHA-256 of the body as it came
+
+    @property
+    def prompt(self) -> str:
+        """SHA-256 of what is shown, the same as `Prompt.hash` of the package."""
+        pictures = [hashlib.sha256(image).hexdigest() for image in self.images]
+        shown = [[role, text] for role, text in self.messages]
+        return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
+
+
+def letters(call: Call) -> list[str]:
+    """Return the single capital letters in the last line that has any: the options."""
+    for line in reversed(call.messages[-1][1].splitlines()):
+        found = re.findall(r"\b[A-Z]\b", line)
+        if found:
+            return found
+    return []
+
+
+def last_letter(call: Call) -> str:
+    """Answer with the last option."""
+    return (letters(call) or ["OK"])[-1]
+
+
+def by_hash(call: Call) -> str:
+    """Answer with an option that depends on nothing but the prompt."""
+    options = sorted(set(letters(call))) or ["OK"]
+    return options[int(call.prompt, 16) % len(options)]
+
+
+def echo(call: Call) -> str:
+    """Answer with the last message."""
+    return call.messages[-1][1]
+
+
+ANSWERS: dict[str, Callable[[Call], str]] = {
+    "last_letter": last_letter,
+    "by_hash": by_hash,
+    "echo": echo,
+}
+GARBAGE = "Well, both machines have their merits, E as well as N."
+
+
+class FaultServer:
+    """A provider that fails on demand.
+
+    Parameters
+    ----------
+    answer
+        What is said to a call; or that, and why it ended: "stop", "length" or "refusal".
+    script
+        What becomes of each call, in the order of arrival, "ok" when it is used up; or a function
+        of the call.
+    faults
+        Instead of a script: the probability of each fault. What becomes of the n-th call depends
+        on `seed` and n alone.
+    bill
+        File that gets one line for each charged call, on the disk before anything is answered.
+    key
+        The key that is accepted; None takes any.
+    models
+        The models that exist; None takes any.
+    serves
+        The model that answers are signed with; None for the one asked for.
+    delay
+        Seconds until an answer.
+    hang
+        Seconds until a call that hangs is dropped.
+    retry_after
+        Seconds that a 429 asks for.
+    complaint
+        What a 400 says.
+    log_probabilities
+        False to ignore that they are asked for.
+    reasoning_tokens, cached_tokens
+        Details of the usage.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[Call], str | tuple[str, str]] = last_letter,
+        *,
+        script: Sequence[str] | Callable[[Call], str] = (),
+        faults: Mapping[str, float] | None = None,
+        seed: int = 0,
+        bill: str | Path | None = None,
+        key: str | None = None,
+        models: Collection[str] | None = None,
+        serves: str | None = None,
+        delay: float = 0.0,
+        hang: float = 30.0,
+        retry_after: float = 1.0,
+        complaint: str = "This prompt is not taken.",
+        log_probabilities: bool = True,
+        reasoning_tokens: int = 0,
+        cached_tokens: int = 0,
+        port: int = 0,
+    ):
+        strange = set(faults or ()) | (set(script) if not callable(script) else set())
+        if strange - set(FAULTS):
+            raise ValueError(f"Faults are {', '.join(FAULTS)}; got {strange - set(FAULTS)}.")
+        if sum((faults or {}).values()) > 1:
+            raise ValueError("The probabilities of faults add up to 1 at most.")
+        self.answer = answer
+        self.script = script
+        self.faults = dict(faults or {})
+        self.seed = seed
+        self.key = key
+        self.models = models
+        self.serves = serves
+        self.delay = delay
+        self.hang = hang
+        self.retry_after = retry_after
+        self.complaint = complaint
+        self.log_probabilities = log_probabilities
+        self.reasoning_tokens = reasoning_tokens
+        self.cached_tokens = cached_tokens
+        self.calls: list[Call] = []
+        self.peak = 0  # calls under way at the same time, at most
+        self._under_way = 0
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._connections: set[socket.socket] = set()
+        self._bill = None
+        if bill is not None:
+            self._bill = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._server = _Listener(("127.0.0.1", port), _Handler)
+        self._server.provider = self
+        self.port: int = self._server.server_port
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+
+    @property
+    def url(self) -> str:
+        """The root, without the path of a provider."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> dict[str, str]:
+        """The base URL of each provider."""
+        return {"openai": self.url + "/v1", "anthropic": self.url, "google": self.url}
+
+    @property
+    def charged(self) -> list[Call]:
+        """The calls that were charged."""
+        return [call for call in list(self.calls) if call.charged]
+
+    @property
+    def outcomes(self) -> Counter[str]:
+        """How often each thing became of a call."""
+        return Counter(call.fault for call in list(self.calls))
+
+    def __enter__(self) -> FaultServer:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop at once: what hangs is dropped."""
+        self._closing.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+        for connection in list(self._connections):
+            _end(connection)
+        if self._bill is not None:
+            os.close(self._bill)
+            self._bill = None
+
+    def take(self, wire: str, model: str, body: dict[str, Any], raw: bytes, headers: Any) -> Call:
+        """Note a call, decide what becomes of it, and charge it."""
+        messages, images = _READ[wire](body)
+        sent = {name.lower(): value for name, value in headers.items()}
+        with self._lock:
+            call = Call(
+                number=len(self.calls),
+                wire=wire,
+                model=model,
+                messages=messages,
+                images=images,
+                body=body,
+                headers=sent,
+                request=hashlib.sha256(raw).hexdigest(),
+            )
+            fault = self._fate(call)
+            call = Call(**{**vars(call), "fault": fault, "charged": FAULTS[fault]})
+            self.calls.append(call)
+            if call.charged and self._bill is not None:
+                line = {
+                    "call": call.number,
+                    "wire": call.wire,
+                    "model": call.model,
+                    "prompt": call.prompt,
+                    "request": call.request,
+                    "fault": call.fault,
+                    "tokens": list(self.usage(call, self.said(call)[0])),
+                    "time": time.time(),
+                }
+                os.write(self._bill, json.dumps(line).encode() + b"\n")
+                os.fsync(self._bill)
+        return call
+
+    def said(self, call: Call) -> tuple[str, str]:
+        """Return what is said to a call, and why it ended."""
+        said = self.answer(call)
+        return (said, "stop") if isinstance(said, str) else said
+
+    def usage(self, call: Call, text: str) -> tuple[int, int]:
+        """Count the words sent and received, with the reasoning among the latter."""
+        sent = sum(len(said.split()) for _, said in call.messages) + 100 * len(call.images)
+        return sent, len(text.split()) + self.reasoning_tokens
+
+    def _fate(self, call: Call) -> str:
+        offered = _offered_key(call)
+        if self.key is not None and offered != self.key:
+            return "401"
+        if self.models is not None and call.model not in self.models:
+            return "404"
+        if callable(self.script):
+            return self.script(call)
+        if self.script:
+            return self.script[call.number] if call.number < len(self.script) else "ok"
+        draw = hashlib.sha256(f"{self.seed}/{call.number}".encode()).digest()
+        level = int.from_bytes(draw[:8], "big") / 2**64
+        for fault, probability in self.faults.items():
+            level -= probability
+            if level < 0:
+                return fault
+        return "ok"
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        with self._lock:
+            self._under_way += 1
+            self.peak = max(self.peak, self._under_way)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+    provider: FaultServer
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of clients that went away."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1  # head and body leave together
+    server: _Listener
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.provider._connections.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.provider._connections.discard(self.connection)
+        super().finish()
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def do_POST(self) -> None:
+        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        found = _place(self.path, raw)
+        if found is None:
+            self._send(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
+            return
+        with self.server.provider._counted():
+            self._answer(raw, *found)
+
+    def do_GET(self) -> None:
+        self._send(404, {"error": {"message": f"Invalid URL (GET {self.path})"}})
+
+    def _answer(self, raw: bytes, wire: str, model: str, body: dict[str, Any]) -> None:
+        provider = self.server.provider
+        call = provider.take(wire, model, body, raw, self.headers)
+        if provider.delay:
+            provider._closing.wait(provider.delay)
+        fault = call.fault
+        if fault.startswith("hang"):
+            provider._closing.wait(provider.hang)
+            self._drop()
+        elif fault.startswith("drop"):
+            self._drop()
+        elif fault == "drip":
+            self._drip()
+        elif fault == "502_bytes":
+            self._send(502, b'{"error": "\xff\xfe"}')
+        elif not FAULTS[fault] and fault[:3].isdigit():
+            self._fail(call, int(fault[:3]))
+        elif fault == "500_charged":
+            self._fail(call, 500)
+        elif fault == "no_credit":
+            self._fail(call, 429 if wire == "openai" else 400)
+        elif fault == "html":
+            page = b"<!DOCTYPE html><html><body><h1>Welcome</h1></body></html>"
+            self._send(200, page, {"content-type": "text/html"})
+        elif fault == "blank":
+            self._send(200, b"")
+        elif fault == "list":
+            self._send(200, [])
+        elif fault == "error_200":
+            self._send(200, {"error": {"code": 502, "message": "upstream broke"}})
+        else:
+            self._reply(call)
+
+    def _reply(self, call: Call) -> None:
+        provider = self.server.provider
+        text, why = provider.said(call)
+        if call.fault == "empty":
+            text = ""
+        elif call.fault == "garbage":
+            text = GARBAGE
+        elif call.fault == "refusal":
+            text, why = "I will not.", "refusal"
+        elif call.fault == "length":
+            text, why = text[: len(text) // 2], "length"
+        elif call.fault == "echo_key":
+            text = f"Your key is {_offered_key(call)}."
+        content = json.dumps(_WRITE[call.wire](provider, call, text, why)).encode()
+        if call.fault == "cut":
+            content = content[: len(content) // 2]
+        if call.fault == "cut_body":
+            self._head(200, len(content))
+            self.wfile.write(content[: len(content) // 2])
+            self.wfile.flush()
+            self._drop()
+        else:
+            self._send(200, content)
+
+    def _fail(self, call: Call, status: int) -> None:
+        provider = self.server.provider
+        said = {
+            400: provider.complaint,
+            401: f"Incorrect API key provided: {_offered_key(call)}.",
+            403: f"The key {_offered_key(call)} may not do this.",
+            404: f"The model {call.model} does not exist.",
+            429: "Too many calls.",
+        }.get(status, "Something went wrong.")
+        kind = f"error_{status}"
+        if call.fault == "no_credit":
+            said, kind = "Your credit balance is too low.", "insufficient_quota"
+        extra = {"location": "/elsewhere"} if status == 302 else {}
+        if call.fault == "429_seconds":
+            extra["retry-after"] = f"{provider.retry_after:g}"
+        if call.fault == "429_date":
+            extra["retry-after"] = formatdate(time.time() + provider.retry_after, usegmt=True)
+        error: dict[str, Any] = {"message": said, "type": kind, "code": kind}
+        if call.wire == "google":
+            if status == 401:
+                status = 400
+                error["details"] = [{"reason": "API_KEY_INVALID"}]
+            error |= {"code": status, "status": kind.upper()}
+        self._send(status, {"type": "error", "error": error}, extra)
+
+    def _head(self, status: int, length: int, extra: Mapping[str, str] | None = None) -> None:
+        self.send_response(status)
+        number = f"req-{len(self.server.provider.calls)}"
+        names = {
+            "content-type": "application/json",
+            "x-request-id": number,
+            "request-id": number,
+            **(extra or {}),
+        }
+        for name, value in names.items():
+            self.send_header(name, value)
+        self.send_header("content-length", str(length))
+        self.end_headers()
+
+    def _send(self, status: int, content: Any, extra: Mapping[str, str] | None = None) -> None:
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
+        self._head(status, len(content), extra)
+        self.wfile.write(content)
+        self.wfile.flush()
+
+    def _drip(self) -> None:
+        end = time.monotonic() + self.server.provider.hang
+        self._head(200, 1_000_000)
+        with suppress(OSError):  # when the client has had enough
+            while time.monotonic() < end and not self.server.provider._closing.wait(0.05):
+                self.wfile.write(b" ")
+                self.wfile.flush()
+        self._drop()
+
+    def _drop(self) -> None:
+        self.close_connection = True
+        _end(self.connection)
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):  # if the other side was first
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+def _offered_key(call: Call) -> str:
+    bearer = call.headers.get("authorization", "").removeprefix("Bearer ")
+    header = {"anthropic": "x-api-key", "google": "x-goog-api-key"}.get(call.wire, "")
+    return call.headers.get(header, bearer)
+
+
+def _place(path: str, raw: bytes) -> tuple[str, str, dict[str, Any]] | None:
+    """Return the language of a call, the model asked for and the body."""
+    body = json.loads(raw)
+    if path == "/v1/chat/completions":
+        return "openai", body["model"], body
+    if path == "/v1/messages":
+        return "anthropic", body["model"], body
+    found = re.fullmatch(r"/v1(?:beta)?/models/([^/:]+):generateContent", path)
+    return ("google", found[1], body) if found else None
+
+
+def _parts(content: Any) -> tuple[str, list[bytes]]:
+    """Return the text and the images of a message, from all three languages."""
+    if isinstance(content, str):
+        return content, []
+    texts, images = [], []
+    for part in content:
+        if "text" in part:
+            texts.append(part["text"])
+        elif "image_url" in part:
+            images.append(base64.b64decode(part["image_url"]["url"].partition("base64,")[2]))
+        elif "source" in part:
+            images.append(base64.b64decode(part["source"]["data"]))
+        elif "inlineData" in part:
+            data = part["inlineData"]["data"]
+            images.append(base64.b64decode(data.replace("-", "+").replace("_", "/")))
+        else:
+            raise ValueError(f"unknown part {part}")
+    return "\n\n".join(texts), images
+
+
+def _read_openai(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+    found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
+    return _gathered(found)
+
+
+def _read_anthropic(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+    system = [("system", *_parts(body["system"]))] if "system" in body else []
+    found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
+    return _gathered(system + found)
+
+
+def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+    system = []
+    if "systemInstruction" in body:
+        system = [("system", *_parts(body["systemInstruction"]["parts"]))]
+    roles = {"user": "user", "model": "assistant"}
+    found = [(roles[c["role"]], *_parts(c["parts"])) for c in body["contents"]]
+    return _gathered(system + found)
+
+
+def _gathered(
+    found: Sequence[tuple[str, str, list[bytes]]],
+) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+    images = tuple(image for _, _, images in found for image in images)
+    return tuple((role, text) for role, text, _ in found), images
+
+
+def _tokens(text: str, k: int) -> list[tuple[str, float, list[tuple[str, float]]]]:
+    """Return tokens of a text with log-probabilities, as a model might have had them."""
+    tokens = re.findall(r"\s*\S+", text)
+    found = []
+    for i, token in enumerate(tokens):
+        level = hashlib.sha256(f"{i}{token}".encode()).digest()[0] / 512  # below one half
+        others = [(f"{token}{j}", -1.0 - level - j) for j in range(1, k)]
+        found.append((token, -level, [(token, -level), *others][:k]))
+    return found
+
+
+def _write_openai(provider: FaultServer, call: Call, text: str, why: str) -> dict[str, Any]:
+    said: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
+    if why == "refusal":
+        said |= {"content": None, "refusal": text}
+    choice: dict[str, Any] = {"index": 0, "message": said, "logprobs": None}
+    if call.fault != "no_finish":
+        choice["finish_reason"] = "length" if why == "length" else "stop"
+    if call.body.get("logprobs") and _likely(provider, call):
+        choice["logprobs"] = {
+            "content": [
+                {
+                    "token": token,
+                    "logprob": value,
+                    "bytes": list(token.encode()),
+                    "top_logprobs": [{"token": t, "logprob": v} for t, v in others],
+                }
+                for token, value, others in _tokens(text, call.body.get("top_logprobs", 0))
+            ]
+        }
+    sent, received = provider.usage(call, text)
+    reply = {
+        "id": f"chatcmpl-{call.number}",
+        "object": "chat.completion",
+        "created": 0,
+        "choices": [choice],
+        "usage": {
+            "prompt_tokens": sent,
+            "completion_tokens": received,
+            "total_tokens": sent + received,
+            "prompt_tokens_details": {"cached_tokens": provider.cached_tokens},
+            "completion_tokens_details": {"reasoning_tokens": provider.reasoning_tokens},
+        },
+    }
+    return _signed(provider, call, reply, "model", "usage")
+
+
+def _write_anthropic(provider: FaultServer, call: Call, text: str, why: str) -> dict[str, Any]:
+    sent, received = provider.usage(call, text)
+    reply: dict[str, Any] = {
+        "id": f"msg_{call.number}",
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "text", "text": text}] if text else [],
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": sent - provider.cached_tokens,  # what is read from the cache is apart
+            "output_tokens": received,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": provider.cached_tokens,
+            "output_tokens_details": {"thinking_tokens": provider.reasoning_tokens},
+        },
+    }
+    if provider.reasoning_tokens:
+        reply["content"].insert(0, {"type": "thinking", "thinking": "Hm.", "signature": "s"})
+    if call.fault != "no_finish":
+        reply["stop_reason"] = {"stop": "end_turn", "length": "max_tokens"}.get(why, why)
+    return _signed(provider, call, reply, "model", "usage")
+
+
+def _write_google(provider: FaultServer, call: Call, text: str, why: str) -> dict[str, Any]:
+    sent, received = provider.usage(call, text)
+    parts: list[dict[str, Any]] = [{"text": text}] if text else []
+    if provider.reasoning_tokens:
+        parts.insert(0, {"text": "Hm.", "thought": True})
+    candidate: dict[str, Any] = {"content": {"role": "model", "parts": parts}, "index": 0}
+    if call.fault != "no_finish":
+        reasons = {"stop": "STOP", "length": "MAX_TOKENS", "refusal": "SAFETY"}
+        candidate["finishReason"] = reasons[why]
+    asked = call.body.get("generationConfig", {})
+    if asked.get("responseLogprobs") and _likely(provider, call):
+        tokens = _tokens(text, asked.get("logprobs", 0))
+        candidate["logprobsResult"] = {
+            "chosenCandidates": [{"token": t, "logProbability": v} for t, v, _ in tokens],
+            "topCandidates": [
+                {"candidates": [{"token": t, "logProbability": v} for t, v in others]}
+                for _, _, others in tokens
+            ],
+        }
+    counts = {
+        "promptTokenCount": sent,
+        "candidatesTokenCount": received - provider.reasoning_tokens,
+        "totalTokenCount": sent + received,
+    }
+    if provider.reasoning_tokens:
+        counts["thoughtsTokenCount"] = provider.reasoning_tokens
+    if provider.cached_tokens:
+        counts["cachedContentTokenCount"] = provider.cached_tokens
+    reply = {
+        "candidates": [candidate],
+        "usageMetadata": counts,
+        "responseId": f"req-{call.number + 1}",
+    }
+    return _signed(provider, call, reply, "modelVersion", "usageMetadata")
+
+
+def _likely(provider: FaultServer, call: Call) -> bool:
+    return provider.log_probabilities and call.fault != "no_log_probabilities"
+
+
+def _signed(
+    provider: FaultServer, call: Call, reply: dict[str, Any], model: str, usage: str
+) -> dict[str, Any]:
+    served = "another-model" if call.fault == "model_changed" else provider.serves or call.model
+    if call.fault != "no_model":
+        reply[model] = served
+    if call.fault == "no_usage":
+        del reply[usage]
+    return reply
+
+
+_READ = {"openai": _read_openai, "anthropic": _read_anthropic, "google": _read_google}
+_WRITE = {"openai": _write_openai, "anthropic": _write_anthropic, "google": _write_google}
+
+
+def read_bill(file: str | Path) -> list[dict[str, Any]]:
+    """Return the charged calls that a bill lists."""
+    lines = Path(file).read_text().splitlines() if Path(file).exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port-file", type=Path, help="gets the port, once calls are taken")
+    parser.add_argument("--bill", type=Path)
+    parser.add_argument("--answer", choices=sorted(ANSWERS), default="by_hash")
+    parser.add_argument("--script", default="", help="faults in the order of the calls, by commas")
+    parser.add_argument("--faults", default="", help="FAULT=PROBABILITY,...")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--delay", type=float, default=0.0)
+    parser.add_argument("--hang", type=float, default=30.0)
+    parser.add_argument("--retry-after", type=float, default=1.0)
+    parser.add_argument("--key")
+    parser.add_argument("--serves")
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Serve until the process is told to end."""
+    given = _arguments()
+    pairs = [pair.split("=") for pair in given.faults.split(",") if pair]
+    server = FaultServer(
+        ANSWERS[given.answer],
+        script=[name for name in given.script.split(",") if name],
+        faults={name: float(probability) for name, probability in pairs},
+        seed=given.seed,
+        bill=given.bill,
+        key=given.key,
+        serves=given.serves,
+        delay=given.delay,
+        hang=given.hang,
+        retry_after=given.retry_after,
+        port=given.port,
+    )
+    done = threading.Event()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: done.set())
+    with server:
+        if given.port_file:
+            new = given.port_file.with_suffix(".new")
+            new.write_text(str(server.port))
+            new.replace(given.port_file)  # whoever waits for it reads it whole
+        done.wait()
+
+
+if __name__ == "__main__":
+    main()
