@@ -101,6 +101,7 @@ class InstrumentalLearning(Environment):
         self.n_contexts = len(self.win_probability)
 
         self._load_words(templates)
+        self._heard: dict[tuple[int | str, ...], Any] = {}
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
@@ -215,7 +216,8 @@ class InstrumentalLearning(Environment):
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
-        Past turns told in one prompt carry no order of mention, so theirs is left out. Raises
+        Past turns told in one prompt carry no order of mention, so theirs is left out. What was
+        read before in this session is remembered, since each prompt repeats the one before. Raises
         ValueError if the messages are not a prompt of this environment with these settings.
         """
         if len(messages) % 2 == 0 or (self.history == "prompt" and len(messages) > 1):
@@ -230,26 +232,21 @@ class InstrumentalLearning(Environment):
             turns = [self._read_line(line, t) for t, line in enumerate(found["past"].split("\n"))]
             return turns, self._seen(found, len(turns))
         observation = self._seen(_must_read(self._opening, opening), 0)
+        asked = opening
         for answer, message in zip(messages[1::2], messages[2::2], strict=True):
-            found = self._following[False].read(message.content)
-            if found is None:
-                found = _must_read(self._following[True], message.content)
-                action, reward = None, None
-            else:
-                action = self.parse(answer.content, observation).action
-                reward = _number(found["reward"])
-                if action is None:
-                    raise ValueError(
-                        f"A reply that was rewarded names a machine; got {answer.content[:60]!r}. "
-                        "Use the seed, settings and templates it was rendered with."
-                    )
-            heard = "" if answer.content == self._silence else answer.content
-            turns.append(Turn(observation, action, reward, heard))
-            observation = self._seen(found, len(turns))
+            told = (len(turns), asked, answer.content, message.content)
+            if told not in self._heard:
+                self._heard[told] = self._read_exchange(
+                    observation, answer.content, message.content
+                )
+            turn, observation = self._heard[told]
+            turns.append(turn)
+            asked = message.content
         return turns, observation
 
     def _begin(self, design: Design) -> None:
         self._payoffs = design.table["payoffs"].tolist()
+        self._heard = {}  # its names are those of the session
 
     def _reward(self, trial: int, action: int) -> float:
         payoff: float = self._payoffs[trial][action]
@@ -299,7 +296,32 @@ class InstrumentalLearning(Environment):
             return turn.text
         return self._silence if turn.action is None else self.say(turn.action, turn.observation)
 
+    def _read_exchange(
+        self, observation: Observation, answer: str, message: str
+    ) -> tuple[Turn, Observation]:
+        """Read a reply and the message that followed it."""
+        action, reward = None, None
+        found = self._following[False].read(message)
+        if found is None:
+            found = _must_read(self._following[True], message)
+        else:
+            action = self.parse(answer, observation).action
+            reward = _number(found["reward"])
+            if action is None:
+                raise ValueError(
+                    f"A reply that was rewarded names a machine; got {answer[:60]!r}. "
+                    "Use the seed, settings and templates it was rendered with."
+                )
+        turn = Turn(observation, action, reward, "" if answer == self._silence else answer)
+        return turn, self._seen(found, int(observation["trial"]) + 1)
+
     def _read_line(self, line: str, trial: int) -> Turn:
+        turn: Turn | None = self._heard.get((trial, line))
+        if turn is None:
+            turn = self._heard[trial, line] = self._read_line_anew(line, trial)
+        return turn
+
+    def _read_line_anew(self, line: str, trial: int) -> Turn:
         action, reward = None, None
         found = self._lines[False].read(line) or _must_read(self._lines[True], line)
         seen = self._place(found, trial)
