@@ -40,6 +40,8 @@ class Agent(ABC):
         Stimulus columns across which nothing is carried over: one state per value.
     n_actions
         How many actions the model can choose between; None for any number.
+    remembers
+        Whether earlier trials change what the model does.
     """
 
     name: ClassVar[str]
@@ -50,6 +52,7 @@ class Agent(ABC):
     design: ClassVar[tuple[str, ...]] = ("payoffs",)
     separate: ClassVar[tuple[str, ...]] = ("context",)
     n_actions: ClassVar[int | None] = None
+    remembers: ClassVar[bool] = True
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
 
@@ -70,11 +73,30 @@ class Agent(ABC):
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError if this model cannot play the environment."""
+        if not environment.feedback and ("reward" in cls.columns or "payoffs" in cls.design):
+            raise ValueError(
+                f"{cls.name} learns from rewards; {environment.name} pays none. "
+                "Choose a model that does without, such as random_responder."
+            )
+        if not environment.retold and cls.remembers:
+            raise ValueError(
+                f"{cls.name} goes by earlier trials; those of {environment.name} stand alone, "
+                "untold by later ones. Choose a model that does without, such as random_responder."
+            )
         if cls.n_actions not in (None, environment.n_actions):
             raise ValueError(
                 f"{cls.name} chooses between {cls.n_actions} actions; "
                 f"{environment.name} offers {environment.n_actions}. Choose another model."
             )
+
+    @classmethod
+    def plays(cls, environment: Environment) -> bool:
+        """Say whether this model can play the environment."""
+        try:
+            cls.check_plays(environment)
+        except ValueError:
+            return False
+        return True
 
     def __repr__(self) -> str:
         """Show the parameters."""
@@ -92,7 +114,7 @@ class Agent(ABC):
 
     @abstractmethod
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Take in what the action brought."""
+        """Take in what the action brought; NaN if the experiment pays no rewards."""
 
     def probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action, lapses included, [n_actions]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,20 @@ def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Tr
     subject is named by the address's last part.
     """
     agent.check_plays(environment)
+    if agent.actions != environment.n_actions:
+        raise ValueError(
+            f"This {agent.name} chooses between {agent.actions} actions; {environment.name} "
+            f"offers {environment.n_actions}. Make it with actions={environment.n_actions}."
+        )
     rng = session_stream(seed, *address)
     observation, _ = environment.reset(options={"design": environment.draw(rng)})
     agent.reset()
-    rows: list[dict[str, int | float]] = []
+    rows: list[dict[str, int | float | None]] = []
     over = False
     while not over:
         action = agent.choose(observation, rng)
         following, reward, over, _, _ = environment.step(action)
-        assert reward is not None
-        agent.learn(observation, action, reward)
+        agent.learn(observation, action, nan if reward is None else reward)
         rows.append({**observation, "action": action, "reward": reward})
         observation = following or observation
     frame = pd.DataFrame(rows)

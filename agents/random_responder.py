@@ -47,6 +47,7 @@ class RandomResponder(Agent):
     columns = ("action",)
     design = ()
     separate = ()
+    remembers = False
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

@@ -5,7 +5,9 @@
 
 from typing import Any
 
-from .answer import Answer, Outcome, parse_label, parse_number
+from .answer import Answer, Outcome, parse_beginning, parse_label, parse_number
+from .chance import Chance
+from .coins import Coins
 from .conformance import check_environment
 from .design import Design, session_stream
 from .environment import Environment, Observation, Turn
@@ -14,7 +16,10 @@ from .names import unknown
 from .prompt import Message, Prompt, Template, load_templates
 from .trials import COLUMNS, Trials, schema
 
-ENVIRONMENTS: dict[str, type[Environment]] = {"instrumental_learning": InstrumentalLearning}
+ENVIRONMENTS: dict[str, type[Environment]] = {
+    "instrumental_learning": InstrumentalLearning,
+    "coins": Coins,
+}
 
 
 def make(name: str, **settings: Any) -> Environment:
@@ -28,6 +33,8 @@ __all__ = [
     "COLUMNS",
     "ENVIRONMENTS",
     "Answer",
+    "Chance",
+    "Coins",
     "Design",
     "Environment",
     "InstrumentalLearning",
@@ -41,6 +48,7 @@ __all__ = [
     "check_environment",
     "load_templates",
     "make",
+    "parse_beginning",
     "parse_label",
     "parse_number",
     "schema",

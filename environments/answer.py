@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MARKER = "Answer:"  # opens the last line of an answer that may reason first
+CUT_OFF = "cut off at the limit of tokens"
 
 
 class Outcome(StrEnum):
@@ -50,6 +51,12 @@ class Answer:
 _SIGNS = " \t*_`~\"'“”‘’„«»()[]{}<>.,;:!"
 _MARKED = re.compile(rf"[\s*_#>`]*{MARKER[:-1]}[*_`]*:", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
+# What makes a text longer that ends with a letter (False) or a digit (True).
+_LONGER = {
+    False: re.compile(r"\w|['’][^\W\d]|-\w"),
+    True: re.compile(r"\w|[.,:/]\d|-\w"),
+}
+_JOINING = (".", ",", ":", "/", "'", "’", "-")
 _DECLINED = "help|assist|answer|choose|pick|decide|play|gamble|take part|participate|comply|engage"
 _REFUSAL = re.compile(
     rf"\b(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to"
@@ -112,6 +119,31 @@ def parse_number(text: str, low: float, high: float, marked: bool = False) -> An
         return _unreadable(text, f"expected a number from {low:g} to {high:g}")
     outcome = Outcome.REPAIRED if notes else Outcome.OK
     return Answer(outcome, response=float(said), text=text, note=_told(notes))
+
+
+def parse_beginning(text: str, labels: Sequence[str], cut: bool = False) -> Answer:
+    """Read which of `labels` a text begins with, however it goes on; the action is its position.
+
+    So is read what completes a text that broke off. The label is there if what follows does not
+    make its last word or number longer: 1 begins neither "12" nor "1.5" nor "1st". `ok` is a
+    label at the very beginning or behind one space; further blanks before it are repaired. A text
+    that was `cut` off before it is certain which label it begins with is truncated.
+    """
+    said = text.lstrip()
+    if not said and not cut:
+        return Answer(Outcome.EMPTY, text=text, note="no text")
+    if cut and any(label.startswith(said) for label in labels):
+        return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
+    for label in sorted(labels, key=len, reverse=True):
+        following = said[len(label) :]
+        if not said.startswith(label) or _LONGER[label[-1].isdigit()].match(following):
+            continue
+        if cut and following in _JOINING:
+            return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
+        note = "" if text in (said, " " + said) else "blanks before the answer"
+        outcome = Outcome.REPAIRED if note else Outcome.OK
+        return Answer(outcome, action=labels.index(label), text=text, note=note)
+    return _unreadable(text, f"expected to begin with one of {', '.join(labels)}")
 
 
 def _find(text: str, marked: bool) -> Answer | tuple[str, list[str]]:

@@ -47,8 +47,9 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
                 f"{a.observation['trial']} action {a.action} paid {a.reward} and then {b.reward}.",
             )
     for turns, actions in ((first, ones), (other, others)):
+        paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
         _rule(
-            environment.rewards(design, actions).tolist() == [turn.reward for turn in turns],
+            np.array_equal(environment.rewards(design, actions), paid, equal_nan=True),
             "`rewards` of a whole session are those that `step` pays.",
         )
     _check_many(environment, seed, ones)
@@ -73,9 +74,11 @@ def _live(environment: Environment, design: Design, actions: Sequence[int | None
             f"An observation is the trial and the fields of `bounds`; got {observation}.",
         )
         following, reward, terminated, truncated, info = environment.step(action)
+        missing = action is None
+        _rule(missing == bool(info.get("missing", False)), "A missing action is marked in info.")
         _rule(
-            (reward is None) == (action is None) == bool(info.get("missing", False)),
-            "A missing action has no reward and is marked in info; a given one has a reward.",
+            (reward is None) == (missing or not environment.feedback),
+            "A given action has a reward and a missing one has none; without feedback, none has.",
         )
         over = t == len(actions) - 1
         _rule((terminated or truncated) == over, "The session ends after n_trials trials.")
@@ -97,7 +100,7 @@ def _check_many(environment: Environment, seed: int, actions: NDArray[np.int64])
         beside = Design({name: table[i] for name, table in tables.items()}, alone.labels)
         _rule(_same(alone, beside), "A session's tables do not depend on the sessions beside it.")
         _rule(
-            np.array_equal(environment.rewards(alone, actions), rewards[i]),
+            np.array_equal(environment.rewards(alone, actions), rewards[i], equal_nan=True),
             "Rewards do not depend on the sessions beside.",
         )
 
@@ -149,20 +152,30 @@ def _check_words(
                 answer.outcome is Outcome.OK and answer.action == action,
                 f"What `say` says, `parse` reads; action {action} came back as {answer}.",
             )
+        before = told[:t] if environment.retold else []
+        _rule(
+            prompt.hash == environment.render(observation, before).hash,
+            "A prompt that tells nothing of earlier trials does not depend on them.",
+        )
         past, seen = environment.read(prompt.messages)
         _rule(seen == observation, f"`read` inverts `render`; {observation} came back as {seen}.")
         _rule(
             [(turn.action, turn.reward) for turn in past]
-            == [(turn.action, turn.reward) for turn in told[:t]],
+            == [(turn.action, turn.reward) for turn in before],
             "`read` gives back the actions and rewards of the history.",
         )
-        for a, b in zip(past, told, strict=False):
+        for a, b in zip(past, before, strict=True):
             shared = {name: b.observation[name] for name in a.observation}
             _rule(dict(a.observation) == shared, "`read` gives back what was shown.")
     empty = environment.parse("", told[0].observation)
     _rule(
         empty.outcome is Outcome.EMPTY and empty.action is None,
         "An empty answer has the outcome empty and no action.",
+    )
+    cut = environment.parse_cut("", told[0].observation)
+    _rule(
+        cut.outcome is Outcome.TRUNCATED and cut.action is None,
+        "An answer cut off before its first word has the outcome truncated and no action.",
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .answer import Answer
+from .answer import CUT_OFF, Answer, Outcome
 from .design import Design, session_stream
 from .prompt import Message, Prompt
 
@@ -22,7 +22,10 @@ Observation = Mapping[str, int | float]
 
 @dataclass(frozen=True)
 class Turn:
-    """One past trial as its player knows it; action and reward are None if nothing was chosen."""
+    """One past trial as its player knows it.
+
+    Action and reward are None if nothing was chosen, the reward also where none is paid.
+    """
 
     observation: Observation
     action: int | None
@@ -46,6 +49,11 @@ class Environment(ABC):
         but not demanded of trials that come from elsewhere.
     n_actions
         Actions are whole numbers from 0 to n_actions - 1.
+    feedback
+        Whether an action brings a reward. Where it does not, that of every trial is None.
+    retold
+        Whether a player is told of earlier trials. Where not, each trial stands alone: a prompt
+        is that of its trial, and `read` finds no turns in it.
     """
 
     name: ClassVar[str]
@@ -53,7 +61,9 @@ class Environment(ABC):
     source: ClassVar[str]
     stimulus: ClassVar[tuple[str, ...]] = ()
     wording: ClassVar[tuple[str, ...]] = ()
-    n_actions: ClassVar[int]
+    n_actions: int
+    feedback: ClassVar[bool] = True
+    retold: ClassVar[bool] = True
 
     _design: Design | None = None
     _trial: int = 0
@@ -96,12 +106,12 @@ class Environment(ABC):
         tables = self.tables(uniforms[None])
         return Design({name: table[0] for name, table in tables.items()}, self.labels(uniforms))
 
-    @abstractmethod
     def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of a whole session pay, [n_trials].
+        """Return what the actions of a whole session pay, [n_trials]; NaN without feedback.
 
         The design's tables and the actions may have a leading axis of sessions.
         """
+        return np.full(np.shape(actions), np.nan)
 
     @abstractmethod
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
@@ -111,6 +121,10 @@ class Environment(ABC):
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read an answer; what cannot be read has an outcome and no action."""
 
+    def parse_cut(self, text: str, observation: Observation) -> Answer:
+        """Read an answer that was cut off at the limit of tokens: by default, nothing."""
+        return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
+
     @abstractmethod
     def say(self, action: int, observation: Observation) -> str:
         """Answer as asked: the text of a cooperative participant."""
@@ -118,6 +132,27 @@ class Environment(ABC):
     @abstractmethod
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation: the inverse of `render`."""
+
+    def truth(self, observation: Observation) -> NDArray[np.float64] | None:
+        """Return the true probability of each action's outcome, [n_actions]; None if none has."""
+        return None
+
+    def names_told(self, messages: Sequence[Message]) -> Any:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Raises
+        ------
+        NotImplementedError
+            If the names of this experiment cannot be read from its prompts.
+        ValueError
+            If no session has the names that the prompt tells.
+        """
+        labels = self.draw(session_stream(0)).labels
+        if labels:
+            raise NotImplementedError(
+                f"The names that a session of {self.name} uses cannot be read from its prompts."
+            )
+        return labels
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
@@ -135,6 +170,12 @@ class Environment(ABC):
             raise ValueError(
                 f"Actions of {self.name} are {allowed}; {trials.place(wrong[0])} has "
                 f"{action[wrong[0]]}. Recode the actions to whole numbers from 0."
+            )
+        if not self.feedback and "reward" in frame and frame["reward"].notna().any():
+            row = int(np.flatnonzero(frame["reward"].notna())[0])
+            raise ValueError(
+                f"{self.name} pays no rewards; {trials.place(row)} has {frame['reward'][row]:g}. "
+                "Leave the column 'reward' out."
             )
 
     @property
@@ -165,7 +206,8 @@ class Environment(ABC):
         """Take an action (None if no readable one was given) and go to the next trial.
 
         Returns observation, reward, terminated, truncated, info. The observation is None after
-        the last trial; the reward of a missing action is None and info["missing"] is True.
+        the last trial. The reward is None without feedback, and for a missing action, which
+        also has info["missing"].
         """
         if self._design is None:
             raise RuntimeError("A session begins with reset(); step() was called before it.")
@@ -194,13 +236,12 @@ class Environment(ABC):
             shown[name] = column[t]
         return shown
 
-    @abstractmethod
-    def _begin(self, design: Design) -> None:
-        """Prepare whatever `_reward` needs."""
+    def _begin(self, design: Design) -> None:  # noqa: B027
+        """Prepare whatever the session needs."""
 
-    @abstractmethod
-    def _reward(self, trial: int, action: int) -> float:
-        """Return what the action pays on this trial."""
+    def _reward(self, trial: int, action: int) -> float | None:
+        """Return what the action pays on this trial; None without feedback."""
+        return None
 
     def __repr__(self) -> str:
         """Show the settings."""

@@ -22,7 +22,8 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], np.int64]):
 
     ``reset(seed=s)`` begins the same session as the experiment's own; a reset without a seed goes
     on in the same stream. The observation after the last trial repeats the last stimulus, with
-    "trial" equal to `n_trials`.
+    "trial" equal to `n_trials`. An experiment that pays nothing has rewards of 0, since Gymnasium
+    wants a number.
 
     Parameters
     ----------
@@ -59,8 +60,8 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], np.int64]):
             self._last = {**self._last, "trial": np.int64(self.environment.n_trials)}
         else:
             self._last = self._typed(observation)
-        assert reward is not None
-        return self._last, reward, terminated, truncated, info
+        assert reward is not None or not self.environment.feedback
+        return self._last, reward or 0.0, terminated, truncated, info
 
     def _typed(self, observation: Observation) -> dict[str, Any]:
         shown: dict[str, Any] = {"trial": np.int64(observation["trial"])}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -44,6 +45,7 @@ REQUIRED = {
     "feedback": ("reward",),
 }
 
+_UNSEEN = "?"  # stands for a name that no prompt has told so far
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 
 
@@ -102,6 +104,7 @@ class InstrumentalLearning(Environment):
 
         self._load_words(templates)
         self._heard: dict[tuple[int | str, ...], Any] = {}
+        self._told: dict[tuple[float | None, ...], str] = {}
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
@@ -244,9 +247,35 @@ class InstrumentalLearning(Environment):
             asked = message.content
         return turns, observation
 
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Casinos are numbered as they are called, the machines of each in the order of their
+        letters; letters that the prompt does not tell are filled with a sign that is none.
+
+        Raises
+        ------
+        ValueError
+            If the prompt tells of more machines than a casino has.
+        """
+        letters: list[set[str]] = [set() for _ in range(self.n_contexts)]
+        casinos = list(range(1, self.n_contexts + 1))
+        known = {str(number): heard for number, heard in zip(casinos, letters, strict=True)}
+        for casino, named in self._named(messages):
+            known.get(casino, set()).update(named)
+        for number, heard in known.items():
+            if len(heard) > self.n_actions:
+                raise ValueError(
+                    f"A casino has {self.n_actions} machines; the prompt names "
+                    f"{', '.join(sorted(heard))} in casino {number}. "
+                    "Use the settings and templates it was rendered with."
+                )
+        machines = [(sorted(heard) + [_UNSEEN] * 2)[: self.n_actions] for heard in letters]
+        return {"casinos": casinos, "machines": machines}
+
     def _begin(self, design: Design) -> None:
         self._payoffs = design.table["payoffs"].tolist()
-        self._heard = {}  # its names are those of the session
+        self._heard, self._told = {}, {}  # their names are those of the session
 
     def _reward(self, trial: int, action: int) -> float:
         payoff: float = self._payoffs[trial][action]
@@ -283,6 +312,15 @@ class InstrumentalLearning(Environment):
         )
 
     def _line(self, turn: Turn) -> str:
+        """Return a line of the history; each prompt repeats those of the one before."""
+        seen = turn.observation
+        play = (seen["trial"], seen["context"], turn.action, turn.reward)
+        line = self._told.get(play)
+        if line is None:
+            line = self._told[play] = self._line_anew(turn)
+        return line
+
+    def _line_anew(self, turn: Turn) -> str:
         seen = turn.observation
         place = {"visit": int(seen["trial"]) + 1, "casino": self._casino(seen)}
         if turn.action is None:
@@ -330,6 +368,16 @@ class InstrumentalLearning(Environment):
             reward = _number(found["reward"])
         return Turn(seen, action, reward)
 
+    def _named(self, messages: Sequence[Message]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the casinos that the messages tell of, each with the machines named in it."""
+        first, *later = [m.content for m in messages if m.role == "user"] or [""]
+        found = self._retold.read(first) or self._opening.read(first)
+        if found is None:
+            return []  # `read` will say what is wrong
+        lines = [_names_in(tuple(self._lines), line) for line in found.get("past", "").split("\n")]
+        asked = [_names_in(tuple(self._following), message) for message in later]
+        return [(found["casino"], (found["first"], found["second"])), *lines, *asked]
+
     def _seen(self, found: Mapping[str, str], trial: int) -> Observation:
         seen = self._place(found, trial)
         return {**seen, "first": _find(found["first"], self._machines(seen))}
@@ -356,6 +404,17 @@ def _rates(win_probability: Sequence[Sequence[float]]) -> NDArray[np.float64]:
     if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
         raise ValueError(f"{rule}; got {rates.tolist()}.")
     return rates
+
+
+@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
+def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the casino, and the machines named in it, of one line or message."""
+    for form in forms:
+        found = form.read(text)
+        if found is not None:
+            names = (found[name] for name in ("label", "first", "second") if name in found)
+            return found["casino"], tuple(names)
+    return "", ()
 
 
 def _points(reward: float | None) -> str:

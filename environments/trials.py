@@ -41,7 +41,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("trial", "int", True, "position in the session; orders the rows"),
     Column("action", "int", False, "what was chosen, from 0; missing if nothing readable was"),
     Column("response", "float", False, "a judgement on a continuous scale"),
-    Column("reward", "float", False, "what the action brought; missing with the action"),
+    Column("reward", "float", False, "what the action brought; missing where nothing did"),
     Column("outcome", "string", False, "what became of the answer; see answer.Outcome"),
     Column("raw_text", "string", False, "a language model's answer, unaltered"),
     Column("labels", "string", False, "what the session called contexts and actions, as JSON"),

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("model", AGENTS.values(), ids=AGENTS.keys()
 
 
 def playable(model):
-    return [name for name in ENVIRONMENTS if model.n_actions in (None, make(name).n_actions)]
+    return [name for name in ENVIRONMENTS if model.plays(make(name))]
 
 
 def drawn(model, n, seed=1):
@@ -41,8 +41,12 @@ def test_kernel_and_step_loop_play_the_same_session(model, lapse):
         environment, theta = make(name), drawn(model, 6)
         fused = simulate(model, theta, environment, 11, address=(3,), lapse=lapse)
         loop = [
-            play(model.from_theta(theta[i], lapse=lapse), environment, 11, 3, i) for i in range(6)
-        ]
+            play(
+                model.from_theta(theta[i], lapse=lapse, actions=environment.n_actions),
+                environment, 11, 3, i,
+            )
+            for i in range(6)
+        ]  # fmt: skip
         assert fused.frame.equals(Trials.concatenate(loop).frame)
 
 
@@ -178,6 +182,35 @@ def test_refuses_unknown_names_and_values_outside_the_support(model):
             values = dict.fromkeys(model.parameters.names, 0.5) | {parameter.name: -0.1}
             with pytest.raises(ValueError, match=f"{parameter.name} lies in"):
                 model(**values)
+
+
+def test_a_model_that_cannot_play_an_experiment_says_so_in_one_sentence_and_a_remedy(model):
+    for name in ENVIRONMENTS:
+        environment = make(name)
+        if model.plays(environment):
+            model.check_plays(environment)
+            continue
+        with pytest.raises(ValueError, match=f"^{model.name} .*; .*{name}.*\\. Choose a") as told:
+            model.check_plays(environment)
+        assert str(told.value).count(". ") == 1
+        with pytest.raises(ValueError, match="Choose a"):
+            simulate(model, drawn(model, 1), environment, 0)
+        with pytest.raises(ValueError, match="Choose a"):
+            play(model.from_theta(drawn(model, 1)[0]), environment, 0)
+
+
+def test_a_mind_made_for_another_number_of_actions_does_not_play(model):
+    if model.n_actions is None:
+        agent = model.from_theta(drawn(model, 1)[0], actions=5)
+        with pytest.raises(ValueError, match=r"between 5 actions; .* offers 2\. Make it with"):
+            play(agent, InstrumentalLearning(), 0)
+
+
+def test_what_a_model_that_remembers_nothing_does_hangs_on_no_earlier_trial(model):
+    agent, shown = model.from_theta(drawn(model, 1)[0]), {"trial": 0, "context": 0, "first": 0}
+    before = agent.probabilities(shown)
+    agent.learn(shown, 1, 1.0)
+    assert np.array_equal(before, agent.probabilities(shown)) != model.remembers
 
 
 def test_every_parameter_says_what_it_is(model):

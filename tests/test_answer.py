@@ -1,8 +1,11 @@
+from itertools import product
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knownminds.environments import Outcome, parse_label, parse_number
+from knownminds.environments import Outcome, parse_beginning, parse_label, parse_number
+from knownminds.llm_adapters.outcome_tree import extends
 
 LABELS = ("K", "B")
 
@@ -141,3 +144,76 @@ def test_numbers_are_read_strictly(text, outcome, response):
 def test_a_marked_number_is_the_last_one():
     assert parse_number("0.1 and 0.2\nAnswer: 0.3", 0, 1, marked=True).response == 0.3
     assert parse_number("0.3", 0, 1, marked=True).outcome is Outcome.MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "action"),
+    [
+        ("1", "ok", 0),
+        (" 1 and so on", "ok", 0),
+        ("1, 2, 3", "ok", 0),
+        ("1.", "ok", 0),
+        ("10", "ok", 1),
+        ("10:", "ok", 1),
+        ("100", "malformed", None),
+        ("1.5", "malformed", None),
+        ("1,000", "malformed", None),
+        ("1st", "malformed", None),
+        ("1-sided", "malformed", None),
+        ("Heads.", "ok", 2),
+        ("Heads'", "ok", 2),
+        ("Heads's", "malformed", None),
+        ("Headstrong", "malformed", None),
+        ("heads", "malformed", None),
+        ("\n1", "repaired", 0),
+        ("  10 ", "repaired", 1),
+        ("**1**", "malformed", None),
+        ("not 1", "malformed", None),
+        ("I won't answer", "refused", None),
+        (" ", "empty", None),
+    ],
+)
+def test_what_completes_a_text_is_what_the_answer_begins_with(text, outcome, action):
+    answer = parse_beginning(text, ("1", "10", "Heads"))
+    assert (answer.outcome, answer.action, answer.text) == (outcome, action, text)
+    assert bool(answer.note) == (outcome != "ok")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("", "truncated"),
+        (" ", "truncated"),
+        ("1", "truncated"),
+        ("1.", "truncated"),
+        ("1, ", "ok"),
+        ("Hea", "truncated"),
+        ("Heads and", "ok"),
+        ("10 or", "ok"),
+        ("Tails", "malformed"),
+    ],
+)
+def test_a_text_that_was_cut_off_is_read_where_its_beginning_is_certain(text, outcome):
+    assert parse_beginning(text, ("1", "10", "Heads"), cut=True).outcome == outcome
+
+
+def test_an_answer_begins_with_a_label_where_its_exact_probability_counts_it():
+    labels, signs = ("1", "10", "Heads"), "01.,:/'’-sx_ \n(é"
+    for label, *following in product(labels, ["", *signs], ["", *signs], ["", *signs]):
+        text = "".join([label, *following])
+        counted = [
+            action
+            for action, said in enumerate(labels)
+            if text.startswith(said) and not extends(said, text[len(said) :])
+        ]
+        answer = parse_beginning(text, labels)
+        assert counted == ([] if answer.action is None else [answer.action]), text
+
+
+@given(st.text(max_size=12), st.booleans())
+def test_a_beginning_has_an_action_only_with_its_outcome(text, cut):
+    answer = parse_beginning(text, ("1", "10", "Heads"), cut=cut)
+    assert (answer.action is not None) == (answer.outcome in ("ok", "repaired"))
+    assert answer.text == text
+    if not cut:
+        assert answer.outcome != "truncated"

@@ -6,6 +6,7 @@ import pytest
 from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
+    Coins,
     InstrumentalLearning,
     Message,
     Outcome,
@@ -15,9 +16,13 @@ from knownminds.environments import (
     make,
     parse_label,
 )
+from knownminds.environments.coins import FORMS, SIZES
 from knownminds.environments.instrumental_learning import HISTORIES, REASONINGS
 
-FACTORS = {"instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS}}
+FACTORS = {
+    "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
+    "coins": {"n_coins": SIZES, "form": FORMS},
+}
 CASES = [
     (name, dict(zip(FACTORS[name], values, strict=True)))
     for name in ENVIRONMENTS
@@ -142,6 +147,77 @@ class FillsIn(InstrumentalLearning):
 def test_an_experiment_that_breaks_the_contract_is_caught(broken):
     with pytest.raises((AssertionError, RuntimeError)):
         check_environment(broken(n_visits=6))
+
+
+class PaysNothing(InstrumentalLearning):
+    """Says nothing of it: its sessions look as if the answers were missing."""
+
+    def _reward(self, trial, action):
+        return None
+
+
+class PaysAtTheEnd(InstrumentalLearning):
+    """Pays other sums for a whole session than step by step."""
+
+    def rewards(self, design, actions):
+        return super().rewards(design, actions) + 1.0
+
+
+class ReadsNothingIntoSilence(InstrumentalLearning):
+    """Takes an answer that was cut off before it began for the first machine."""
+
+    def parse_cut(self, text, observation):
+        return Answer(Outcome.OK, 0, text=text)
+
+
+class PaysForCoins(Coins):
+    """Pays although there is no feedback."""
+
+    def _reward(self, trial, action):
+        return 1.0
+
+
+class Retells(Coins):
+    """Tells how often there was an answer before."""
+
+    def render(self, observation, turns):
+        told = f"{super().render(observation, turns).messages[0].content} [{len(turns)}]"
+        return Prompt((Message("user", told),))
+
+    def read(self, messages):
+        return super().read([Message("user", messages[0].content.rpartition(" [")[0])])
+
+
+class Remembers(Coins):
+    """Reads turns out of a prompt that tells of none."""
+
+    def read(self, messages):
+        _, observation = super().read(messages)
+        return [Turn({"trial": 0}, None, None)] * observation["trial"], observation
+
+
+class AsksInOrder(Coins):
+    """Asks the contexts of every session in the same order."""
+
+    def tables(self, uniforms):
+        return super().tables(np.tile(np.arange(self.n_draws), (len(uniforms), 1)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (PaysNothing, "A given action has a reward"),
+        (PaysAtTheEnd, "those that `step` pays"),
+        (ReadsNothingIntoSilence, "cut off before its first word"),
+        (PaysForCoins, "without feedback, none has"),
+        (Retells, "does not depend on them"),
+        (Remembers, "gives back the actions"),
+        (AsksInOrder, "Another seed draws another design"),
+    ],
+)
+def test_the_rule_that_is_broken_is_named(broken, rule):
+    with pytest.raises(AssertionError, match=rule):
+        check_environment(broken())
 
 
 def test_misuse_of_the_step_interface_is_told():

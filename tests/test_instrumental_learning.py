@@ -198,3 +198,23 @@ def test_drawing_a_session_takes_little_time():
     environment, rng = InstrumentalLearning(), session_stream(0)
     seconds = min(timeit.repeat(lambda: environment.draw(rng), number=200, repeat=5)) / 200
     assert seconds < 200e-6  # 15 microseconds on an idle core
+
+
+def test_lines_that_are_remembered_are_those_of_the_session_and_of_the_play():
+    environment = InstrumentalLearning(2)
+    for session in range(3):
+        design = environment.draw(session_stream(0, session))
+        # Two pasts of one session, so that what is remembered of the one is wrong of the other.
+        for actions in ([0, 1, None, 1], [1, 1, 0, None]):
+            shown, _ = environment.reset(options={"design": design})
+            turns, fresh = [], InstrumentalLearning(2)
+            for action in actions:
+                following, reward, *_ = environment.step(action)
+                turns.append(Turn(shown, action, reward))
+                shown = following
+                fresh.reset(options={"design": design})  # which forgets all lines
+                prompt = fresh.render(shown, turns)
+                assert environment.render(shown, turns) == prompt
+                paid = [Turn(t.observation, t.action, 0.5) for t in turns if t.action is not None]
+                fresh.reset(options={"design": design})
+                assert environment.render(shown, paid) == fresh.render(shown, paid) != prompt
