@@ -34,7 +34,14 @@ from .adapter import (
 from .participant import run_session, run_sessions
 from .synthetic import Synthetic
 
-ADAPTERS: dict[str, str] = {"openai": "OpenAI", "synthetic": "Synthetic"}
+ADAPTERS: dict[str, str] = {
+    "anthropic": "Anthropic",
+    "google": "Google",
+    "inspect": "Inspect",
+    "openai": "OpenAI",
+    "synthetic": "Synthetic",
+    "transformers": "Transformers",
+}
 
 
 def load(name: str) -> Any:
@@ -50,6 +57,7 @@ __all__ = [
     "AdapterError",
     "Capabilities",
     "ModelChanged",
+    "NoCredit",
     "NoKey",
     "NoReply",
     "NotCapable",
@@ -59,6 +67,7 @@ __all__ = [
     "Sampling",
     "ServerFailed",
     "Synthetic",
+    "TokenLogProbability",
     "TryAgain",
     "UnknownModel",
     "Unreachable",

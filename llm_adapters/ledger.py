@@ -163,6 +163,7 @@ class Start:
     caps : what was allowed
     reason : why it stopped; empty if it came to its end
     sessions : why single sessions stopped, by their number
+    versions : of Python and the packages that count
     """
 
     began: float
@@ -170,6 +171,7 @@ class Start:
     caps: Mapping[str, Any]
     reason: str
     sessions: Mapping[int, str]
+    versions: Mapping[str, str]
 
 
 def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
@@ -404,7 +406,9 @@ class Ledger:
 
     def starts(self) -> list[Start]:
         """Return all starts of the run, the last one last."""
-        rows = self._all("SELECT began, ended, caps, reason, sessions FROM start ORDER BY number")
+        rows = self._all(
+            "SELECT began, ended, caps, reason, sessions, versions FROM start ORDER BY number"
+        )
         return [
             Start(
                 began,
@@ -412,8 +416,9 @@ class Ledger:
                 json.loads(caps),
                 reason or "",
                 {int(i): why for i, why in json.loads(sessions or "{}").items()},
+                json.loads(versions),
             )
-            for began, ended, caps, reason, sessions in rows
+            for began, ended, caps, reason, sessions, versions in rows
         ]
 
     # What is written while a run is under way --------------------------------------------------
@@ -634,9 +639,9 @@ class Ledger:
             name, before, now = differences[0]
             more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
             raise ValueError(
-                f"A run goes on as it began: {self.folder} holds one with {name} {_short(before)}, "
-                f"asked is {_short(now)}{more}. Ask for the same, or name another folder; what "
-                "was paid for stays in this one."
+                f"A run goes on as it began: {self.folder} holds one with {name} "
+                f"{_short(before, now)}, asked is {_short(now, before)}{more}. Ask for the same, "
+                "or name another folder; what was paid for stays in this one."
             )
 
     def _meta(self, name: str, default: str | None = None) -> str:
@@ -816,6 +821,13 @@ def _differences(
             yield name, before, now
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, other: Any) -> str:
+    """Show a value, if it is long from a little before the place where it differs from another."""
     text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    alike = next(
+        (i for i, (a, b) in enumerate(zip(text, json.dumps(other), strict=False)) if a != b), 0
+    )
+    begin = max(0, alike - 20)
+    return f"{'...' * (begin > 0)}{text[begin : begin + 54]}{'...' * (begin + 54 < len(text))}"

@@ -272,7 +272,7 @@ async def _try(
 
 def _judge(environment: Environment, observation: Observation, reply: Reply) -> Answer:
     if reply.finish_reason == "length":
-        return Answer(Outcome.TRUNCATED, text=reply.text, note="cut off at the limit of tokens")
+        return environment.parse_cut(reply.text, observation)
     if reply.finish_reason in _REFUSALS:
         return Answer(Outcome.REFUSED, text=reply.text, note=reply.finish_reason)
     return environment.parse(reply.text, observation)

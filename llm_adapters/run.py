@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from scipy.stats import binomtest
 
 from knownminds.environments import Outcome, Trials
 
-from .ledger import NANO, Account
+from .ledger import NANO, Account, Start
 from .prices import Price
 
 CONFIDENCE = 0.95
@@ -78,9 +79,10 @@ class Run:
     trials : all trials that were lived, also those of unfinished sessions; None if there is none
     unfinished : the sessions without all of their trials
     stopped : why the run ended early; empty if it did not
-    starts : how often it was started
+    starts : all its starts, the last one last
     account : calls, tokens and nano-dollars
     price : the price, as it was known when the run began; None if it was not
+    configuration : what was asked for: the experiment's settings, sampling, seed
     """
 
     folder: Path
@@ -92,9 +94,10 @@ class Run:
     trials: Trials | None
     unfinished: tuple[Unfinished, ...]
     stopped: str
-    starts: int
+    starts: tuple[Start, ...]
     account: Account
     price: Price | None
+    configuration: Mapping[str, Any]
 
     @property
     def complete(self) -> bool:
@@ -131,10 +134,10 @@ class Run:
         """One row per outcome."""
         return pd.DataFrame([asdict(rate) for rate in self.outcomes])
 
-    def to_json(self) -> str:
-        """Return everything but the trials; sums of money in whole nano-dollars."""
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything but the trials, fit for JSON; money in whole nano-dollars."""
         account, known = self.account, self.price is not None
-        told: dict[str, Any] = {
+        return {
             "folder": str(self.folder),
             "environment": self.environment,
             "llm": self.llm,
@@ -143,7 +146,7 @@ class Run:
             "sessions": self.n_sessions,
             "complete": self.complete,
             "stopped": self.stopped,
-            "starts": self.starts,
+            "starts": len(self.starts),
             "unfinished": [asdict(session) for session in self.unfinished],
             "trials": 0 if self.trials is None else len(self.trials),
             "outcomes": {
@@ -164,7 +167,10 @@ class Run:
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
         }
-        return json.dumps(told)
+
+    def to_json(self) -> str:
+        """Return the content of `to_dict`."""
+        return json.dumps(self.to_dict())
 
     def __str__(self) -> str:
         """Outcomes with their intervals, then what it cost."""

@@ -27,6 +27,7 @@ from .adapter import (
     Reply,
     Sampling,
     TryAgain,
+    Unreachable,
     Unusable,
     Usage,
     check_capable,
@@ -71,7 +72,8 @@ class Retries:
     longest_pause : seconds that this doubling ends at
     longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
     identical : how many calls in a row may remain without an answer for the very same reason;
-        the last of them stops the run and is asked again when it is resumed
+        the last of them stops the run and is asked again when it is resumed; where no connection
+        can be made, the first does
     """
 
     attempts: int = 5
@@ -397,6 +399,8 @@ class _PaidChair(_Chair):
             elif isinstance(error, TryAgain) and not over:
                 runner.tell()
                 await gate.pause(self._pause(failures + limited, wait))
+            elif isinstance(error, Unreachable) and error.charged is False:
+                gate.stop(str(error))  # nobody is there: that is no property of the question
             elif runner.repeats(error):
                 gate.stop(f"{retries.identical} questions in a row had no answer: {error}")
             else:
@@ -594,9 +598,10 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[Sequence[Row]]) -> R
         record(rows, study.environment) if rows else None,
         unfinished,
         stopped if unfinished else "",
-        len(starts),
+        tuple(starts),
         ledger.account(),
         ledger.price,
+        study.kept,
     )
 
 

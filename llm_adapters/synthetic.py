@@ -6,9 +6,8 @@ import re
 from collections import OrderedDict
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, field
-from functools import lru_cache
-from math import exp, inf, log
+from dataclasses import asdict, dataclass, field
+from math import exp, inf, log, nan
 from threading import Lock
 from typing import Any
 
@@ -18,11 +17,9 @@ from knownminds.agents import Agent, Contaminants
 from knownminds.environments import (
     Design,
     Environment,
-    InstrumentalLearning,
     Message,
     Observation,
     Prompt,
-    Template,
     Turn,
     session_stream,
 )
@@ -40,7 +37,6 @@ from .adapter import (
 _SPEECH = 2**32 - 1  # last part of the address of the contaminants' own stream
 _REMEMBERED = 256  # sessions under way; one that is forgotten is read again
 _HEX_DIGITS = 15  # of a prompt's hash that make an address: 60 bits
-_UNSEEN = "?"  # stands for a name that no prompt has told so far
 _TOKEN = re.compile(r"\s*(?:\w+|[^\w\s])|\s+")  # a word or a sign, with the blanks before it
 _CHARACTERS = 4  # of a prompt that count as one token
 
@@ -101,7 +97,7 @@ class Synthetic:
         self.address = address
         self.contaminants = contaminants or Contaminants()
         self.seed_is_session = seed_is_session
-        self.model = f"synthetic:{agent.name}"
+        self.model = _name_of(agent, self.contaminants)
         self._sessions: OrderedDict[int | str, _Session] = OrderedDict()
         self._lock = Lock()
         self._fair: bool | None = None
@@ -139,9 +135,10 @@ class Synthetic:
         turns, observation = _read(session.environment, prompt.messages)
         probabilities = session.probabilities(turns, observation)
         said = _sayings(session.environment, observation)
-        fault, chatter = session.speech[len(turns)]
+        trial = int(observation["trial"])
+        fault, chatter = session.speech[trial]
         self._remember(number, session)
-        return _Thought(probabilities, said, session.choices[len(turns)], fault, chatter)
+        return _Thought(probabilities, said, session.choices[trial], fault, chatter)
 
     def _anywhere(self, prompt: Prompt, number: int | None) -> _Thought:
         """Think about a prompt of a session that nobody names."""
@@ -271,8 +268,9 @@ class _Session:
             self.agent.reset()
             n = 0
         for turn in turns[n:]:
-            if turn.action is not None and turn.reward is not None:
-                self.agent.learn(turn.observation, turn.action, turn.reward)
+            if turn.action is not None:
+                reward = nan if turn.reward is None else turn.reward
+                self.agent.learn(turn.observation, turn.action, reward)
         self.learned = list(turns)
         shares: list[float] = self.agent.probabilities(observation).tolist()
         return shares
@@ -281,62 +279,25 @@ class _Session:
 def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
     """Return labels by which `environment.read` understands a prompt of an unknown session.
 
-    Casinos are numbered as they are called, the machines of each in the order of their
-    letters; letters that the prompt does not tell are filled with a sign that is none.
-
     Raises
     ------
     ValueError
-        If the prompt tells of more machines than a casino has.
+        If no session has the names that the prompt tells.
     NotCapable
         If the names of this environment cannot be read from its prompts.
     """
-    if not isinstance(environment, InstrumentalLearning):
-        drawn = environment.draw(session_stream(0)).labels
-        if not drawn:
-            return drawn
-        raise NotCapable(
-            f"The names that a session of {environment.name} uses cannot be read from its prompts. "
-            "Send the number of the session as the seed."
-        )
-    letters: list[set[str]] = [set() for _ in range(environment.n_contexts)]
-    casinos = list(range(1, environment.n_contexts + 1))
-    known = {str(number): heard for number, heard in zip(casinos, letters, strict=True)}
-    for casino, named in _named(environment, messages):
-        known.get(casino, set()).update(named)
-    for number, heard in known.items():
-        if len(heard) > environment.n_actions:
-            raise ValueError(
-                f"A casino has {environment.n_actions} machines; the prompt names "
-                f"{', '.join(sorted(heard))} in casino {number}. "
-                "Use the settings and templates it was rendered with."
-            )
-    machines = [(sorted(heard) + [_UNSEEN] * 2)[: environment.n_actions] for heard in letters]
-    return {"casinos": casinos, "machines": machines}
+    try:
+        return environment.names_told(messages)
+    except NotImplementedError as error:
+        raise NotCapable(f"{error} Send the number of the session as the seed.") from None
 
 
-def _named(
-    environment: InstrumentalLearning, messages: Sequence[Message]
-) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the casinos that the messages tell of, each time with the machines named in it."""
-    first, *later = [message.content for message in messages if message.role == "user"] or [""]
-    found = environment._retold.read(first) or environment._opening.read(first)
-    if found is None:
-        return []  # `read` will say what is wrong
-    lines = [_heard(tuple(environment._lines), line) for line in found.get("past", "").split("\n")]
-    asked = [_heard(tuple(environment._following), message) for message in later]
-    return [(found["casino"], (found["first"], found["second"])), *lines, *asked]
-
-
-@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
-def _heard(forms: tuple[Template, ...], text: str) -> tuple[str, tuple[str, ...]]:
-    """Return the casino, and the machines named in it, of one line or message."""
-    for form in forms:
-        found = form.read(text)
-        if found is not None:
-            names = (found[name] for name in ("label", "first", "second") if name in found)
-            return found["casino"], tuple(names)
-    return "", ()
+def _name_of(agent: Agent, contaminants: Contaminants) -> str:
+    """Return the mind's name, exact to the last digit: runs with another are not to be mixed."""
+    values = dict(zip(agent.parameters.names, agent.theta.tolist(), strict=True))
+    values |= {"lapse": agent.lapse} if agent.lapse else {}
+    values |= {name: rate for name, rate in asdict(contaminants).items() if rate}
+    return f"{agent.name}({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
 
 def _read(environment: Environment, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:

@@ -479,7 +479,7 @@ def test_each_cell_of_a_heat_map_has_its_number():
 
 
 def test_a_folder_without_a_result_is_refused_with_what_was_looked_for(tmp_path):
-    with pytest.raises(ValueError, match=r"study.json, a fit.json or a budget.json; .* none"):
+    with pytest.raises(ValueError, match=r"study.json, .* or a ledger.sqlite; .* none"):
         report(tmp_path)
     with pytest.raises(ValueError, match="none of them"):
         report(tmp_path / "nowhere")

@@ -365,7 +365,7 @@ def designs_of(result: object, environment: Environment) -> list[DesignPower]:
 
 def budget(
     environment: Environment | str,
-    llms: Sequence[str] | str,
+    llms: Sequence[str | Price] | str,
     *,
     model: type[Agent] | str = "rescorla_wagner_dual",
     subjects: int = 1,
@@ -392,7 +392,7 @@ def budget(
     environment
         The experiment with its wording, or its name.
     llms
-        Language models, each "provider:model".
+        Language models, each "provider:model", or the price of one.
     model
         The synthetic agent's model.
     subjects, sessions, trials
@@ -425,7 +425,7 @@ def budget(
     place = resolve_environment(environment, trials)
     agent.check_plays(place)
     day = date or datetime.now(UTC).date()
-    charged = [price_of(llm, day, prices) for llm in names]
+    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
 
     runs = {place.n_trials: _dry_runs(place, agent, dry_runs, seed, thinking)}
     own = runs[place.n_trials]

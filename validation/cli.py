@@ -6,23 +6,29 @@ import datetime
 import functools
 import inspect
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 
 if TYPE_CHECKING:
+    from knownminds.llm_adapters.admission import Caps
+    from knownminds.llm_adapters.session_runner import Progress as Standing
+
     from .running import Progress as Callback
+
+Dials = TypeVar("Dials")
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -50,12 +56,22 @@ Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
 Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
-
+Contaminate = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=RATE of a known mind: refusal, malformed, truncation, verbosity."),
+]
 
 Experiment = Annotated[str, typer.Argument(help="The experiment.")]
 SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
 SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]
 
+# What each kind of result leaves in its folder.
+RESULTS = {
+    "study": "study.json",
+    "fit": "fit.json",
+    "budget": "budget.json",
+    "run": "ledger.sqlite",
+}
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
 Ask = Callable[[Any], Any]  # computes a result, given where and how
 
@@ -252,7 +268,7 @@ def simulate(
 
 @app.command()
 def fit(
-    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file of trials.")],
+    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
     model: Model = "rescorla_wagner_dual",
     environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
     columns: Annotated[
@@ -264,6 +280,9 @@ def fit(
     ] = None,
     fixed: Fixed = None,
     fit_lapse: FitLapse = False,
+    pooled: Annotated[
+        bool, typer.Option("--pooled", help="Take all sessions for those of one mind.")
+    ] = False,
     seed: Seed = 0,
     workers: Workers = None,
     out: Out = None,
@@ -274,7 +293,7 @@ def fit(
     from .report import write_report
 
     if out is not None:
-        _check_own_folder("fit", out, "study.json", "budget.json")
+        _check_own_folder("fit", out)
     result = run_fit(
         data,
         model,
@@ -284,6 +303,7 @@ def fit(
         formula=formula,
         fixed=_numbers("--fix", fixed),
         fit_lapse=fit_lapse,
+        pooled=pooled,
         seed=seed,
         workers=workers,
     )
@@ -563,7 +583,7 @@ def budget(
     from .report import read_result, write_report
 
     if out is not None:
-        _check_own_folder("budget", out, "study.json", "fit.json")
+        _check_own_folder("budget", out)
     place, _ = _resolve(environment, [], None, values)
     designs = [] if power_study is None else designs_of(read_result(power_study), place)
     chosen = designs[-1] if designs else None
@@ -589,6 +609,168 @@ def budget(
         _print_json(result.to_dict())
     else:
         print(result)
+
+
+@app.command()
+def run(
+    environment: Experiment,
+    llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
+    sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1,
+    trials: NTrials = None,
+    seed: Seed = 0,
+    values: Values = None,
+    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="The environment variable that holds the key.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds until a call is given up.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
+    reasoning: Annotated[str | None, typer.Option(help="none, low, medium or high.")] = None,
+    top_log_probabilities: Annotated[
+        int | None, typer.Option(help="Alternatives kept with each token.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Sessions under way at a time.")] = 8,
+    attempts: Annotated[int, typer.Option(help="Calls per question, if the provider fails.")] = 5,
+    re_ask: Annotated[int, typer.Option(help="How often to ask again if malformed.")] = 0,
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens."),
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="IN,OUT or IN,OUT,CACHED dollars per million tokens.")
+    ] = None,
+    contaminate: Contaminate = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only estimate calls, tokens and money.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a language model live sessions; the same command goes on where it stopped."""
+    from knownminds.llm_adapters import Sampling, Unusable
+    from knownminds.llm_adapters.faulty import Faults
+    from knownminds.llm_adapters.ledger import LedgerFailed
+    from knownminds.llm_adapters.prices import parse_price
+    from knownminds.llm_adapters.session_runner import TRIALS, Retries, read_run
+
+    from .report import write_report
+    from .run import estimate, folder_of, price_for
+    from .run import run as run_sessions
+
+    provider, _, model = llm.partition(":")
+    minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
+    place, truth = _resolve(environment, minds, trials, values)
+    overrides = dict([parse_price(f"{llm}={price}")]) if price else {}
+    rates = price_for(llm, overrides, elsewhere=base_url is not None)
+    caps = _caps(cap)
+    settings = Sampling(
+        temperature=temperature,
+        top_p=top_p,
+        max_tokens=max_tokens,
+        reasoning=reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
+        top_log_probabilities=top_log_probabilities,
+    )
+    about = estimate(place, llm, sessions, rates)
+    if dry_run:
+        print(about)
+        return
+    notes.print(about, markup=False, soft_wrap=True)
+    folder = out or folder_of(place, llm)
+    _check_own_folder("run", folder)
+    try:
+        with _money(sessions) as progress:
+            lived = run_sessions(
+                place,
+                llm,
+                sessions=sessions,
+                seed=seed,
+                out=folder,
+                settings=settings,
+                concurrency=concurrency,
+                retries=Retries(attempts=attempts),
+                caps=caps,
+                price=rates,
+                re_ask=re_ask,
+                progress=progress,
+                base_url=base_url,
+                key_variable=key_variable,
+                timeout=timeout,
+                truth=truth,
+                contaminants=_contaminants(contaminate),
+                faults=_dials("--fault", fault, Faults) if fault else None,
+            )
+    except (ImportError, LedgerFailed, Unusable) as error:
+        kept = (
+            f" What was paid for stays in {folder}." if (folder / "ledger.sqlite").exists() else ""
+        )
+        raise ValueError(f"{error}{kept}") from None
+    except KeyboardInterrupt:
+        if (folder / RESULTS["run"]).exists():
+            notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
+        raise
+    notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
+    if lived.trials is not None:
+        notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)
+    if as_json:
+        _print_json(lived.to_dict())
+    else:
+        print(lived)
+    if lived.stopped:
+        notes.print("The same command goes on from here.", markup=False)
+        raise typer.Exit(1)
+
+
+@app.command()
+def serve(
+    environment: Experiment,
+    model: Model = "rescorla_wagner_dual",
+    values: Values = None,
+    trials: NTrials = None,
+    seed: Seed = 0,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="0 for a free one.")] = 0,
+    name: Annotated[str, typer.Option(help="The model that requests must ask for.")] = "known-mind",
+    contaminate: Contaminate = None,
+    seed_is_session: Annotated[
+        bool,
+        typer.Option(help="Whether a request's seed is the session's number, as `run` sends it."),
+    ] = True,
+    key_variable: Annotated[
+        str | None, typer.Option(help="Variable with a key that requests must bear.")
+    ] = None,
+) -> None:
+    """Put a known mind behind an OpenAI-compatible address, until Ctrl-C."""
+    from knownminds.llm_adapters.serve import Served
+    from knownminds.llm_adapters.serve import serve as run_server
+
+    from .arguments import resolve_model
+    from .run import ADDRESS, mind_of
+
+    agent = resolve_model(model)
+    place, truth = _resolve(environment, agent, trials, values)
+    mind = mind_of(agent, place, truth)
+
+    def ready(served: Served) -> None:
+        notes.print(f"{mind} at {served.base_url} as {name}; Ctrl-C ends it.", soft_wrap=True)
+
+    calls = run_server(
+        place,
+        mind,
+        seed=seed,
+        address=ADDRESS,
+        host=host,
+        port=port,
+        contaminants=_contaminants(contaminate),
+        model=name,
+        api_key=_key(key_variable),
+        seed_is_session=seed_is_session,
+        ready=ready,
+    )
+    notes.print(f"{calls} calls were answered.")
 
 
 @app.command()
@@ -653,15 +835,39 @@ def _bar(title: str) -> Iterator[Callback | None]:
         yield show
 
 
-def _check_own_folder(kind: str, out: Path, *others: str) -> None:
+@contextmanager
+def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
+    """Give a progress callback of a run, with the money spent; None where stderr is no terminal."""
+    if not notes.is_terminal:
+        yield None
+        return
+    columns = (
+        TextColumn("run"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=notes, transient=True) as bar:
+        task = bar.add_task("run", total=None, told="")
+
+        def show(now: Standing) -> None:
+            money = "no price" if now.dollars is None else f"${now.dollars:.4f}"
+            told = f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, "
+            told += f"{money}, {now.under_way} of {now.allowed} under way"
+            bar.update(task, completed=now.trials, total=now.n_trials, told=told)
+
+        yield show
+
+
+def _check_own_folder(kind: str, out: Path) -> None:
     """Raise ValueError, before any work, if the folder cannot be written or holds another kind."""
     from .folders import check_writable
 
     check_writable(out)
-    for name in others:
-        if (out / name).exists():
-            what = name.removesuffix(".json")
-            raise ValueError(f"A {kind} needs a folder of its own; {out} holds a {what}.")
+    for other, file in RESULTS.items():
+        if other != kind and (out / file).exists():
+            raise ValueError(f"A {kind} needs a folder of its own; {out} holds a {other}.")
 
 
 def _between(option: str, text: str) -> tuple[int, int]:
@@ -680,10 +886,50 @@ def _day(text: str | None) -> datetime.date | None:
         raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
+def _dials(option: str, texts: Sequence[str] | None, kind: Callable[..., Dials]) -> Dials:
+    """Make a table of rates from NAME=RATE."""
+    given = _numbers(option, texts)
+    known = list(inspect.signature(kind).parameters)
+    for name in given:
+        if name not in known:
+            raise ValueError(unknown(f"rate of {option}", name, known))
+    return kind(**given)
+
+
+def _contaminants(texts: Sequence[str] | None) -> Contaminants:
+    return _dials("--contaminate", texts, Contaminants)
+
+
+def _caps(texts: Sequence[str] | None) -> Caps:
+    from knownminds.llm_adapters.admission import Caps
+
+    given: dict[str, Any] = {}
+    known = list(inspect.signature(Caps).parameters)
+    for name, value in _pairs("--cap", texts):
+        if name not in known:
+            raise ValueError(unknown("cap", name, known))
+        given[name] = value if "dollars" in name else _whole("--cap", name, value)
+    return Caps(**given)
+
+
+def _whole(option: str, name: str, value: str) -> int:
+    if not value.isdecimal():
+        raise ValueError(f"{option} {name} takes a whole number from 0 on; got {value!r}.")
+    return int(value)
+
+
+def _key(variable: str | None) -> str | None:
+    """Read a key that requests must bear; None if they need none."""
+    key = None if variable is None else os.environ.get(variable, "").strip()
+    if key == "":
+        raise ValueError(f"The key is read from the variable {variable}, which is empty. Set it.")
+    return key
+
+
 def _players(environment: str) -> list[str]:
     """Names of all models that can play an experiment."""
     place = make(environment)
-    return [n for n, m in AGENTS.items() if m.n_actions in (None, place.n_actions)]
+    return [name for name, model in AGENTS.items() if model.plays(place)]
 
 
 def _pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:

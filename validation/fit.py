@@ -18,6 +18,7 @@ from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unk
 from knownminds.inference.model_data import ModelData, Unknowns
 from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
+from knownminds.llm_adapters.session_runner import TRIALS
 
 from .arguments import resolve_model
 from .folders import finite, writable, write_text
@@ -220,6 +221,7 @@ def fit(
     formula: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
+    pooled: bool = False,
     seed: int = 0,
     workers: int | None = None,
 ) -> Fit:
@@ -228,13 +230,16 @@ def fit(
     Parameters
     ----------
     data
-        A .csv or .parquet file, or trials.
+        A .csv or .parquet file, the folder of a run, or trials.
     environment
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
         Our column names -> the file's.
     formula
         Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+    pooled
+        Whether all sessions are taken for those of one mind, as those of a language model with
+        the same settings may be.
     """
     if method not in METHODS:
         raise ValueError(unknown("method", method, METHODS))
@@ -244,12 +249,17 @@ def fit(
     if isinstance(data, Trials):
         source, trials = "trials", data
     else:
-        source, trials = Path(data).name, Trials.load(data, columns=columns)
+        file = Path(data)
+        source = file.name
+        if file.is_dir():
+            file = file / TRIALS
+        trials = Trials.load(file, columns=columns)
     place = _environment_of(trials, environment, agent)
-    trials = Trials.from_frame(trials.frame, environment=place)
+    frame = _one_mind(trials.frame) if pooled else trials.frame
+    trials = Trials.from_frame(frame, environment=place)
     read = ModelData.read(agent, trials, place.n_actions)
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
-    options |= {"columns": dict(columns or {}), "seed": seed}
+    options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
     if method == "hierarchical":
         result = _group_fit(agent, trials, formula, fixed, fit_lapse, seed, workers)
     else:
@@ -261,6 +271,12 @@ def fit(
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
 
 
+def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return trials as those of one subject, whose sessions are all that there are."""
+    session = frame["subject"].astype(str) + "/" + frame["session"].astype(str)
+    return frame.assign(session=session, subject="all")
+
+
 def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Environment:
     if name is None and "environment" in trials.frame:
         names = trials.frame["environment"].dropna().unique()
@@ -270,7 +286,7 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
             )
         name = str(names[0]) if len(names) else None
     if name is None:
-        able = [n for n, kind in ENVIRONMENTS.items() if _plays(model, kind)]
+        able = [name for name in ENVIRONMENTS if model.plays(make(name))]
         if len(able) != 1:
             raise ValueError(
                 f"The data do not name their experiment, and {model.name} plays "
@@ -280,10 +296,6 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
     place = make(name)
     model.check_plays(place)
     return place
-
-
-def _plays(model: type[Agent], environment: type[Environment]) -> bool:
-    return model.n_actions in (None, environment.n_actions)
 
 
 def _statuses(status: Sequence[str]) -> dict[str, int]:
@@ -335,17 +347,25 @@ def _point_fit(
     group = {}
     usable = frame["status"] != "failed"
     for name in point.names:
-        group[name] = _median(frame.loc[usable, name].to_numpy())
+        own_values = frame.loc[usable, [name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
+        group[name] = _group_of(own_values)
     return _empty(
         agent, method, frame, parameters=point.names, group=group, verdict="not applicable"
     )
 
 
-def _median(values: Array) -> GroupValue:
-    """Median with its distribution-free 90% interval, from order statistics."""
-    n = len(values)
+def _group_of(estimates: Array) -> GroupValue:
+    """Median with its distribution-free 90% interval, from order statistics.
+
+    Of estimates[n, 3] with the ends of their intervals; one subject has its own interval.
+    """
+    n = len(estimates)
     if n == 0:
         return GroupValue(np.nan, np.nan, np.nan, "no usable subject")
+    if n == 1:
+        estimate, low, high = estimates[0].tolist()
+        return GroupValue(estimate, low, high, "the one subject")
+    values = estimates[:, 0]
     ordered = np.sort(values)
     rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
     low, high = ordered[rank - 1], ordered[n - rank]
@@ -424,7 +444,7 @@ def _compare(
     bic, table = {}, {}
     for name in names:
         rival = AGENTS[name]
-        if not _plays(rival, type(place)):
+        if not rival.plays(place):
             continue
         held = fixed if name == agent.name else None
         data = ModelData.read(rival, trials, place.n_actions)
@@ -573,6 +593,8 @@ def _about_support(result: Fit) -> list[str]:
         )
     else:
         told.append("So differences between single subjects can be read in all parameters.")
+    if result.n_subjects == 1:
+        return told[:1]
     if result.method == "map":
         told.append(
             "Estimates of subjects who tell little lie near the prior, so do their medians: take "

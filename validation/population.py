@@ -194,7 +194,8 @@ def check_step_loop(study: Study) -> None:
         slow = play(agent, fast.environment, study.seed, cell.data_key, 0, 0, 0).frame
         here = (fast.subject == 0) & (fast.session == 0)
         for name in ("action", "reward"):
-            if not np.array_equal(fast.columns[name][here], slow[name].to_numpy(dtype=float)):
+            quick, stepped = fast.columns[name][here], slow[name].to_numpy(dtype=float)
+            if not np.array_equal(quick, stepped, equal_nan=True):
                 raise RuntimeError(
                     f"{cell.model} plays differently in {cell.environment} step by step and "
                     f"compiled (column {name}); no study may rest on either."

@@ -12,6 +12,9 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 
 from knownminds.environments import unknown
+from knownminds.llm_adapters.ledger import FILE as LEDGER
+from knownminds.llm_adapters.run import Run
+from knownminds.llm_adapters.session_runner import read_run
 
 from .audit import Audit, read_audit
 from .audit_page import audit_page
@@ -19,6 +22,8 @@ from .budget import Budget, read_budget
 from .budget_page import budget_page
 from .calibration import Calibration, read_calibration
 from .calibration_page import calibration_page
+from .channel import Channel, read_channel
+from .channel_page import channel_page
 from .fit import Fit, read_fit
 from .fit_page import fit_page
 from .folders import writable, write_text
@@ -31,6 +36,7 @@ from .power_page import power_page, smallest_design_page
 from .recovery_page import recovery_page
 from .recovery_surface import RecoverySurface, read_recovery_or_surface
 from .recovery_surface_page import surface_page
+from .run_page import run_page
 from .smallest_design import SmallestDesign, read_smallest_design
 from .study import Study
 
@@ -51,8 +57,13 @@ READERS: dict[str, Callable[[Path], Any]] = {
     "calibrate": read_calibration,
     "power": read_power_or_search,
     "audit": read_audit,
+    "channel": read_channel,
 }
-FILES: dict[str, Callable[[Path], Any]] = {"fit.json": read_fit, "budget.json": read_budget}
+FILES: dict[str, Callable[[Path], Any]] = {
+    "fit.json": read_fit,
+    "budget.json": read_budget,
+    LEDGER: read_run,
+}
 PAGES: dict[type, Callable[[Any], Page]] = {
     Recovery: recovery_page,
     RecoverySurface: surface_page,
@@ -61,8 +72,10 @@ PAGES: dict[type, Callable[[Any], Page]] = {
     Power: power_page,
     SmallestDesign: smallest_design_page,
     Audit: audit_page,
+    Channel: channel_page,
     Budget: budget_page,
     Fit: fit_page,
+    Run: run_page,
 }
 
 

@@ -1,0 +1,282 @@
+"""The page of a run: what became of every answer, what it cost, and what the gaps may hide."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from dataclasses import fields
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments import Environment, Outcome, make
+from knownminds.llm_adapters import Sampling
+from knownminds.llm_adapters.ledger import NANO
+from knownminds.llm_adapters.run import Rate, Run
+
+from . import figures as draw
+from .arguments import settings_asked
+from .pages import Finding, Page, Table, counted, listed
+
+ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
+EXAMPLES = 12  # rows of the table of notes
+LETTERS = 60  # of an answer that is shown
+COLOURS = {
+    Outcome.OK: draw.BLUE,
+    Outcome.REPAIRED: "#56B4E9",
+    Outcome.MALFORMED: draw.ORANGE,
+    Outcome.REFUSED: "#CC79A7",
+    Outcome.EMPTY: "#E69F00",
+    Outcome.TRUNCATED: "#F0E442",
+    Outcome.ERROR: "#222222",
+}
+STATES = {
+    "ok": "answered",
+    "error_unpaid": "failed, surely not paid",
+    "error_maybe_paid": "failed, may have been paid",
+    "unknown": "under way when the process died, may have been paid",
+    "inflight": "under way",
+}
+
+
+def run_page(run: Run) -> Page:
+    """Return the page of a run."""
+    place = make(run.environment, **run.configuration["settings"])
+    frame = pd.DataFrame() if run.trials is None else run.trials.frame
+    about = {k: v for k, v in place.settings.items() if k not in ("n_visits", "n_trials")}
+    return Page(
+        title=f"{run.llm} in {run.environment}",
+        asked=[
+            ("experiment", run.environment),
+            ("settings", listed(about)),
+            ("language model", run.llm),
+            ("address", run.base_url or "none"),
+            ("served as", run.model_served or "not said"),
+            ("sampling", listed(run.configuration["sampling"]) or "the provider's own"),
+            ("sessions", f"{run.n_sessions} of {counted(place.n_trials, 'trial')}"),
+            ("asked again if malformed", str(run.configuration["re_ask"])),
+            ("caps", listed(run.starts[-1].caps) or "none"),
+            ("price", "not known" if run.price is None else str(run.price)),
+            ("starts", str(len(run.starts))),
+            ("seed", str(run.configuration["seed"])),
+        ],
+        findings=_findings(run),
+        sentences=_sentences(run, frame),
+        notes=[
+            "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
+            "without a readable answer has no action and no reward; nothing is put in its place.",
+        ],
+        tables=[table for table in _tables(run, frame) if table[2]],
+        figures=_figures(place, frame) if len(frame) else [],
+        command=run_command(run, place),
+        versions=run.starts[-1].versions,
+    )
+
+
+def run_command(run: Run, place: Environment) -> str:
+    """Return the command line that goes on with a run, or does it again in another folder."""
+    words = ["knownminds", "run", run.environment, "--llm", run.llm]
+    kept = run.configuration
+    if run.base_url and not run.base_url.startswith("https://api."):
+        words += ["--base-url", run.base_url]
+    words += ["--sessions", str(run.n_sessions), "--seed", str(kept["seed"])]
+    if place.n_trials != make(run.environment, **settings_asked(place)).n_trials:
+        words += ["--trials", str(place.n_trials)]
+    for name, value in settings_asked(place).items():
+        words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
+    for field in fields(Sampling):
+        if field.name in kept["sampling"]:
+            words += [f"--{field.name.replace('_', '-')}", str(kept["sampling"][field.name])]
+    words += ["--re-ask", str(kept["re_ask"])] if kept["re_ask"] else []
+    for name, most in run.starts[-1].caps.items():
+        words += ["--cap", f"{name}={most}"]
+    return shlex.join([*words, "--out", str(run.folder)])
+
+
+def _findings(run: Run) -> list[Finding]:
+    done = run.n_sessions - len(run.unfinished)
+    why = run.stopped or "Every trial was asked and accounted for."
+    whole = Finding(
+        "Sessions:",
+        f"{done} of {run.n_sessions} complete",
+        why,
+        "good" if run.complete else "bad",
+    )
+    lost = _unread(run)
+    if not lost.of:
+        return [whole]
+    told = f"{lost.count:,} of {lost.of:,} trials ({_share(lost)}) have no readable answer"
+    hint = "Estimates leave them out; a fit says how far they could move it."
+    tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
+    return [whole, Finding("Answers:", told, hint if lost.count else "", tone)]
+
+
+def _unread(run: Run) -> Rate:
+    """Return the rate of trials without a readable answer."""
+    rates = run.outcomes
+    count = sum(rate.count for rate in rates if rate.outcome not in ANSWERED)
+    return Rate.count_of("unread", count, rates[0].of)
+
+
+def _share(rate: Rate) -> str:
+    return f"{rate.share:.1%}, 95% interval {rate.low:.1%} to {rate.high:.1%}"
+
+
+def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
+    account = run.account
+    hidden = account.reasoning_tokens
+    thought = f", {hidden:,} of them hidden reasoning" if hidden else ""
+    told = [
+        f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
+        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received{thought}."
+    ]
+    if run.price is None:
+        told.append("No price is known, so there is no sum of money.")
+    else:
+        told.append(f"${run.dollars_paid:f} paid for answers, ${run.dollars:f} at most in all.")
+    if account.re_asked:
+        told.append(
+            f"{counted(account.re_asked, 'question')} asked again after a malformed answer."
+        )
+    return told
+
+
+def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
+    outcomes = [
+        [rate.outcome, f"{rate.count:,}", f"{rate.share:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
+        for rate in run.outcomes
+        if rate.of
+    ]
+    calls = [[STATES[state], f"{n:,}"] for state, n in sorted(run.account.calls.items())]
+    unfinished = [[str(u.session), str(u.trials), u.reason] for u in run.unfinished]
+    return [
+        ("Outcomes", ["outcome", "trials", "share", "95% interval"], outcomes),
+        ("Requests", ["what became of it", "number"], calls),
+        ("Unfinished sessions", ["session", "trials", "reason"], unfinished),
+        _notes(frame),
+        _sessions(frame, run.price is not None),
+    ]
+
+
+def _notes(frame: pd.DataFrame) -> Table:
+    """Count which repairs were made and why answers could not be read, with an example each."""
+    head = ["outcome", "repair or reason", "trials", "for example"]
+    if "note" not in frame:
+        return "Repairs and reasons", head, []
+    noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
+    rows = []
+    groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
+    for (outcome, note), some in groups[:EXAMPLES]:
+        text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
+        said = " ".join(text.split())
+        rows.append(
+            [
+                str(outcome),
+                str(note)[:LETTERS],
+                f"{len(some):,}",
+                said[:LETTERS] + ("…" if len(said) > LETTERS else ""),
+            ]
+        )
+    if len(groups) > EXAMPLES:
+        rest = sum(len(some) for _, some in groups[EXAMPLES:])
+        rows.append(["", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""])
+    return "Repairs and reasons", head, rows
+
+
+def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
+    head = ["session", "trials", "unread", "asked more than once", "mean reward", "tokens"]
+    rows = []
+    for subject, some in frame.groupby("subject", sort=False) if len(frame) else ():
+        reward = some["reward"].astype(float)
+        tokens = some[["input_tokens", "output_tokens"]].sum().sum()
+        row = [
+            str(subject),
+            str(len(some)),
+            str(int((~some["outcome"].isin(ANSWERED)).sum())),
+            str(int((some["attempt"] > 1).sum())),
+            f"{reward.mean():.3f}" if reward.notna().any() else "-",
+            f"{int(tokens):,}",
+        ]
+        if priced:
+            row.append(f"{Decimal(int(some['money'].fillna(0).sum())) / NANO:f}")
+        rows.append(row)
+    return "Sessions", [*head, *(["dollars"] if priced else [])], rows
+
+
+def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
+    found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
+    if place.feedback:
+        caption = "Mean reward of each trial over sessions, of the answers that could be read. "
+        caption += "Shaded: where it lies if the unread ones brought the least or the most seen."
+        found.append((caption, rewards_by_trial(frame)))
+    elif frame["action"].notna().any():
+        caption = "How often each action was the answer, with 95% intervals of Wilson, of the "
+        caption += "answers that could be read. Hollow: its mean true probability in these trials."
+        found.append((caption, actions_against_truth(place, frame)))
+    return found
+
+
+def outcomes_by_trial(frame: pd.DataFrame) -> str:
+    """Draw the share of each outcome over the trials of a session."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(7.2, 2.9)
+    table = pd.crosstab(frame["trial"].astype(int), frame["outcome"], normalize="index")
+    trial = table.index.to_numpy() + 1
+    below: NDArray[np.float64] = np.zeros(len(trial))
+    for outcome, colour in COLOURS.items():
+        if outcome.value not in table:
+            continue
+        share = table[outcome.value].to_numpy()
+        axis.bar(trial, share, 1.0, below, color=colour, label=outcome.value, linewidth=0)
+        below = below + share
+    axis.set(xlabel="trial", ylabel="share of sessions", ylim=(0, 1), xlim=(0.5, trial[-1] + 0.5))
+    draw.key(figure, axis)
+    return draw.svg(figure)
+
+
+def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
+    """Draw how often each action was the answer beside how often it should have been."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(5.2, 2.9)
+    read = frame[frame["action"].notna()]
+    actions = np.arange(place.n_actions)
+    counts = np.bincount(read["action"].astype(int), minlength=len(actions))
+    rates = [Rate.count_of(str(a), int(counts[a]), len(read)) for a in actions]
+    share = np.array([rate.share for rate in rates])
+    reach = [share - [r.low for r in rates], [r.high for r in rates] - share]
+    axis.bar(actions - 0.2, share, 0.36, color=draw.BLUE, yerr=reach, label="answered")
+    shown = read[list(place.stimulus)].to_dict("records")
+    true = [place.truth({str(k): v for k, v in row.items()}) for row in shown]
+    known = [p for p in true if p is not None]
+    if known:
+        mean = np.mean(known, axis=0)
+        axis.bar(actions + 0.2, mean, 0.36, fill=False, edgecolor="#222222", label="true")
+    axis.set_xticks(actions, [str(a) for a in actions])
+    axis.set(xlabel="action", ylabel="share of answers")
+    draw.key(figure, axis)
+    return draw.svg(figure)
+
+
+def rewards_by_trial(frame: pd.DataFrame) -> str:
+    """Draw mean rewards over trials, between the bounds that missing answers leave."""
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(7.2, 2.9)
+    trial = frame["trial"].astype(int)
+    reward = frame["reward"].astype(float)
+    least, most = reward.min(), reward.max()
+    table = pd.DataFrame(
+        {
+            "mean": reward.groupby(trial).mean(),
+            "low": reward.fillna(least).groupby(trial).mean(),
+            "high": reward.fillna(most).groupby(trial).mean(),
+        }
+    )
+    x: Sequence[Any] = (table.index.to_numpy() + 1).tolist()
+    axis.fill_between(x, table["low"], table["high"], color=draw.BLUE, alpha=0.25, linewidth=0)
+    axis.plot(x, table["mean"], color=draw.BLUE, linewidth=1.4)
+    axis.set(xlabel="trial", ylabel="mean reward", xlim=(0.5, x[-1] + 0.5))
+    return draw.svg(figure)
