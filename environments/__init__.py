@@ -5,7 +5,7 @@
 
 from typing import Any
 
-from .answer import Answer, Outcome, parse_beginning, parse_label, parse_number
+from .answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .chance import Chance
 from .coins import Coins
 from .conformance import check_environment
@@ -13,6 +13,7 @@ from .design import Design, session_stream
 from .environment import Environment, Observation, Turn
 from .instrumental_learning import InstrumentalLearning
 from .names import unknown
+from .outcome_rates import Rate, outcome_rates, unread_rate
 from .prompt import Message, Prompt, Template, load_templates
 from .trials import COLUMNS, Trials, schema
 
@@ -30,6 +31,7 @@ def make(name: str, **settings: Any) -> Environment:
 
 
 __all__ = [
+    "ANSWERED",
     "COLUMNS",
     "ENVIRONMENTS",
     "Answer",
@@ -42,18 +44,21 @@ __all__ = [
     "Observation",
     "Outcome",
     "Prompt",
+    "Rate",
     "Template",
     "Trials",
     "Turn",
     "check_environment",
     "load_templates",
     "make",
+    "outcome_rates",
     "parse_beginning",
     "parse_label",
     "parse_number",
     "schema",
     "session_stream",
     "unknown",
+    "unread_rate",
 ]
 
 if __name__ != "knownminds.environments":

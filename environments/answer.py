@@ -28,6 +28,9 @@ class Outcome(StrEnum):
     ERROR = "error"
 
 
+ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)  # all others hold no response
+
+
 @dataclass(frozen=True)
 class Answer:
     """A parsed answer.

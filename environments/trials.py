@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
-from .answer import Outcome
+from .answer import ANSWERED, Outcome
 
 if TYPE_CHECKING:
     from .environment import Environment
@@ -55,7 +55,6 @@ _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
-_ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +373,7 @@ def _complete_outcomes(table: pd.DataFrame) -> None:
             f"Outcomes are {', '.join(_OUTCOMES)}; row {row + 1} has "
             f"{table['outcome'].iloc[row]!r}."
         )
-    answered = table["outcome"].isin(_ANSWERED)
+    answered = table["outcome"].isin(ANSWERED)
     clash = answered != given
     if clash.any():
         row = int(np.flatnonzero(clash)[0])

@@ -9,43 +9,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from scipy.stats import binomtest
 
-from knownminds.environments import Outcome, Trials
+from knownminds.environments import Rate, Trials, outcome_rates
 
 from .ledger import NANO, Account, Start
 from .prices import Price
-
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Rate:
-    """How often an outcome occurred, with the 95% interval of Wilson (1927).
-
-    Parameters
-    ----------
-    outcome : which
-    count, of : in how many trials, of how many
-    share, low, high : the rate and its interval; NaN without trials
-    """
-
-    outcome: str
-    count: int
-    of: int
-    share: float
-    low: float
-    high: float
-
-    @classmethod
-    def count_of(cls, outcome: str, count: int, of: int) -> Rate:
-        """Reckon the rate and its interval."""
-        if of == 0:
-            return cls(outcome, 0, 0, np.nan, np.nan, np.nan)
-        interval = binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
-        return cls(outcome, count, of, count / of, float(interval.low), float(interval.high))
 
 
 @dataclass(frozen=True)
@@ -127,8 +96,7 @@ class Run:
     @property
     def outcomes(self) -> tuple[Rate, ...]:
         """How often each outcome occurred, all of them, in their order."""
-        found = [] if self.trials is None else self.trials.frame["outcome"].tolist()
-        return tuple(Rate.count_of(o.value, found.count(o.value), len(found)) for o in Outcome)
+        return outcome_rates({} if self.trials is None else self.trials)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per outcome."""

@@ -19,6 +19,7 @@ from knownminds.validation.arguments import resolve_model
 from knownminds.validation.audit import audit
 from knownminds.validation.budget import DesignPower, budget
 from knownminds.validation.calibration import calibrate
+from knownminds.validation.channel import channel
 from knownminds.validation.cli import main
 from knownminds.validation.figures import heat_map, size_curves, spaced
 from knownminds.validation.fit import fit, read_fit, same_design
@@ -39,7 +40,7 @@ MODEL = "rescorla_wagner"
 EFFECT = {"optimism_bias": 0.4}
 DAY = date(2026, 11, 1)
 DESIGNS = (DesignPower(1, 4, 24, 0.31, 0.02), DesignPower(1, 8, 24, 0.57, 0.02))
-STUDIES = ("recovery", "surface", "calibration", "power", "search", "audit", "confusion")
+STUDIES = ("recovery", "surface", "calibration", "power", "search", "audit", "confusion", "channel")
 KINDS = (*STUDIES, "budget", "fit")
 FIGURES = {
     "recovery": 3,
@@ -49,6 +50,7 @@ FIGURES = {
     "search": 1,
     "audit": 2,
     "confusion": 2,
+    "channel": 1,
     "budget": 3,
     "fit": 1,
 }
@@ -65,6 +67,9 @@ def study_of(kind, **out):
             trials=(24, 48),
             intervals="laplace",
             **out,
+        ),
+        "channel": lambda: channel(
+            PLACE, MODEL, contaminants=("none", "refusal=0.1"), subjects=4, trials=24, **out
         ),
         "calibration": lambda: calibrate(PLACE, MODEL, replicates=40, trials=24, **out),
         "power": lambda: power(
@@ -244,6 +249,7 @@ def test_every_verdict_has_a_colour_but_for_what_is_not_judged():
     assert {word for word, colour in colours.items() if colour == "good"} == {
         "recoverable",
         "size holds",
+        "confirmed",
     }
     assert tone("calibrated") == "good"
     assert tone("biased high, over-confident") == "bad"

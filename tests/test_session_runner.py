@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer, by_hash, read_bill
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
-from knownminds.environments import InstrumentalLearning, Message, Prompt, Trials
+from knownminds.environments import InstrumentalLearning, Message, Prompt, Rate, Trials
 from knownminds.llm_adapters import (
     AdapterError,
     Capabilities,
@@ -43,7 +43,6 @@ from knownminds.llm_adapters.faulty import Faults, Faulty
 from knownminds.llm_adapters.ledger import FILE, Ledger, Spent
 from knownminds.llm_adapters.openai import OpenAI
 from knownminds.llm_adapters.prices import price_of
-from knownminds.llm_adapters.run import Rate
 from knownminds.llm_adapters.session_runner import TRIALS, Retries, read_run, run_sessions_in
 
 KEY = "sk-canary-0123456789abcdef"

@@ -331,7 +331,7 @@ def test_differences_are_named_to_the_point():
 
 
 def test_the_source_hash_heeds_the_numbers_and_not_the_pages(tmp_path, monkeypatch):
-    for package in ("environments", "agents", "inference", "validation"):
+    for package in ("environments", "agents", "inference", "llm_adapters", "validation"):
         root = importlib.resources.files(f"knownminds.{package}")
         (tmp_path / package).mkdir()
         for file in root.iterdir():
@@ -358,6 +358,7 @@ def test_the_source_hash_heeds_the_numbers_and_not_the_pages(tmp_path, monkeypat
         "environments/instrumental_learning.toml",
         "agents/rescorla_wagner.py",
         "inference/point.py",
+        "llm_adapters/synthetic.py",
         "validation/parameter_recovery.py",
         "validation/population.py",
         "validation/study.py",
@@ -365,6 +366,7 @@ def test_the_source_hash_heeds_the_numbers_and_not_the_pages(tmp_path, monkeypat
         assert changes(name), name
     for shown in ("cli.py", "figures.py", "report.py", "budget.py"):
         assert not changes(f"validation/{shown}"), shown
+    assert not changes("llm_adapters/openai.py")
     (tmp_path / "validation" / "some_page.py").write_text("")
     assert source_hash() == whole
     (tmp_path / "agents" / "another.py").write_text("")

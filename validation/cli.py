@@ -546,6 +546,47 @@ def audit(
     )
 
 
+@study
+def channel(
+    environment: Experiment,
+    model: Model = "rescorla_wagner_dual",
+    contaminate: Annotated[
+        list[str] | None,
+        typer.Option(help='Rates of one set, "refusal=0.05,malformed=0.05"; or "none".'),
+    ] = None,
+    subjects: Subjects = 40,
+    sessions: Sessions = 1,
+    trials: NTrials = None,
+    method: Annotated[str, typer.Option(help="map or mle.")] = "map",
+    seed: Seed = 0,
+    values: Values = None,
+    fixed: Fixed = None,
+    lapse: Lapse = 0.0,
+    fit_lapse: FitLapse = False,
+) -> Ask:
+    """Ask whether known minds come through words as they are, and bounds hold what is lost."""
+    from .arguments import resolve_model
+    from .channel import channel as run_channel
+
+    agent = resolve_model(model)
+    place, truth = _resolve(environment, agent, trials, values)
+    given: dict[str, Any] = {"contaminants": contaminate} if contaminate else {}
+    return lambda running: run_channel(
+        place,
+        agent,
+        subjects=subjects,
+        sessions=sessions,
+        method=method,
+        seed=seed,
+        truth=truth,
+        lapse=lapse,
+        fixed=_numbers("--fix", fixed),
+        fit_lapse=fit_lapse,
+        **given,
+        **running,
+    )
+
+
 @app.command()
 def budget(
     environment: Experiment,

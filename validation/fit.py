@@ -14,7 +14,18 @@ from scipy.stats import binom, norm
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments import (
+    ANSWERED,
+    ENVIRONMENTS,
+    Environment,
+    Rate,
+    Trials,
+    make,
+    outcome_rates,
+    unknown,
+    unread_rate,
+)
+from knownminds.inference.missing_answers import missing_answer_bounds
 from knownminds.inference.model_data import ModelData, Unknowns
 from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
@@ -70,6 +81,11 @@ class Fit:
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
+    outcomes
+        How often each outcome of an answer occurred; empty if all answers could be read.
+    bounds
+        One row per subject with answers missing: `n_missing`, `NAME_lowest` and `NAME_highest`,
+        between which its own estimate lies whatever these answers would have been.
     sentences
         The findings in words.
     """
@@ -91,6 +107,8 @@ class Fit:
     verdict: str
     sampling: Mapping[str, Mapping[str, float]]
     divergences: int
+    outcomes: tuple[Rate, ...]
+    bounds: pd.DataFrame
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
 
@@ -130,6 +148,8 @@ class Fit:
                 "verdict": self.verdict,
                 "sampling": {name: dict(v) for name, v in self.sampling.items()},
                 "divergences": self.divergences,
+                "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
+                "bounds": self.bounds.to_dict("records"),
                 "sentences": list(self.sentences),
                 "versions": dict(self.versions),
             }
@@ -194,6 +214,8 @@ def read_fit(folder: str | Path) -> Fit:
             verdict=found["verdict"],
             sampling={n: _numbers(v) for n, v in found["sampling"].items()},
             divergences=found["divergences"],
+            outcomes=outcome_rates(found["outcomes"]) if found["outcomes"] else (),
+            bounds=_bounds_frame(found["bounds"]),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
         )
@@ -203,6 +225,13 @@ def read_fit(folder: str | Path) -> Fit:
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
     return {key: np.nan if value is None else value for key, value in found.items()}
+
+
+def _bounds_frame(found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(found))
+    numbers = [str(c) for c in frame if c != "subject"]
+    frame[numbers] = frame[numbers].apply(pd.to_numeric)
+    return frame
 
 
 def _group_value(found: Mapping[str, Any]) -> GroupValue:
@@ -268,7 +297,33 @@ def fit(
     comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
     support = _support(agent, trials, place, result, fixed, fit_lapse, seed)
     result = replace(result, comparison=comparison, support=support)
+    if trials.frame["action"].isna().any():
+        gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
+        result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _gaps(
+    agent: type[Agent],
+    trials: Trials,
+    place: Environment,
+    method: str,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    workers: int | None,
+) -> pd.DataFrame:
+    """Return how far the answers that are missing could move each subject's own estimates."""
+    found = missing_answer_bounds(
+        agent,
+        trials,
+        method="mle" if method == "mle" else "map",
+        fixed=fixed,
+        lapse=fit_lapse,
+        n_actions=place.n_actions,
+        workers=workers,
+    ).to_frame(MASS)
+    ends = [str(c) for c in found if str(c).endswith(("_lowest", "_highest"))]
+    return found.loc[found["n_missing"] > 0, ["subject", "n_missing", *ends]].reset_index(drop=True)
 
 
 def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
@@ -312,6 +367,8 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
         "support": {},
         "sampling": {},
         "divergences": 0,
+        "outcomes": (),
+        "bounds": pd.DataFrame(),
         "sentences": (),
     }
     return Fit(
@@ -554,8 +611,36 @@ def _sentences(result: Fit) -> list[str]:
         told.append(
             f"{name}: {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f}, which {clear} 0)."
         )
+    told.extend(_about_gaps(result))
     told.extend(_about_models(result))
     told.extend(_about_support(result))
+    return told
+
+
+def _about_gaps(result: Fit) -> list[str]:
+    if not result.outcomes:
+        return []
+    lost = {r.outcome: r.count for r in result.outcomes if r.count and r.outcome not in ANSWERED}
+    each = ", ".join(f"{n} {outcome}" for outcome, n in lost.items())
+    missing = unread_rate(result.outcomes)
+    told = [
+        f"{missing.count} of {missing.of} trials have no readable answer ({missing}; {each}). "
+        "They are left out, which is right if what is missing does not depend on what would have "
+        "been said."
+    ]
+    n = len(result.bounds)
+    whose = "the one subject's estimate" if n == 1 else f"the median estimate of the {n} subjects"
+    ends = [
+        f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
+        f"{result.bounds[f'{name}_highest'].median():.2f}"
+        for name in result.parameters
+        if f"{name}_lowest" in result.bounds
+    ]
+    if ends:
+        told.append(
+            f"Whatever these answers would have been, {whose} with answers missing lies "
+            f"in: {', '.join(ends)}."
+        )
     return told
 
 

@@ -11,7 +11,7 @@ from knownminds.agents.parameters import Array
 
 from . import figures as draw
 from .fit import Fit
-from .pages import STATUSES, Page, Table, listed, number, status_table
+from .pages import STATUSES, Page, Table, listed, number, outcome_table, status_table
 
 
 def fit_page(fit: Fit) -> Page:
@@ -75,6 +75,18 @@ def _tables(fit: Fit) -> list[Table]:
         ]
         for row in fit.subjects.to_dict("records")
     ]
+    gaps = [
+        [
+            row["subject"],
+            str(row["n_missing"]),
+            *(
+                f"{number(row[f'{name}_lowest'], 2)} to {number(row[f'{name}_highest'], 2)}"
+                for name in fit.parameters
+            ),
+        ]
+        for row in fit.bounds.to_dict("records")
+    ]
+    gap_head = ["subject", "missing", *fit.parameters]
     model_head = ["model", "parameters", "log-likelihood", "AIC", "BIC", "best for (BIC)"]
     support_head = ["parameter", "r", "90% covers", "reliability here", "verdict"]
     return [
@@ -82,6 +94,8 @@ def _tables(fit: Fit) -> list[Table]:
         ("What so many trials support", support_head, support),
         ("Models (maximum likelihood, summed over subjects)", model_head, models),
         status_table(fit.statuses, fit.n_subjects),
+        outcome_table(fit.outcomes),
+        ("Between which estimates lie, whatever the missing answers", gap_head, gaps),
         ("Sampling", ["term", "R-hat", "bulk ESS", "tail ESS"], sampling),
         ("Subjects", ["subject", "trials", *fit.parameters, "status"], people),
     ]

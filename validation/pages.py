@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from math import isfinite, isnan
 from typing import Any
 
+from knownminds.environments import Rate
+
 from .scores import Score
 from .study import Cell
 from .verdicts import Verdict
@@ -148,3 +150,13 @@ def status_table(statuses: Mapping[str, int], attempted: int, of: str = "fits") 
     """Count the statuses of all that was attempted."""
     rows = [[s, f"{n:,}", f"{n / attempted:.1%}"] for s, n in statuses.items()]
     return f"Status of the {of}", ["status", "number", "share"], rows
+
+
+def outcome_table(rates: Sequence[Rate]) -> Table:
+    """Count what became of the answers, with 95% intervals of Wilson."""
+    rows = [
+        [rate.outcome, f"{rate.count:,}", f"{rate.share:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
+        for rate in rates
+        if rate.of
+    ]
+    return "Outcomes of the answers", ["outcome", "trials", "share", "95% interval"], rows

@@ -13,16 +13,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from knownminds.environments import Environment, Outcome, make
+from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
 from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.ledger import NANO
-from knownminds.llm_adapters.run import Rate, Run
+from knownminds.llm_adapters.run import Run
 
 from . import figures as draw
 from .arguments import settings_asked
-from .pages import Finding, Page, Table, counted, listed
+from .pages import Finding, Page, Table, counted, listed, outcome_table
 
-ANSWERED = (Outcome.OK.value, Outcome.REPAIRED.value)
 EXAMPLES = 12  # rows of the table of notes
 LETTERS = 60  # of an answer that is shown
 COLOURS = {
@@ -106,24 +105,13 @@ def _findings(run: Run) -> list[Finding]:
         why,
         "good" if run.complete else "bad",
     )
-    lost = _unread(run)
+    lost = unread_rate(run.outcomes)
     if not lost.of:
         return [whole]
-    told = f"{lost.count:,} of {lost.of:,} trials ({_share(lost)}) have no readable answer"
+    told = f"{lost.count:,} of {lost.of:,} trials ({lost}) have no readable answer"
     hint = "Estimates leave them out; a fit says how far they could move it."
     tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
     return [whole, Finding("Answers:", told, hint if lost.count else "", tone)]
-
-
-def _unread(run: Run) -> Rate:
-    """Return the rate of trials without a readable answer."""
-    rates = run.outcomes
-    count = sum(rate.count for rate in rates if rate.outcome not in ANSWERED)
-    return Rate.count_of("unread", count, rates[0].of)
-
-
-def _share(rate: Rate) -> str:
-    return f"{rate.share:.1%}, 95% interval {rate.low:.1%} to {rate.high:.1%}"
 
 
 def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
@@ -146,15 +134,10 @@ def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
 
 
 def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
-    outcomes = [
-        [rate.outcome, f"{rate.count:,}", f"{rate.share:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
-        for rate in run.outcomes
-        if rate.of
-    ]
     calls = [[STATES[state], f"{n:,}"] for state, n in sorted(run.account.calls.items())]
     unfinished = [[str(u.session), str(u.trials), u.reason] for u in run.unfinished]
     return [
-        ("Outcomes", ["outcome", "trials", "share", "95% interval"], outcomes),
+        outcome_table(run.outcomes),
         ("Requests", ["what became of it", "number"], calls),
         ("Unfinished sessions", ["session", "trials", "reason"], unfinished),
         _notes(frame),

@@ -320,15 +320,20 @@ class Thinned:
 def source_hash() -> str:
     """Hash the code that the numbers depend on: ours, below this floor and of the studies."""
     digest = hashlib.sha256()
-    for package in ("environments", "agents", "inference", "validation"):
+    for package in ("environments", "agents", "inference", "llm_adapters", "validation"):
         root = importlib.resources.files(f"knownminds.{package}")
         for file in sorted(root.iterdir(), key=lambda f: f.name):
-            shows = file.name in _SHOWS or file.name.endswith("_page.py")
-            if file.name.endswith((".py", ".toml")) and not (shows and package == "validation"):
+            counts = file.name.endswith((".py", ".toml"))
+            if package == "validation":
+                counts &= not (file.name in _SHOWS or file.name.endswith("_page.py"))
+            elif package == "llm_adapters":  # the others ask somebody; no study does
+                counts &= file.name in _SPEAKS
+            if counts:
                 digest.update(f"{package}/{file.name}\n".encode() + file.read_bytes())
     return digest.hexdigest()
 
 
+_SPEAKS = ("adapter.py", "participant.py", "synthetic.py")
 _SHOWS = (
     "budget.py",
     "cli.py",
@@ -336,6 +341,7 @@ _SHOWS = (
     "fit.py",
     "pages.py",
     "report.py",
+    "run.py",
     "simulated_data.py",
 )
 

@@ -47,6 +47,18 @@ size holds              it rejects in 5% of the data sets without an effect, up 
 too many false alarms   it rejects more often: its p-values overstate
 too few false alarms    it rejects more rarely: it is safe, and loses power
 not judged              fewer than 100 data sets, or more than 5% of them without an estimate
+----------------------  ----------------------------------------------------------------------
+the channel of words (`judge_trials`, `judge_outcomes`, `judge_bounds`)
+----------------------------------------------------------------------------------------------
+confirmed               trials: none differs from the direct path with the same answers withheld,
+                        and subjects of whom all were read have the same estimates;
+                        outcomes: every trial has one, and all of their rates are those of the
+                        dials, tested at 0.05 over all rates of a study together;
+                        bounds: those with sampling error hold the truth of every parameter in at
+                        least 90%, up to 2 Monte-Carlo standard errors
+not confirmed           otherwise
+not judged              there is nothing to compare; for bounds, no answer is missing, fewer than
+                        10 fits are usable, or more than 5% of them failed
 ======================  ======================================================================
 
 A correlation of 0.8 leaves 36% of the variance of the estimates to noise, which is the usual
@@ -59,9 +71,12 @@ size >= 400, no divergent draw; Vehtari et al. 2021).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 from typing import Literal
+
+from scipy.stats import binomtest
 
 RECOVERABLE_R = 0.8
 WEAK_R = 0.5
@@ -78,6 +93,7 @@ CLEAR_ERRORS = 3.0  # standard errors by which mean or spread must deviate to be
 LEAST_ERRORS = 2.0  # the same for the larger of the two, if none is clear
 FURTHEST_MEAN = 0.9  # of ranks, as a share of their range; the mirrored 0.1 at the other end
 LEAST_FOR_SIZE = 100  # data sets
+RATES_LEVEL = 0.05  # of the test that outcome rates are those of the dials, over a whole study
 
 Word = Literal[
     "recoverable",
@@ -87,6 +103,8 @@ Word = Literal[
     "size holds",
     "too many false alarms",
     "too few false alarms",
+    "confirmed",
+    "not confirmed",
 ]  # calibrations have words that combine: see the table
 
 
@@ -195,6 +213,103 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
     if rejected < 0.05 - error:
         return Verdict("too few false alarms", tuple(reasons))
     return Verdict("size holds", tuple(reasons))
+
+
+def judge_trials(differing: int, trials: int, apart: float) -> Verdict:
+    """Judge whether a mind lives in words the sessions that it lives directly.
+
+    Parameters
+    ----------
+    differing, trials
+        Trials that differ between the paths, the same answers being withheld, and all of them.
+    apart
+        Largest difference between the estimates of both paths on the unconstrained scale, over
+        subjects of whom every answer was read; NaN if there are none.
+    """
+    if trials == 0:
+        return Verdict("not judged", ("No trial was lived.",))
+    reasons = [f"{differing:,} of {trials:,} trials differ from those of the direct path."]
+    if isnan(apart):
+        reasons.append("Every subject lacks an answer, so no estimates are compared.")
+    elif apart == 0:
+        reasons.append("Where every answer was read, the estimates are identical.")
+    else:
+        reasons.append(f"Where every answer was read, estimates differ by up to {apart:.2g}.")
+    sound = differing == 0 and not apart > 0
+    return Verdict("confirmed" if sound else "not confirmed", tuple(reasons))
+
+
+def judge_outcomes(
+    counts: Mapping[str, int], expected: Mapping[str, float], trials: int, level: float
+) -> Verdict:
+    """Judge whether every trial has an outcome, and each as often as the dials say.
+
+    Parameters
+    ----------
+    counts
+        Trials by outcome.
+    expected
+        Probability of each outcome.
+    trials
+        How many were lived.
+    level
+        Of the exact binomial test of each rate.
+    """
+    told = sum(counts.values())
+    if trials == 0:
+        return Verdict("not judged", ("No trial was lived.",))
+    reasons = [f"{told:,} of {trials:,} trials have an outcome."]
+    strange = []
+    for name, count in counts.items():
+        if told and binomtest(count, told, expected[name]).pvalue < level:
+            strange.append(f"{name} {count / told:.1%} instead of {expected[name]:.1%}")
+    if strange:
+        reasons.append(f"Rates are not those of the dials: {', '.join(strange)}.")
+    else:
+        reasons.append("All rates are those of the dials.")
+    sound = told == trials and not strange
+    return Verdict("confirmed" if sound else "not confirmed", tuple(reasons))
+
+
+def judge_bounds(
+    coverage: Mapping[str, tuple[float, float]],
+    plain: Mapping[str, float],
+    *,
+    n: int,
+    missing: int,
+    failed: float = 0.0,
+) -> Verdict:
+    """Judge whether bounds on estimates that lack answers hold the truth.
+
+    Parameters
+    ----------
+    coverage
+        By parameter, the share of 90% bounds that hold the truth and its Monte-Carlo error.
+    plain
+        The same share of 90% intervals that take answers to be missing at random.
+    n
+        Usable fits.
+    missing
+        Answers that are missing.
+    failed
+        Share of the attempted fits that failed.
+    """
+    if missing == 0:
+        return Verdict("not judged", ("No answer is missing.",))
+    if n < LEAST_FITS:
+        return Verdict("not judged", (f"Only {n} fits are usable; {LEAST_FITS} are needed.",))
+    if failed > MOST_FAILURES:
+        return Verdict("not judged", (f"{failed:.0%} of the fits failed.",))
+    lowest = min(coverage, key=lambda name: coverage[name][0])
+    worst = min(plain, key=lambda name: plain[name])
+    reasons = (
+        f"Bounds at 90% hold the truth in {coverage[lowest][0]:.0%} ({lowest}) or more; intervals "
+        f"that take answers to be missing at random in {plain[worst]:.0%} ({worst}) or more.",
+    )
+    short = [
+        name for name, (share, error) in coverage.items() if share + COVERAGE_ERRORS * error < 0.9
+    ]
+    return Verdict("not confirmed" if short else "confirmed", reasons)
 
 
 def _about_r(r: float) -> str:
