@@ -225,7 +225,7 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
         kept = ledger.configuration
         study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
         chairs = [_Chair(study, ledger, i) for i in range(study.n)]
-        lived = [_without_waiting(study.live(chair.session, chair.ask)) for chair in chairs]
+        lived = [without_waiting(study.live(chair.session, chair.ask)) for chair in chairs]
         return _summary(study, ledger, lived)
 
 
@@ -639,7 +639,7 @@ def _public(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
-def _without_waiting(lived: Coroutine[Any, Any, list[Row]]) -> list[Row]:
+def without_waiting(lived: Coroutine[Any, Any, list[Row]]) -> list[Row]:
     """Run what never waits, also where an event loop is already running."""
     try:
         lived.send(None)

@@ -27,7 +27,7 @@ from .budget import budget
 # `knownminds simulate` with the same seed is the direct path of a run with a known mind.
 ADDRESS = (0,)
 RUNS = "runs"
-ABROAD = ("anthropic", "google", "openai")  # adapters that have an address and a key
+ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
 
 def run(
