@@ -28,7 +28,7 @@ from knownminds.environments import (
 
 from .adapter import Reply, Usage
 from .inspect import chat_messages, reply_of
-from .participant import Asked, Judge, Row, check_served, live, record
+from .participant import RUN, Asked, Judge, Row, check_served, live, record
 from .session_runner import without_waiting
 
 try:
@@ -49,9 +49,14 @@ _NOT_TAKEN = ("content_filter", "model_length")
 
 
 def session_task(
-    environment: Environment, sessions: int = 20, seed: int = 0, session_seed: bool = True
+    environment: Environment,
+    sessions: int = 20,
+    seed: int = 0,
+    session_seed: bool = True,
+    *,
+    address: Sequence[int] = (),
 ) -> Any:
-    """Make a task of the sessions of an environment; session i has the address (i,).
+    """Make a task of the sessions of an environment; session i has the address (*address, i).
 
     Each sample is one session, lived from its first trial to its last.
 
@@ -82,13 +87,13 @@ def session_task(
     place = {"environment": environment.name, "settings": environment.settings, "seed": seed}
     samples = []
     for i in range(sessions):
-        design = environment.draw(session_stream(seed, i))
+        design = environment.draw(session_stream(seed, *address, i))
         shown, _ = environment.reset(options={"design": design})
         samples.append(
             Sample(
                 id=i,
                 input=chat_messages(environment.render(shown, [])),
-                metadata={**place, "address": [i], "session_seed": session_seed},
+                metadata={**place, "address": [*address, i], "session_seed": session_seed},
             )
         )
     return Task(dataset=samples, solver=session(), scorer=outcomes())
@@ -267,10 +272,13 @@ outcomes: Callable[[], Any] = scorer(metrics={"*": [mean(), stderr()]}, name="ou
 
 
 def _task_of(name: str, kind: type[Environment]) -> Callable[..., Any]:
-    """Register the task of one environment, whose arguments are sessions, seeds and settings."""
+    """Register the task of one environment, whose arguments are sessions, seeds and settings.
+
+    Its sessions are those that `knownminds run` lives with the same seed.
+    """
 
     def build(sessions: int = 20, seed: int = 0, session_seed: bool = True, **settings: Any) -> Any:
-        return session_task(kind(**settings), sessions, seed, session_seed)
+        return session_task(kind(**settings), sessions, seed, session_seed, address=RUN)
 
     own = list(inspect.signature(build).parameters.values())[:-1]
     theirs = list(inspect.signature(kind).parameters.values())

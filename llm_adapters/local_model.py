@@ -11,8 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from knownminds.environments import unknown
+
 from .adapter import UnknownModel
 
+DTYPES = ("float32", "float64", "bfloat16", "float16")
 INSTALL = 'pip install "knownminds[transformers]"'
 
 
@@ -78,8 +81,15 @@ def load_model(
     cache
         Folder where a GGUF model is kept unpacked, from where it is there in seconds next time.
     dtype
-        Precision of the weights.
+        Precision of the weights, one of `DTYPES`.
+
+    Raises
+    ------
+    UnknownModel
+        If what is there cannot be read as a language model.
     """
+    if dtype not in DTYPES:
+        raise ValueError(unknown("dtype", dtype, DTYPES))
     if gguf_file is not None and importlib.util.find_spec("gguf") is None:
         raise ImportError(f"GGUF files need the gguf package: {INSTALL}")
     with _no_progress_bars():
@@ -95,12 +105,20 @@ def load_model(
 
 def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
-    model = AutoModelForCausalLM.from_pretrained(
-        folder, local_files_only=True, dtype=getattr(torch, dtype), **file
-    )
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
+        model = AutoModelForCausalLM.from_pretrained(
+            folder, local_files_only=True, dtype=getattr(torch, dtype), **file
+        )
+    except (OSError, ValueError, SafetensorError) as error:
+        reason = " ".join(str(error).split())
+        raise UnknownModel(
+            f"A language model has weights, a configuration and a tokenizer; in {folder} they "
+            f"cannot be read: {reason}"
+        ) from None
     return model, tokenizer
 
 
@@ -128,10 +146,11 @@ def _digest(file: Path) -> str:
 def _no_progress_bars() -> Iterator[None]:
     from transformers.utils import logging
 
-    shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    bars: Any = logging  # its functions have no types
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
     try:
         yield
     finally:
         if shown:
-            logging.enable_progress_bar()
+            bars.enable_progress_bar()

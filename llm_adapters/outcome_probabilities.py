@@ -74,7 +74,8 @@ class OutcomeProbabilities:
     def probabilities(self) -> Array:
         """Normalised over the outcomes, [prompts, outcomes]."""
         total = logsumexp(self.log_probabilities, axis=1, keepdims=True)
-        normalised: Array = np.exp(self.log_probabilities - total)
+        with np.errstate(invalid="ignore"):  # NaN where no outcome is possible
+            normalised: Array = np.exp(self.log_probabilities - total)
         return normalised
 
     @property
@@ -121,8 +122,8 @@ class OutcomeProbabilities:
                 "something else is more probable there than all outcomes together."
             )
         if np.isfinite(self.left_out).any():
-            most = float(np.exp(self.left_out - self.log_probabilities).max())
-            lines.append(f"Token paths not followed add at most {most:.1e} of a probability.")
+            most = float(np.exp(self.left_out).max())
+            lines.append(f"Token paths not followed add at most {most:.1e} before normalising.")
         return "\n".join(lines)
 
 

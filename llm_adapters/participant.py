@@ -33,6 +33,11 @@ from .adapter import (
     check_capable,
 )
 
+# Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect live. Those
+# of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the
+# direct path of a run with a known mind.
+RUN = (0,)
+
 Row = dict[str, Any]
 Judge = Callable[[Reply], Answer]
 

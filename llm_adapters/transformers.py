@@ -36,7 +36,7 @@ from .outcome_tree import Array, TokenTexts
 
 try:
     import torch
-    from transformers import GenerationConfig
+    import transformers
 except ImportError:
     raise ImportError(f"Local models need torch and transformers: {INSTALL}") from None
 
@@ -136,7 +136,7 @@ class Transformers:
         return await future
 
     async def close(self) -> None:
-        """Answer no further calls; what is under way is finished and not delivered."""
+        """Give up the calls that wait; what is under way is finished and not delivered."""
         if self._worker is not None:
             self._worker.cancel()
         for _, future in self._waiting:
@@ -249,12 +249,13 @@ class Transformers:
             draws = _Draws(requests)
             device = self._model.device
             habits = self._model.generation_config
-            self._model.generation_config = GenerationConfig()  # nothing of the folder's own
+            configuration: Any = transformers.GenerationConfig  # it has no types
+            self._model.generation_config = configuration()  # nothing of the folder's own
             try:
                 said = self._model.generate(
                     torch.tensor(rows, device=device),
                     attention_mask=torch.tensor(seen, device=device),
-                    generation_config=GenerationConfig(
+                    generation_config=configuration(
                         max_new_tokens=requests[0].most,
                         do_sample=False,  # `_Draws` does it
                         eos_token_id=ends or None,

@@ -24,6 +24,7 @@ from knownminds.agents import Contaminants, RescorlaWagnerDual, play
 from knownminds.environments import ENVIRONMENTS, InstrumentalLearning
 from knownminds.llm_adapters import ModelChanged, Synthetic, run_sessions
 from knownminds.llm_adapters.inspect_tasks import TASKS, read_inspect_log, session_task
+from knownminds.llm_adapters.participant import RUN
 from knownminds.llm_adapters.serve import Served
 
 WISHES = Contaminants(refusal=0.15, malformed=0.15)
@@ -61,8 +62,8 @@ def evaluate(task, base_url, folder, **options):
 
 
 def direct_record(environment, n, seed, contaminants=None):
-    one = Synthetic(mind(), environment, seed, contaminants=contaminants)
-    return asyncio.run(run_sessions(one, environment, n, seed))
+    one = Synthetic(mind(), environment, seed, *RUN, contaminants=contaminants)
+    return asyncio.run(run_sessions(one, environment, n, seed, address=RUN))
 
 
 def values_of(log):
@@ -72,7 +73,7 @@ def values_of(log):
 def test_a_known_mind_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tmp_path):
     environment = InstrumentalLearning(n_visits=4)
     task = TASKS["instrumental_learning"](sessions=3, seed=11, n_visits=4)
-    with Served(environment, mind(), seed=11) as served:
+    with Served(environment, mind(), seed=11, address=RUN) as served:
         log = evaluate(task, served.base_url, tmp_path)
         assert served.calls == 3 * environment.n_trials
     assert log.status == "success"
@@ -80,11 +81,11 @@ def test_a_known_mind_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tm
     elsewhere = 0
     for i in range(3):
         session = frame[frame["subject"] == str(i)]
-        direct = play(mind(), environment, 11, i).frame
+        direct = play(mind(), environment, 11, *RUN, i).frame
         for column in ("context", "first", "action", "reward", "outcome"):
             assert session[column].tolist() == direct[column].tolist()
         # and the test can fail: another seed is another session
-        other = play(mind(), environment, 12, i).frame
+        other = play(mind(), environment, 12, *RUN, i).frame
         elsewhere += session["action"].tolist() != other["action"].tolist()
     assert elsewhere == 3
 
@@ -95,7 +96,7 @@ def test_a_known_mind_lives_the_same_sessions_in_a_task_as_on_the_direct_path(tm
 def test_the_record_in_the_log_is_that_of_a_run_of_our_own(tmp_path, settings):
     environment = InstrumentalLearning(n_visits=4, **settings)
     task = TASKS["instrumental_learning"](sessions=3, seed=11, n_visits=4, **settings)
-    with Served(environment, mind(), seed=11, contaminants=WISHES) as served:
+    with Served(environment, mind(), seed=11, address=RUN, contaminants=WISHES) as served:
         log = evaluate(task, served.base_url, tmp_path)
     trials = read_inspect_log(log.location)
     ours = direct_record(environment, 3, 11, WISHES)
@@ -120,7 +121,7 @@ def test_the_record_in_the_log_is_that_of_a_run_of_our_own(tmp_path, settings):
 def test_the_viewer_shows_each_turn(tmp_path):
     environment = InstrumentalLearning(n_visits=2, history="chat")
     task = TASKS["instrumental_learning"](sessions=1, seed=11, n_visits=2, history="chat")
-    with Served(environment, mind(), seed=11) as served:
+    with Served(environment, mind(), seed=11, address=RUN) as served:
         log = evaluate(task, served.base_url, tmp_path)
     [sample] = log.samples
     n = environment.n_trials
@@ -229,7 +230,7 @@ def test_another_model_in_the_middle_is_another_participant(tmp_path):
 
 def test_epochs_are_sessions_of_one_subject(tmp_path):
     task = TASKS["instrumental_learning"](sessions=2, seed=11, n_visits=1)
-    with Served(InstrumentalLearning(n_visits=1), mind(), seed=11) as served:
+    with Served(InstrumentalLearning(n_visits=1), mind(), seed=11, address=RUN) as served:
         log = evaluate(task, served.base_url, tmp_path, epochs=2)
     trials = read_inspect_log(log.location)
     assert (trials.n_subjects, trials.n_sessions) == (2, 4)
@@ -245,7 +246,7 @@ def test_without_a_session_seed_none_is_sent(tmp_path):
 
 def test_a_log_of_other_words_is_refused(tmp_path):
     task = TASKS["instrumental_learning"](sessions=1, seed=11, n_visits=1)
-    with Served(InstrumentalLearning(n_visits=1), mind(), seed=11) as served:
+    with Served(InstrumentalLearning(n_visits=1), mind(), seed=11, address=RUN) as served:
         log = evaluate(task, served.base_url, tmp_path)
     with pytest.raises(ValueError, match="another question on trial 0 of session 0"):
         read_inspect_log(

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from knownminds.llm_adapters.adapter import UnknownModel
-from knownminds.llm_adapters.local_model import find_model
+from knownminds.llm_adapters.local_model import find_model, load_model
 
 
 def test_a_folder_with_a_configuration_is_a_model(tmp_path):
@@ -53,7 +53,11 @@ def test_folders_without_a_model_are_told(tmp_path):
 def test_a_missing_package_is_answered_with_the_line_that_installs_it(missing):
     # In a process of its own, where nothing has been imported yet.
     program = (
-        f"import sys; sys.modules[{missing!r}] = None\n"
+        "import sys\n"
+        "class Absent:\n"
+        "    def find_spec(self, name, *_):\n"
+        f"        if name == {missing!r}: raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Absent())\n"
         "try: import knownminds.llm_adapters.transformers\n"
         "except ImportError as error: print(error)"
     )
@@ -61,3 +65,20 @@ def test_a_missing_package_is_answered_with_the_line_that_installs_it(missing):
     assert found.stdout.strip() == (
         'Local models need torch and transformers: pip install "knownminds[transformers]"'
     ), found.stderr
+
+
+def test_what_cannot_be_read_as_a_model_is_told_with_the_reason(tmp_path):
+    pytest.importorskip("torch", reason="torch is not installed: extra transformers")
+    pytest.importorskip("transformers", reason="transformers is not installed: its extra")
+    with pytest.raises(ValueError, match=r"no dtype named 'float23'\. Nearest: float32"):
+        load_model(tmp_path, dtype="float23")
+    (tmp_path / "config.json").write_text("not JSON")
+    with pytest.raises(UnknownModel, match=r"they cannot be read: .*config.json.* JSON"):
+        load_model(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(UnknownModel, match=r"weights, a configuration and a tokenizer; in "):
+        load_model(tmp_path)
+    (tmp_path / "some.gguf").write_text("not weights")
+    pytest.importorskip("gguf", reason="gguf is not installed: extra transformers")
+    with pytest.raises(UnknownModel, match="GGUF"):
+        load_model(tmp_path, "some.gguf")

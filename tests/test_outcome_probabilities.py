@@ -36,7 +36,7 @@ def test_the_result_prints_itself_and_says_where_to_be_careful():
     printed = str(TWO)
     assert "aaaaaaaa 0.7500 0.2500 0.8000" in printed
     assert "1 of 2 prompts have a mass below 0.5" in printed
-    assert "add at most 1.0e-04 of a probability" in printed
+    assert "Token paths not followed add at most 1.0e-06 before normalising" in printed
     frame = TWO.to_frame()
     assert frame["outcome"].tolist() == ["Heads", "Tails"] * 2
     assert frame["probability"].tolist() == pytest.approx([0.75, 0.25, 0.25, 0.75])
@@ -44,6 +44,14 @@ def test_the_result_prints_itself_and_says_where_to_be_careful():
     records = json.loads(TWO.to_json())
     assert records[0]["left_out"] is None
     assert records[2]["log_probability"] == pytest.approx(np.log(0.01))
+
+
+def test_where_no_outcome_is_possible_nothing_is_normalised():
+    never = OutcomeProbabilities(("A", "B"), *np.full((2, 1, 2), -np.inf), ("cccccccc",))
+    assert never.mass.tolist() == [0.0]
+    assert never.flagged.all()
+    assert np.isnan(never.probabilities).all()
+    assert "1 of 1 prompts" in str(never)
 
 
 # What follows needs torch.

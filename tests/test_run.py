@@ -19,11 +19,12 @@ from knownminds.inference import ModelData, posterior
 from knownminds.llm_adapters import Sampling, Synthetic
 from knownminds.llm_adapters.admission import Caps
 from knownminds.llm_adapters.faulty import Faults
+from knownminds.llm_adapters.participant import RUN
 from knownminds.llm_adapters.session_runner import TRIALS, Retries, read_run
 from knownminds.validation.cli import main
 from knownminds.validation.fit import fit
 from knownminds.validation.report import page_of, read_result
-from knownminds.validation.run import ADDRESS, connect, estimate, folder_of, mind_of, price_for, run
+from knownminds.validation.run import connect, estimate, folder_of, mind_of, price_for, run
 
 PLACE = "instrumental_learning"
 TRUTH = {"alpha_positive": 0.6, "alpha_negative": 0.2, "beta": 5.0, "kappa": 0.0}
@@ -63,7 +64,7 @@ def served(*words):
 def direct(n, seed):
     """The sessions as simulated, without a word."""
     theta = np.tile(list(TRUTH.values()), (n, 1))
-    return simulate(RescorlaWagnerDual, theta, InstrumentalLearning(), seed, address=ADDRESS)
+    return simulate(RescorlaWagnerDual, theta, InstrumentalLearning(), seed, address=RUN)
 
 
 def test_a_known_mind_behind_an_endpoint_lives_the_direct_path_and_comes_back(knownminds, tmp_path):

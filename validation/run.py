@@ -15,6 +15,7 @@ from knownminds.environments import Environment, unknown
 from knownminds.llm_adapters import ADAPTERS, Adapter, Sampling, Synthetic, load
 from knownminds.llm_adapters.admission import Caps
 from knownminds.llm_adapters.faulty import Faults, Faulty
+from knownminds.llm_adapters.participant import RUN
 from knownminds.llm_adapters.prices import Price, price_of
 from knownminds.llm_adapters.replay import Replay
 from knownminds.llm_adapters.run import Run
@@ -23,9 +24,6 @@ from knownminds.llm_adapters.session_runner import Progress, Retries, run_sessio
 from .arguments import resolve_environment, resolve_model
 from .budget import budget
 
-# Sessions of a run lie where `simulate` has those of its first session per subject, so that
-# `knownminds simulate` with the same seed is the direct path of a run with a known mind.
-ADDRESS = (0,)
 RUNS = "runs"
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
@@ -77,7 +75,7 @@ def run(
                 place,
                 sessions,
                 seed,
-                address=ADDRESS,
+                address=RUN,
                 settings=settings,
                 concurrency=concurrency,
                 retries=retries,
@@ -147,7 +145,7 @@ def connect(
     adapter: Adapter
     if provider == "synthetic":
         mind = mind_of(model, environment, truth)
-        adapter = Synthetic(mind, environment, seed, *ADDRESS, contaminants=contaminants)
+        adapter = Synthetic(mind, environment, seed, *RUN, contaminants=contaminants)
     elif provider == "replay":
         adapter = Replay(model)
     else:
