@@ -6,20 +6,32 @@
 from typing import Any
 
 from .answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
+from .balloon_risk import BalloonRisk
 from .chance import Chance
 from .coins import Coins
 from .conformance import check_environment
 from .design import Design, session_stream
 from .environment import Environment, Observation, Turn
+from .horizon import Horizon
 from .instrumental_learning import InstrumentalLearning
 from .names import unknown
 from .outcome_rates import Rate, outcome_rates, unread_rate
+from .probabilistic_reasoning import ProbabilisticReasoning
 from .prompt import Message, Prompt, Template, load_templates
+from .restless_bandit import RestlessBandit, correctness
+from .temporal_discounting import TemporalDiscounting
 from .trials import COLUMNS, Trials, schema
+from .two_step import TwoStep, stages_of_days
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
     "coins": Coins,
+    "balloon_risk": BalloonRisk,
+    "horizon": Horizon,
+    "probabilistic_reasoning": ProbabilisticReasoning,
+    "temporal_discounting": TemporalDiscounting,
+    "two_step": TwoStep,
+    "restless_bandit": RestlessBandit,
 }
 
 
@@ -35,20 +47,27 @@ __all__ = [
     "COLUMNS",
     "ENVIRONMENTS",
     "Answer",
+    "BalloonRisk",
     "Chance",
     "Coins",
     "Design",
     "Environment",
+    "Horizon",
     "InstrumentalLearning",
     "Message",
     "Observation",
     "Outcome",
+    "ProbabilisticReasoning",
     "Prompt",
     "Rate",
+    "RestlessBandit",
     "Template",
+    "TemporalDiscounting",
     "Trials",
     "Turn",
+    "TwoStep",
     "check_environment",
+    "correctness",
     "load_templates",
     "make",
     "outcome_rates",
@@ -57,6 +76,7 @@ __all__ = [
     "parse_number",
     "schema",
     "session_stream",
+    "stages_of_days",
     "unknown",
     "unread_rate",
 ]

@@ -50,6 +50,13 @@ class Answer:
     text: str = ""
     note: str = ""
 
+    @property
+    def choice(self) -> int | float | tuple[int, float] | None:
+        """What was given: the action, the number, both, or None."""
+        if self.action is not None and self.response is not None:
+            return self.action, self.response
+        return self.response if self.action is None else self.action
+
 
 _SIGNS = " \t*_`~\"'“”‘’„«»()[]{}<>.,;:!"
 _MARKED = re.compile(rf"[\s*_#>`]*{MARKER[:-1]}[*_`]*:", re.IGNORECASE)

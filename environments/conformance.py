@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .answer import Outcome
 from .design import Design, session_stream
-from .environment import Environment, Turn
+from .environment import Choice, Environment, Turn
 from .streams import session_uniforms
 
 
@@ -20,39 +20,42 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     and parsing invert each other; the session ends when it says and starts only by `reset`.
     """
     rng = np.random.default_rng(seed)
-    n, k = environment.n_trials, environment.n_actions
-    ones, others = rng.integers(k, size=n), rng.integers(k, size=n)
+    n = environment.n_trials
+    ones, others = ([_any_choice(environment, rng) for _ in range(n)] for _ in range(2))
 
     environment.reset(seed=seed)
     design = environment.design
-    first = _live(environment, design, ones.tolist())
-    again = _live(environment, design, ones.tolist())
+    first = _live(environment, design, ones)
+    again = _live(environment, design, ones)
     _rule(first == again, "The same design and actions make the same session.")
     environment.reset(seed=seed)
     _rule(_same(design, environment.design), "The same seed draws the same design.")
     environment.reset(seed=seed + 1)
     _rule(not _same(design, environment.design), "Another seed draws another design.")
 
-    other = _live(environment, design, others.tolist())
-    stimuli = [turn.observation for turn in first]
-    _rule(
-        stimuli == [turn.observation for turn in other],
-        "What is shown was drawn up front: it does not depend on the actions.",
-    )
-    for a, b in zip(first, other, strict=True):
-        if a.action == b.action:
+    other = {turn.observation["trial"]: turn for turn in _live(environment, design, others)}
+    for a in first:
+        b = other.get(a.observation["trial"])
+        if b is None:
+            continue
+        drawn = [
+            {k: v for k, v in turn.observation.items() if k not in environment.dependent}
+            for turn in (a, b)
+        ]
+        _rule(
+            drawn[0] == drawn[1],
+            "What is shown was drawn up front, but for the fields in `dependent`.",
+        )
+        if a.action == b.action and a.observation == b.observation:
             _rule(
                 a.reward == b.reward,
                 "What an action pays on a trial was drawn up front; on trial "
                 f"{a.observation['trial']} action {a.action} paid {a.reward} and then {b.reward}.",
             )
-    for turns, actions in ((first, ones), (other, others)):
-        paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
-        _rule(
-            np.array_equal(environment.rewards(design, actions), paid, equal_nan=True),
-            "`rewards` of a whole session are those that `step` pays.",
-        )
-    _check_many(environment, seed, ones)
+    gaps = [None if rng.random() < 0.2 else choice for choice in ones]
+    for choices in (ones, others, gaps):
+        _check_follows(environment, design, choices)
+    _check_many(environment, seed, _actions(environment, ones))
     _check_ends(environment, design)
     _check_words(environment, design, first, seed)
     rebuilt = type(environment)(**environment.settings)
@@ -61,11 +64,49 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     _rule(_same(design, rebuilt.design), "A rebuilt environment draws the same sessions.")
 
 
-def _live(environment: Environment, design: Design, actions: Sequence[int | None]) -> list[Turn]:
+def _any_choice(environment: Environment, rng: np.random.Generator) -> Choice:
+    """Give anything that a trial may be given."""
+    action = int(rng.integers(max(environment.n_actions, 1)))
+    low, high = environment.response_range
+    response = round(float(rng.uniform(low, high)), 2)
+    choices: dict[str, Choice] = {"action": action, "response": response}
+    return choices.get(environment.given, (action, response))
+
+
+def _actions(environment: Environment, choices: Sequence[Choice]) -> NDArray[np.int64]:
+    """Return the actions among what is given, -1 where there is none."""
+    split = [environment.split(choice)[0] for choice in choices]
+    return np.array([-1 if action is None else action for action in split])
+
+
+def _check_follows(environment: Environment, design: Design, choices: Sequence[Choice]) -> None:
+    """What `follow` tells of a whole session is what `step` does."""
+    turns = _live(environment, design, choices)
+    lived = np.array([int(turn.observation["trial"]) for turn in turns])
+    actions = np.full(environment.n_trials, -1)
+    actions[lived] = [-1 if turn.action is None else turn.action for turn in turns]
+    brought = environment.follow(design, actions)
+    present = np.flatnonzero(brought.get("present", np.ones(environment.n_trials, dtype=bool)))
+    _rule(np.array_equal(present, lived), "`follow` tells which trials take place.")
+    answered = np.array([turn.action is not None or turn.response is not None for turn in turns])
+    paid = np.array([turn.reward for turn in turns], dtype=float)  # NaN where there is none
+    told = np.where(answered, brought["reward"][lived], np.nan)
+    _rule(
+        np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
+    )
+    for name in environment.dependent:
+        shown = [turn.observation[name] for turn in turns]
+        _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
+
+
+def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -> list[Turn]:
+    """Live a session; the choice of each trial stands at its number."""
     observation, _ = environment.reset(options={"design": design})
     turns: list[Turn] = []
-    for t, action in enumerate(actions):
-        _rule(observation["trial"] == t, "Trials are numbered from 0.")
+    over, before = False, -1
+    while not over:
+        trial = int(observation["trial"])
+        _rule(before < trial < environment.n_trials, "Trials are numbered in order, from 0.")
         _rule(
             all(
                 low <= observation[name] <= high for name, (low, high) in environment.bounds.items()
@@ -73,20 +114,20 @@ def _live(environment: Environment, design: Design, actions: Sequence[int | None
             and observation.keys() == {"trial", *environment.bounds},
             f"An observation is the trial and the fields of `bounds`; got {observation}.",
         )
-        following, reward, terminated, truncated, info = environment.step(action)
-        missing = action is None
-        _rule(missing == bool(info.get("missing", False)), "A missing action is marked in info.")
+        choice = choices[trial]
+        following, reward, terminated, truncated, info = environment.step(choice)
+        missing = choice is None
+        _rule(missing == bool(info.get("missing", False)), "A missing answer is marked in info.")
         _rule(
-            (reward is None) == (missing or not environment.feedback),
-            "A given action has a reward and a missing one has none; without feedback, none has.",
+            reward is None or not (missing or not environment.feedback),
+            "A missing answer has no reward; without feedback, none has.",
         )
-        over = t == len(actions) - 1
-        _rule((terminated or truncated) == over, "The session ends after n_trials trials.")
-        text = "?" if action is None else environment.say(action, observation)
-        turns.append(Turn(observation, action, reward, text))
-        if not over:
-            _rule(following is not None, "Before the end a step shows the next trial.")
-            observation = following  # type: ignore[assignment]
+        over = terminated or truncated
+        text = "?" if missing else environment.say(choice, observation)
+        action, response = environment.split(choice)
+        turns.append(Turn(observation, action, reward, text, response))
+        _rule((following is None) == over, "Before the end, and only then, a step shows a trial.")
+        observation, before = following or observation, trial
     return turns
 
 
@@ -94,32 +135,39 @@ def _check_many(environment: Environment, seed: int, actions: NDArray[np.int64])
     """Sessions that are made side by side are those that are drawn alone."""
     uniforms = session_uniforms(seed, [(0,), (1,)], environment.n_draws)
     tables = environment.tables(uniforms)
-    rewards = environment.rewards(Design(tables), np.stack([actions, actions]))
+    brought = environment.follow(Design(tables), np.stack([actions, actions]))
     for i in range(2):
         alone = environment.draw(session_stream(seed, i))
         beside = Design({name: table[i] for name, table in tables.items()}, alone.labels)
         _rule(_same(alone, beside), "A session's tables do not depend on the sessions beside it.")
-        _rule(
-            np.array_equal(environment.rewards(alone, actions), rewards[i], equal_nan=True),
-            "Rewards do not depend on the sessions beside.",
-        )
+        for name, column in environment.follow(alone, actions).items():
+            _rule(
+                np.array_equal(column, brought[name][i], equal_nan=column.dtype.kind == "f"),
+                f"What follows ({name}) does not depend on the sessions beside.",
+            )
 
 
 def _check_ends(environment: Environment, design: Design) -> None:
     _live(environment, design, [None] * environment.n_trials)
     for over in (environment, type(environment)(**environment.settings)):
         try:
-            over.step(0)
+            over.step(_any_choice(environment, np.random.default_rng(0)))
         except RuntimeError:
             continue
         raise AssertionError("Stepping after the end or before reset raises RuntimeError.")
     environment.reset(options={"design": design})
-    for action in (-1, environment.n_actions):
+    low, high = environment.response_range
+    wrong: dict[str, list[Choice]] = {
+        "action": [-1, environment.n_actions],
+        "response": [low - 0.1, high + 0.1],
+        "both": [(-1, low), (environment.n_actions, low), (0, high + 0.1), 0],
+    }
+    for choice in wrong[environment.given]:
         try:
-            environment.step(action)
+            environment.step(choice)
         except ValueError:
             continue
-        raise AssertionError(f"An action outside the design raises ValueError; {action} did not.")
+        raise AssertionError(f"What is outside the design raises ValueError; {choice} did not.")
 
 
 def _check_words(
@@ -132,6 +180,9 @@ def _check_words(
     told = list(turns)
     gap = len(told) // 2
     told[gap] = Turn(told[gap].observation, None, None, "?")
+    if environment.dependent:
+        told = told[: gap + 1]  # what comes after a gap is not what came after an action
+    rng = np.random.default_rng(seed)
     for t in sorted({0, 1 % len(told), gap, len(told) - 1}):
         observation = told[t].observation
         prompt = environment.render(observation, told[:t])
@@ -146,13 +197,16 @@ def _check_words(
             "A prompt says nothing of what was not seen: of the design it uses the labels alone.",
         )
         environment.reset(options={"design": design})
-        for action in range(environment.n_actions):
-            answer = environment.parse(environment.say(action, observation), observation)
+        choices: list[Choice] = list(range(environment.n_actions))
+        if environment.given != "action":
+            choices = [_any_choice(environment, rng) for _ in range(5)]
+        for choice in choices:
+            answer = environment.parse(environment.say(choice, observation), observation)
             _rule(
-                answer.outcome is Outcome.OK and answer.action == action,
-                f"What `say` says, `parse` reads; action {action} came back as {answer}.",
+                answer.outcome is Outcome.OK and answer.choice == choice,
+                f"What `say` says, `parse` reads; {choice} came back as {answer}.",
             )
-        before = told[:t] if environment.retold else []
+        before = list(environment.recalled(told[:t], observation))
         _rule(
             prompt.hash == environment.render(observation, before).hash,
             "A prompt that tells nothing of earlier trials does not depend on them.",
@@ -160,21 +214,21 @@ def _check_words(
         past, seen = environment.read(prompt.messages)
         _rule(seen == observation, f"`read` inverts `render`; {observation} came back as {seen}.")
         _rule(
-            [(turn.action, turn.reward) for turn in past]
-            == [(turn.action, turn.reward) for turn in before],
-            "`read` gives back the actions and rewards of the history.",
+            [(turn.action, turn.response, turn.reward) for turn in past]
+            == [(turn.action, turn.response, turn.reward) for turn in before],
+            "`read` gives back the actions, responses and rewards of the history.",
         )
         for a, b in zip(past, before, strict=True):
             shared = {name: b.observation[name] for name in a.observation}
             _rule(dict(a.observation) == shared, "`read` gives back what was shown.")
     empty = environment.parse("", told[0].observation)
     _rule(
-        empty.outcome is Outcome.EMPTY and empty.action is None,
+        empty.outcome is Outcome.EMPTY and empty.choice is None,
         "An empty answer has the outcome empty and no action.",
     )
     cut = environment.parse_cut("", told[0].observation)
     _rule(
-        cut.outcome is Outcome.TRUNCATED and cut.action is None,
+        cut.outcome is Outcome.TRUNCATED and cut.choice is None,
         "An answer cut off before its first word has the outcome truncated and no action.",
     )
 

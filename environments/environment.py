@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,19 +19,23 @@ if TYPE_CHECKING:
     from .trials import Trials
 
 Observation = Mapping[str, int | float]
+# What a player gives: an action, a number, both, or nothing that could be read.
+Choice = int | float | tuple[int, float] | None
+Given = Literal["action", "response", "both"]
 
 
 @dataclass(frozen=True)
 class Turn:
     """One past trial as its player knows it.
 
-    Action and reward are None if nothing was chosen, the reward also where none is paid.
+    Action, response and reward are None if nothing was given, the reward also where none is paid.
     """
 
     observation: Observation
     action: int | None
     reward: float | None
     text: str = ""
+    response: float | None = None
 
 
 class Environment(ABC):
@@ -47,8 +52,22 @@ class Environment(ABC):
     wording
         Further fields that matter only for the words, such as the order of mention; recorded,
         but not demanded of trials that come from elsewhere.
+    dependent
+        Those of the stimulus fields that depend on earlier actions; all others were drawn up
+        front.
+    hidden
+        Entries of the design table that are recorded with each trial and never shown, such as
+        the means of the arms.
+    size
+        The setting to which the number of trials is proportional; None if it is fixed.
+    given
+        What a trial asks for: an "action", a "response" (a number), or "both".
     n_actions
-        Actions are whole numbers from 0 to n_actions - 1.
+        Actions are whole numbers from 0 to n_actions - 1; 0 if a trial asks for none.
+    response_range
+        Lowest and highest response.
+    ends_early
+        Whether actions can make later trials fall away.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
     retold
@@ -61,7 +80,13 @@ class Environment(ABC):
     source: ClassVar[str]
     stimulus: ClassVar[tuple[str, ...]] = ()
     wording: ClassVar[tuple[str, ...]] = ()
+    dependent: ClassVar[tuple[str, ...]] = ()
+    hidden: ClassVar[tuple[str, ...]] = ()
+    size: str | None = None
+    given: ClassVar[Given] = "action"
     n_actions: int
+    response_range: tuple[float, float] = (0.0, 1.0)
+    ends_early: ClassVar[bool] = False
     feedback: ClassVar[bool] = True
     retold: ClassVar[bool] = True
 
@@ -76,7 +101,16 @@ class Environment(ABC):
     @property
     @abstractmethod
     def n_trials(self) -> int:
-        """How many trials a session has."""
+        """How many trials a session has at most.
+
+        Some may fall away: those that the design leaves out (a table "present" says which), and
+        those that earlier actions make pointless. The others keep their numbers.
+        """
+
+    @property
+    def answer_columns(self) -> tuple[str, ...]:
+        """Columns in which answers stand."""
+        return ("action", "response") if self.given == "both" else (self.given,)
 
     @property
     def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
@@ -100,6 +134,11 @@ class Environment(ABC):
         """Name what one session, uniforms[n_draws], calls by names; JSON-able."""
         return ()
 
+    @cached_property
+    def drawn(self) -> frozenset[str]:
+        """Names of the design's tables."""
+        return frozenset(self.tables(np.full((1, self.n_draws), 0.5)))
+
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""
         uniforms = rng.random(self.n_draws)
@@ -112,6 +151,29 @@ class Environment(ABC):
         The design's tables and the actions may have a leading axis of sessions.
         """
         return np.full(np.shape(actions), np.nan)
+
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """Return what the actions of a whole session bring, each [n_trials].
+
+        "reward"; the fields in `dependent`; and "present", where a trial takes place, if some may
+        fall away. Of trials that do not take place the values mean nothing. Actions are -1 where
+        there is none. The design's tables and the actions may have a leading axis of sessions.
+        """
+        brought: dict[str, NDArray[Any]] = {"reward": self.rewards(design, actions)}
+        if "present" in design.table:
+            brought["present"] = design.table["present"]
+        return brought
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return how well each trial was done, [rows]: the reward; NaN where a row has none."""
+        frame = trials.frame
+        if not self.feedback or "reward" not in frame:
+            return np.full(len(frame), np.nan)
+        return frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+
+    def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
+        """Return those of the earlier turns that the prompt of a trial tells of."""
+        return turns if self.retold else ()
 
     @abstractmethod
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
@@ -126,7 +188,7 @@ class Environment(ABC):
         return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
 
     @abstractmethod
-    def say(self, action: int, observation: Observation) -> str:
+    def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked: the text of a cooperative participant."""
 
     @abstractmethod
@@ -157,20 +219,30 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        for column in (*self.stimulus, "action"):
+        for column in (*self.stimulus, *self.answer_columns):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
                     f"{', '.join(frame.columns)}. Map one with --columns {column}=YOUR_NAME."
                 )
-        action = frame["action"]
-        wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))
-        if len(wrong):
-            allowed = ", ".join(map(str, range(self.n_actions)))
-            raise ValueError(
-                f"Actions of {self.name} are {allowed}; {trials.place(wrong[0])} has "
-                f"{action[wrong[0]]}. Recode the actions to whole numbers from 0."
-            )
+        if self.given != "response":
+            action = frame["action"]
+            wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))
+            if len(wrong):
+                allowed = ", ".join(map(str, range(self.n_actions)))
+                raise ValueError(
+                    f"Actions of {self.name} are {allowed}; {trials.place(wrong[0])} has "
+                    f"{action[wrong[0]]}. Recode the actions to whole numbers from 0."
+                )
+        if self.given != "action":
+            low, high = self.response_range
+            response = frame["response"].to_numpy(dtype=float, na_value=np.nan)
+            wrong = np.flatnonzero((response < low) | (response > high))
+            if len(wrong):
+                raise ValueError(
+                    f"Responses of {self.name} go from {low:g} to {high:g}; "
+                    f"{trials.place(wrong[0])} has {response[wrong[0]]:g}. Rescale them."
+                )
         if not self.feedback and "reward" in frame and frame["reward"].notna().any():
             row = int(np.flatnonzero(frame["reward"].notna())[0])
             raise ValueError(
@@ -193,20 +265,25 @@ class Environment(ABC):
         if design is None:
             entropy = np.random.SeedSequence().entropy if seed is None else seed
             design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
-        self._design, self._trial = design, 0
+        self._design = design
         # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
         self._fields = (*self.stimulus, *self.wording)
-        self._stimuli = [design.table[name].tolist() for name in self._fields]
+        self._stimuli = [
+            [] if name in self.dependent else design.table[name].tolist() for name in self._fields
+        ]
+        present = design.table.get("present")
+        self._absent = [] if present is None else np.logical_not(present).tolist()
         self._begin(design)
+        self._trial = self._from(0)
         return self._observation(), {}
 
     def step(
-        self, action: int | None
+        self, choice: Choice
     ) -> tuple[Observation | None, float | None, bool, bool, dict[str, Any]]:
-        """Take an action (None if no readable one was given) and go to the next trial.
+        """Take what a player gives (None if it could not be read) and go to the next trial.
 
         Returns observation, reward, terminated, truncated, info. The observation is None after
-        the last trial. The reward is None without feedback, and for a missing action, which
+        the last trial. The reward is None where none is paid, and for a missing answer, which
         also has info["missing"].
         """
         if self._design is None:
@@ -215,32 +292,93 @@ class Environment(ABC):
             raise RuntimeError(
                 f"The session ended after {self.n_trials} trials; call reset() for a new one."
             )
-        if action is None:
-            reward = None
-        elif 0 <= action < self.n_actions and action == int(action):
-            reward = self._reward(self._trial, int(action))
+        action, _ = self.split(choice)
+        t = self._trial
+        reward = None if choice is None else self._reward(t, -1 if action is None else action)
+        self._take(t, action)
+        self._trial = self._from(t + 1)
+        over = self._trial >= self.n_trials
+        info = {"missing": True} if choice is None else {}
+        return None if over else self._observation(), reward, over, False, info
+
+    def split(self, choice: Choice) -> tuple[int | None, float | None]:
+        """Return action and response of what a player gives, each None if there is none.
+
+        Raises
+        ------
+        ValueError
+            If it is not what a trial of this experiment asks for, or out of range.
+        """
+        if choice is None:
+            return None, None
+        action: Any = None
+        response: Any = None
+        if self.given == "response":
+            response = choice
+        elif self.given == "both" and isinstance(choice, tuple):
+            action, response = choice
         else:
+            action = choice
+        if self.given != "response" and not (
+            isinstance(action, int | float | np.number)
+            and 0 <= action < self.n_actions
+            and action == int(action)
+        ):
             raise ValueError(
                 f"Actions of {self.name} are whole numbers from 0 to {self.n_actions - 1} "
-                f"(or None for a missing answer); got {action!r}."
+                f"(or None for a missing answer); got {choice!r}."
             )
-        self._trial += 1
-        over = self._trial >= self.n_trials
-        info = {"missing": True} if action is None else {}
-        return None if over else self._observation(), reward, over, False, info
+        low, high = self.response_range
+        if self.given != "action" and not (
+            isinstance(response, int | float | np.number) and low <= response <= high
+        ):
+            pair = " beside the action, (action, response)" if self.given == "both" else ""
+            raise ValueError(
+                f"Responses of {self.name} are numbers from {low:g} to {high:g}{pair} "
+                f"(or None for a missing answer); got {choice!r}."
+            )
+        return (
+            None if action is None else int(action),
+            None if response is None else float(response),
+        )
+
+    def concealed(self, trial: int) -> dict[str, int | float]:
+        """Return the fields in `hidden` of a trial of the present session."""
+        table = self.design.table
+        return {name: table[name][trial].item() for name in self.hidden}
+
+    def _from(self, trial: int) -> int:
+        """Return the first trial from this one on that takes place; n_trials if none does."""
+        while trial < self.n_trials and (
+            (self._absent and self._absent[trial]) or self._pointless(trial)
+        ):
+            trial += 1
+        return trial
 
     def _observation(self) -> Observation:
         t = self._trial
         shown: dict[str, int | float] = {"trial": t}
+        left = self._shown(t) if self.dependent else {}
         for name, column in zip(self._fields, self._stimuli, strict=True):
-            shown[name] = column[t]
+            shown[name] = left[name] if name in left else column[t]
         return shown
+
+    def _shown(self, trial: int) -> dict[str, int | float]:
+        """Return the fields in `dependent`, as earlier actions have left them."""
+        return {}
+
+    def _pointless(self, trial: int) -> bool:
+        """Say whether earlier actions make this trial fall away."""
+        return False
+
+    def _take(self, trial: int, action: int | None) -> None:  # noqa: B027
+        """Remember an action on which later trials depend."""
 
     def _begin(self, design: Design) -> None:  # noqa: B027
         """Prepare whatever the session needs."""
 
     def _reward(self, trial: int, action: int) -> float | None:
-        """Return what the action pays on this trial; None without feedback."""
+        """Return what the action pays on this trial; None if nothing. -1 is no action."""
         return None
 
     def __repr__(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from .environment import Environment, Observation
+from .environment import Choice, Environment, Observation
 
 try:
     import gymnasium
@@ -17,13 +17,14 @@ except ImportError:
     ) from None
 
 
-class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], np.int64]):
+class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
     """An experiment with Gymnasium's spaces; one episode is one session.
 
     ``reset(seed=s)`` begins the same session as the experiment's own; a reset without a seed goes
-    on in the same stream. The observation after the last trial repeats the last stimulus, with
-    "trial" equal to `n_trials`. An experiment that pays nothing has rewards of 0, since Gymnasium
-    wants a number.
+    on in the same stream. An action is what a trial asks for: a number of an action, a response
+    as an array of shape (), or a pair of both. The observation after the last trial repeats the
+    last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of 0, since
+    Gymnasium wants a number.
 
     Parameters
     ----------
@@ -40,7 +41,11 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], np.int64]):
         self.observation_space = spaces.Dict(
             {"trial": spaces.Discrete(environment.n_trials + 1), **fields}
         )
-        self.action_space = spaces.Discrete(environment.n_actions)
+        asked: dict[str, spaces.Space[Any]] = {
+            "action": spaces.Discrete(max(environment.n_actions, 1)),
+            "response": spaces.Box(*environment.response_range, (), np.float64),
+        }
+        self.action_space = asked.get(environment.given) or spaces.Tuple(tuple(asked.values()))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -50,18 +55,21 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], np.int64]):
         if seed is None and "design" not in (options or {}):
             options = {"design": self.environment.draw(self.np_random)}
         observation, info = self.environment.reset(seed=seed, options=options)
-        self._last = self._typed(observation)
-        return self._last, info
+        self._shown = observation
+        return self._typed(observation), info
 
-    def step(self, action: np.int64) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take an action and go to the next trial."""
-        observation, reward, terminated, truncated, info = self.environment.step(int(action))
-        if observation is None:
-            self._last = {**self._last, "trial": np.int64(self.environment.n_trials)}
+        if self.environment.given == "both":
+            choice: Choice = (int(action[0]), float(action[1]))
         else:
-            self._last = self._typed(observation)
-        assert reward is not None or not self.environment.feedback
-        return self._last, reward or 0.0, terminated, truncated, info
+            choice = int(action) if self.environment.given == "action" else float(action)
+        observation, reward, terminated, truncated, info = self.environment.step(choice)
+        self._shown = observation or self._shown
+        shown = self._typed(self._shown)
+        if observation is None:
+            shown["trial"] = np.int64(self.environment.n_trials)
+        return shown, reward or 0.0, terminated, truncated, info
 
     def _typed(self, observation: Observation) -> dict[str, Any]:
         shown: dict[str, Any] = {"trial": np.int64(observation["trial"])}

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -72,6 +72,10 @@ class Template:
                 f"Every placeholder needs a value; {{{missing[0]}}} in {self.text!r} has none."
             )
         return _PLACEHOLDER.sub(lambda found: str(values[found[1]]), self.text)
+
+    def renamed(self, rename: Callable[[str], str]) -> Template:
+        """Return the same wording with other names of placeholders."""
+        return Template(_PLACEHOLDER.sub(lambda found: f"{{{rename(found[1])}}}", self.text))
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:

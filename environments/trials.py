@@ -334,6 +334,9 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
     subject = pd.factorize(table["subject"])[0]
     # By first appearance within the subject: ordering an ordered table changes nothing.
     name = pd.factorize(table["session"])[0]
+    if "environment" in table:  # sessions of several experiments may bear the same name
+        place = pd.factorize(table["environment"])[0] + 1
+        name = place * (name.max() + 1) + name
     session = pd.factorize(subject * (name.max() + 1) + name)[0]
     order = np.lexsort((trial, session, subject))
     s, e, t = subject[order], session[order], trial[order]
