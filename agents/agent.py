@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from math import exp, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
 
-from knownminds.environments.environment import Environment, Observation
+from knownminds.environments.environment import Choice, Environment, Given, Observation
 
 from .parameters import LAPSE, Array, Parameters
 
 Kernel = Callable[..., Any]
+
+ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
+_ASKED = {"action": "an action", "response": "a number", "both": "an action and a number"}
 
 
 class Agent(ABC):
@@ -24,11 +28,14 @@ class Agent(ABC):
     ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``
         theta [N, P]; lapse None or [N]; row, start and the columns as laid out by
         `Sequences`; total [N]; gradient [N, P], or [N, P + 1] with the derivative for the lapse
-        rate last. A trial whose action is negative has no choice: it adds nothing and
-        teaches nothing.
+        rate last. A trial whose action is negative (whose response is minus infinity) has no
+        answer: it adds nothing and teaches nothing.
     ``simulate(theta, lapse, n_actions, row, start, uniforms, *design) -> action``
         Plays each sequence with one uniform per trial: the action is the first whose
-        cumulative probability exceeds it.
+        cumulative probability exceeds it. A model with several uniforms per trial gets them as
+        [places, n_uniforms, LANES]; one that gives responses returns these, one that gives both
+        returns actions and responses. Where earlier actions make a trial fall away, its action
+        is -1.
 
     Attributes
     ----------
@@ -38,6 +45,10 @@ class Agent(ABC):
         Entries of the design table the simulation reads.
     separate
         Stimulus columns across which nothing is carried over: one state per value.
+    given
+        What the model gives on a trial: an "action", a "response" (a number), or "both".
+    n_uniforms
+        How many uniform numbers a trial takes.
     n_actions
         How many actions the model can choose between; None for any number.
     remembers
@@ -51,6 +62,8 @@ class Agent(ABC):
     columns: ClassVar[tuple[str, ...]] = ("action", "reward")
     design: ClassVar[tuple[str, ...]] = ("payoffs",)
     separate: ClassVar[tuple[str, ...]] = ("context",)
+    given: ClassVar[Given] = "action"
+    n_uniforms: ClassVar[int] = 1
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
     log_likelihood: ClassVar[Kernel]
@@ -61,7 +74,7 @@ class Agent(ABC):
         if not LAPSE.support.contains(np.asarray(lapse)):
             raise ValueError(f"lapse lies in {LAPSE.support}; got {lapse:g}.")
         self.lapse = float(lapse)
-        self.actions = actions or self.n_actions or 2
+        self.actions = 0 if self.given == "response" else actions or self.n_actions or 2
         self.reset()
 
     @classmethod
@@ -82,6 +95,19 @@ class Agent(ABC):
             raise ValueError(
                 f"{cls.name} goes by earlier trials; those of {environment.name} stand alone, "
                 "untold by later ones. Choose a model that does without, such as random_responder."
+            )
+        if cls.given != environment.given:
+            raise ValueError(
+                f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
+                f"{_ASKED[environment.given]}. Choose another model."
+            )
+        shown = {*environment.stimulus, *ANSWERS}
+        unknown = [name for name in cls.columns if name not in shown]
+        unknown += [name for name in cls.design if name not in environment.drawn]
+        if unknown:
+            raise ValueError(
+                f"{cls.name} goes by {unknown[0]!r}; trials of {environment.name} have no such "
+                "thing. Choose another model."
             )
         if cls.n_actions not in (None, environment.n_actions):
             raise ValueError(
@@ -114,15 +140,46 @@ class Agent(ABC):
 
     @abstractmethod
     def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Take in what the action brought; NaN if the experiment pays no rewards."""
+        """Take in what the action brought; NaN if the trial pays no reward.
+
+        A response is nothing to learn from; without an action it is -1.
+        """
 
     def probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action, lapses included, [n_actions]."""
         p = self.action_probabilities(observation)
         return (1.0 - self.lapse) * p + self.lapse / len(p) if self.lapse else p
 
-    def choose(self, observation: Observation, rng: np.random.Generator) -> int:
-        """Draw an action, using one uniform number."""
+    def log_density(
+        self, observation: Observation, response: float, action: int | None = None
+    ) -> float:
+        """Return the log density of a response, given the action if there is one; no lapses."""
+        raise NotImplementedError(f"{self.name} gives no responses.")
+
+    def log_probability(
+        self,
+        observation: Observation,
+        action: int | None,
+        response: float | None,
+        response_range: tuple[float, float] = (0.0, 1.0),
+    ) -> float:
+        """Return the log probability (density) of what is given on a trial, lapses included.
+
+        A lapse is uniform over the actions and over the range of responses.
+        """
+        shares = self.action_probabilities(observation) if action is not None else np.ones(1)
+        p = float(shares[action or 0])
+        own = log(p) if p > 0.0 else -inf
+        any_of = 1.0 / len(shares)
+        if response is not None:
+            own += self.log_density(observation, response, action)
+            any_of /= response_range[1] - response_range[0]
+        if not self.lapse:
+            return own
+        return log((1.0 - self.lapse) * exp(own) + self.lapse * any_of)
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        """Draw what is given, using `n_uniforms` numbers: by default an action with one."""
         u, below = rng.random(), 0.0
         p = self.probabilities(observation).tolist()
         for action, share in enumerate(p[:-1]):

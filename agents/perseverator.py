@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from math import exp, log
+from typing import Any
 
 import numpy as np
 from numba import njit
 
-from knownminds.environments.environment import Observation
+from knownminds.environments.environment import Environment, Observation
 
 from .agent import Agent
 from .parameters import IDENTITY, Array, Parameter, Parameters
@@ -96,17 +97,28 @@ class Perseverator(Agent):
     )
     columns = ("action",)
     design = ()
+    separate = ("context", "stage", "game")
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 
+    @classmethod
+    def check_plays(cls, environment: Environment) -> None:
+        """Raise ValueError also where choices make later trials fall away, unseen by a kernel."""
+        super().check_plays(environment)
+        if environment.ends_early:
+            raise ValueError(
+                f"{cls.name} repeats its last choice; in {environment.name} one of the choices "
+                "ends what could be repeated. Choose another model."
+            )
+
     def reset(self) -> None:
         """Forget the last choices."""
-        self.last: dict[int, int] = {}
+        self.last: dict[Any, int] = {}
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Softmax over the trace of the last choice."""
         log_odds = np.zeros(self.actions)
-        last = self.last.get(int(observation.get("context", 0)))
+        last = self.last.get(self._place(observation))
         if last is not None:
             log_odds[last] = self.theta[0]
         weight = np.exp(log_odds - log_odds.max())
@@ -115,4 +127,7 @@ class Perseverator(Agent):
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Remember the choice."""
-        self.last[int(observation.get("context", 0))] = action
+        self.last[self._place(observation)] = action
+
+    def _place(self, observation: Observation) -> tuple[float, ...]:
+        return tuple(observation[name] for name in self.separate if name in observation)

@@ -35,12 +35,21 @@ def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Tr
     observation, _ = environment.reset(options={"design": environment.draw(rng)})
     agent.reset()
     rows: list[dict[str, int | float | None]] = []
-    over = False
+    over, drawn = False, 0
     while not over:
-        action = agent.choose(observation, rng)
-        following, reward, over, _, _ = environment.step(action)
-        agent.learn(observation, action, nan if reward is None else reward)
-        rows.append({**observation, "action": action, "reward": reward})
+        # Trials that fall away leave their numbers unused.
+        rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)
+        drawn = int(observation["trial"]) + 1
+        choice = agent.choose(observation, rng)
+        following, reward, over, _, _ = environment.step(choice)
+        action, response = environment.split(choice)
+        agent.learn(
+            observation, -1 if action is None else action, nan if reward is None else reward
+        )
+        both = {"action": action, "response": response}
+        given = {name: both[name] for name in environment.answer_columns}
+        hidden = environment.concealed(int(observation["trial"]))
+        rows.append({**observation, **hidden, **given, "reward": reward})
         observation = following or observation
     frame = pd.DataFrame(rows)
     frame["subject"] = str(address[-1]) if address else "0"
@@ -54,24 +63,24 @@ class Sessions:
     Parameters
     ----------
     environment : what was played
-    subject : number of the subject of each trial, [trials]
-    columns : stimulus columns, action and reward, each [trials]
+    subject, trial : numbers of subject and trial, [trials]
+    columns : stimulus and hidden columns, what was given, and reward, each [trials]
     """
 
     environment: Environment
     subject: NDArray[np.int64]
+    trial: NDArray[np.int64]
     columns: Mapping[str, NDArray[Any]]
 
     def to_trials(self, names: Sequence[str] | None = None) -> Trials:
         """Return the trial record; subjects are named 0, 1, ... unless `names` are given."""
         n = int(self.subject.max(initial=-1)) + 1
         labels = pd.Index(names if names is not None else list(map(str, range(n))))
-        trial = np.tile(np.arange(self.environment.n_trials), n)
         frame = pd.DataFrame(
             {
                 "subject": labels.take(self.subject),
                 "session": "0",
-                "trial": trial,
+                "trial": self.trial,
                 **self.columns,
                 "outcome": Outcome.OK.value,
             }
@@ -129,12 +138,16 @@ def simulate_sessions(
 
     if addresses is None:
         addresses = [(*address, i) for i in range(n)]
-    uniforms = session_uniforms(seed, addresses, environment.n_draws + n_trials)
+    k = model.n_uniforms
+    uniforms = session_uniforms(seed, addresses, environment.n_draws + k * n_trials)
     tables = environment.tables(uniforms[:, : environment.n_draws])
-    subject = np.repeat(np.arange(n), n_trials)
+    drawn = uniforms[:, environment.n_draws :].reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
-    stimuli = {name: flat[name] for name in (*environment.stimulus, *environment.wording)}
-    separate = [stimuli[name] for name in model.separate if name in stimuli]
+    lived = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    subject = lived // n_trials
+    fields = (*environment.stimulus, *environment.wording, *environment.hidden)
+    stimuli = {name: flat[name] for name in fields if name not in environment.dependent}
+    separate = [stimuli[name][lived] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
         values,
@@ -142,9 +155,24 @@ def simulate_sessions(
         environment.n_actions,
         sequences.row,
         sequences.start,
-        sequences.pack(uniforms[:, environment.n_draws :].ravel()),
-        *(sequences.pack(flat[name]) for name in model.design),
+        sequences.pack(drawn[lived]),
+        *(sequences.pack(flat[name][lived]) for name in model.design),
     )
-    action = sequences.unpack(packed, n * n_trials).astype(np.int64)
-    reward = environment.rewards(Design(tables), action.reshape(n, n_trials)).ravel()
-    return Sessions(environment, subject, {**stimuli, "action": action, "reward": reward})
+    parts = packed if model.given == "both" else (packed,)
+    names = environment.answer_columns
+    whole = {name: np.full(n * n_trials, np.nan) for name in names}
+    for name, part in zip(names, parts, strict=True):
+        whole[name][lived] = sequences.unpack(part, len(lived))
+    action = np.full(n * n_trials, -1)
+    if "action" in whole:
+        action[lived] = whole["action"][lived].astype(np.int64)
+        whole["action"] = action
+    brought = environment.follow(Design(tables), action.reshape(n, n_trials))
+    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.dependent}}
+    columns = (
+        {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
+    )
+    if "present" in brought:
+        lived = np.flatnonzero(brought["present"])
+        columns = {name: column[lived] for name, column in columns.items()}
+    return Sessions(environment, lived // n_trials, lived % n_trials, columns)

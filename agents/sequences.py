@@ -109,12 +109,12 @@ class Sequences:
         place = np.where(held, self._by_lane(self.begin)[block] + trial, 0)
         return np.where(held, self.order[place], -1) if len(self.order) else place
 
-    def pack(self, column: Array) -> Array:
+    def pack(self, column: Array, unused: float = MISSING) -> Array:
         """Lay a flat column [trials, ...] out as [places, ..., LANES], lanes last."""
         values = np.asarray(column, dtype=float)[np.maximum(self.index, 0)]
         empty = self.index < 0
         if empty.any():
-            values[empty] = MISSING
+            values[empty] = unused
         return np.ascontiguousarray(np.moveaxis(values, 1, -1))
 
     def unpack(self, packed: Array, n_trials: int) -> Array:
