@@ -13,18 +13,41 @@ from .comparison import (
     leave_one_subject_out,
 )
 from .cross_validation import CrossValidation, Folds, cross_validate
+from .exploration import Exploration
 from .identifiability import Identifiability, identifiability
+from .learning_rate import LearningRate
 from .measures import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
+from .meta_cognition import MetaCognition
+from .model_basedness import ModelBasedness
 from .model_data import ModelData, Unknowns
 from .optimism_bias import OptimismBias
 from .point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .posterior import Posterior, posterior
+from .risk import Risk
+from .temporal_discounting_score import TemporalDiscountingScore
+from .weighting import Weighting
 
 if TYPE_CHECKING:
     from .group_model import GroupModel, HierarchicalFit, hierarchical
 
 MEASURES: dict[str, Measure] = {
     "optimism_bias": OptimismBias(),
+    "learning_rate": LearningRate(),
+    "risk": Risk(),
+    "prior_weighting": Weighting("prior"),
+    "prior_weighting_released": Weighting("prior", released=True),
+    "likelihood_weighting": Weighting("likelihood"),
+    "likelihood_weighting_released": Weighting("likelihood", released=True),
+    "temporal_discounting": TemporalDiscountingScore(),
+    "temporal_discounting_released": TemporalDiscountingScore(released=True),
+    "model_basedness": ModelBasedness(),
+    "model_basedness_released": ModelBasedness(released=True),
+    "directed_exploration": Exploration("directed"),
+    "directed_exploration_released": Exploration("directed", released=True),
+    "random_exploration": Exploration("random"),
+    "random_exploration_released": Exploration("random", released=True),
+    "meta_cognition": MetaCognition(),
+    "meta_cognition_released": MetaCognition(released=True),
 }
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
@@ -38,20 +61,27 @@ __all__ = [
     "MEASURES",
     "CrossValidation",
     "Estimate",
+    "Exploration",
     "FittedMeasure",
     "Folds",
     "GroupModel",
     "HierarchicalFit",
     "Identifiability",
+    "LearningRate",
     "LeaveOneOut",
     "Measure",
+    "MetaCognition",
+    "ModelBasedness",
     "ModelData",
     "OptimismBias",
     "ParameterMeasure",
     "PointFit",
     "Posterior",
+    "Risk",
     "SubjectMeasure",
+    "TemporalDiscountingScore",
     "Unknowns",
+    "Weighting",
     "compare",
     "cross_validate",
     "hierarchical",

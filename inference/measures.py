@@ -94,6 +94,8 @@ class Measure(ABC):
         Name of the model that deviates from it.
     dial
         Direction on the unconstrained scale, by parameter, in which the violator deviates.
+    reach, steps
+        How far the dial is turned to either side, and at how many places the truth is computed.
     """
 
     name: str
@@ -104,10 +106,16 @@ class Measure(ABC):
     rational: str
     violator: str
     dial: Mapping[str, float]
+    reach: float = 12.0
+    steps: int = 481
 
     @abstractmethod
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the measure of minds with parameters theta[n, P], [n]."""
+
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return what the measure is for all minds with parameters theta[n, P] together."""
+        return float(self.truth(model, theta).mean())
 
     @abstractmethod
     def estimate(self, trials: Trials) -> Estimate:

@@ -307,10 +307,10 @@ class Gaps:
     @classmethod
     def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> Gaps:
         """Take from the trials what the model needs; ValueError as in `missing_answer_bounds`."""
-        if "action" not in model.columns:
+        if model.given != "action" or "action" not in model.columns:
             raise ValueError(
-                f"Bounds are over the actions that missing answers could have named; {model.name} "
-                f"reads {', '.join(model.columns)} and no action."
+                "Bounds are over the actions that missing answers could have named; "
+                f"{model.name} reads {', '.join(model.columns)}. Choose a model of actions alone."
             )
         data = ModelData.read(model, trials, n_actions)
         frame = trials.frame

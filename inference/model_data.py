@@ -16,6 +16,9 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
 from knownminds.environments import Trials
 
+# What stands where no answer is. A response may be any number, and samplers refuse NaN.
+_GONE = {"action": MISSING, "response": -np.inf}
+
 
 @dataclass(frozen=True)
 class ModelData:
@@ -26,7 +29,8 @@ class ModelData:
     model : the agent class
     subjects : names of the subjects; row k of theta is `subjects[k]`
     sequences : how the flat columns fall into sequences
-    flat : the columns the likelihood reads, each [trials]; a missing action is -1
+    flat : the columns the likelihood reads, each [trials]; a missing action is -1, a missing
+        response minus infinity
     n_actions : how many actions there were
     n_trials : number of trials with a response, per subject
     """
@@ -67,10 +71,8 @@ class ModelData:
         separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
-        action = flat["action"]
-        given = np.isfinite(action)
-        if "reward" in flat:
-            given &= np.isfinite(flat["reward"])
+        given = np.logical_and.reduce([np.isfinite(flat[name]) for name in answered_by(model)])
+        action = flat.get("action", np.zeros(1))
         actions = n_actions or model.n_actions or int(np.nanmax(action, initial=1)) + 1
         return cls.of_columns(model, list(map(str, names)), subject, codes, flat, actions, given)
 
@@ -88,8 +90,9 @@ class ModelData:
         """Assemble from flat arrays in order of time; `given` marks trials with a response."""
         columns = {name: flat[name] for name in model.columns}
         if given is not None and not given.all():
-            columns = {name: np.where(given, c, 0.0) for name, c in columns.items()}
-            columns["action"] = np.where(given, columns["action"], MISSING)
+            columns = {n: np.where(given, c, _GONE.get(n, 0.0)) for n, c in columns.items()}
+        if "reward" in columns:  # NaN on trials that pay none, which teach nothing either way
+            columns["reward"] = np.nan_to_num(columns["reward"])
         weights = None if given is None else given.astype(float)
         n_trials = np.bincount(subject, weights, minlength=len(subjects)).astype(np.int64)
         subject = np.asarray(subject, dtype=np.int64)
@@ -104,7 +107,10 @@ class ModelData:
     @cached_property
     def packed(self) -> tuple[Array, ...]:
         """The columns laid out for the kernels, [places, LANES] each."""
-        return tuple(self.sequences.pack(column) for column in self.flat)
+        return tuple(
+            self.sequences.pack(column, _GONE.get(name, MISSING))
+            for name, column in zip(self.model.columns, self.flat, strict=True)
+        )
 
     def repeat(self, subjects: ArrayLike) -> ModelData:
         """Return the data in which row k stands for subject number `subjects[k]`."""
@@ -129,6 +135,11 @@ class ModelData:
             *self.packed,
         )
         return total, gradient
+
+
+def answered_by(model: type[Agent]) -> tuple[str, ...]:
+    """Return the columns in which a model's answers stand."""
+    return tuple(name for name in ("action", "response") if name in model.columns)
 
 
 @dataclass(frozen=True)
@@ -166,6 +177,11 @@ class Unknowns:
         columns = np.flatnonzero(np.isnan(full))
         free: list[Any] = [p for p, v in zip(own, full, strict=True) if np.isnan(v)]
         return cls(Parameters(*free, *([LAPSE] if lapse else [])), full, columns, lapse)
+
+    def held(self, model: type[Agent]) -> dict[str, float]:
+        """Return the values at which parameters are held, by name."""
+        known = zip(model.parameters.names, self.full.tolist(), strict=True)
+        return {name: value for name, value in known if not np.isnan(value)}
 
     def log_likelihood(self, data: ModelData, theta: Array) -> tuple[Array, Array]:
         """Log-likelihood [N] of the estimated values theta [N, K], and its gradient [N, K]."""

@@ -32,6 +32,7 @@ FLAT_POSTERIOR = 0.98  # posterior sd above this share of the prior sd: nothing 
 FLAT_LIKELIHOOD = 1e-3  # least curvature of the log-likelihood per squared prior sd
 SAME_END = 1e-3  # starts whose objective ends this close to the best agree with it
 UNFINISHED = 1e-6  # a point from which a Newton step promises more than this is no optimum
+KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
 
 
 @dataclass(frozen=True)
@@ -297,6 +298,14 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
         # What a Newton step still promises, leaving out coordinates held at the end of the reach.
         free = np.abs(z - parameters.mean) < REACH * parameters.sd * (1 - 1e-9)
         promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
+    doubtful = np.flatnonzero(~(promise <= UNFINISHED))
+    if len(doubtful):
+        kinks = _kinks(objective, data.repeat(doubtful), z[doubtful])
+        with np.errstate(all="ignore"):
+            rest = np.where(kinks, 0.0, gradient[doubtful])
+            step = np.einsum("nij,nj->ni", covariance[doubtful], rest)
+            left = np.where(free[doubtful], np.abs(step * rest), 0.0).sum(axis=1)
+        promise[doubtful] = left
     log_posterior = -value_at
     prior = parameters.log_prior(z)[0] if method == "map" else 0.0
     status, message = _judge(
@@ -351,6 +360,23 @@ def _curvature(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> A
         below = objective.evaluate(data, z - shift)[1]
         precision[:, i] = (above - below) / (2 * shift[i])
     return 0.5 * (precision + precision.transpose(0, 2, 1))
+
+
+def _kinks(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> NDArray[np.bool_]:
+    """Find the coordinates [N, K] in which the objective rises to both sides at once.
+
+    Where a choice is by what is best (the better of two aliens in a plan), the likelihood has
+    kinks, and an optimum may lie on one: its gradient is not 0, but changes sign there.
+    """
+    sd = objective.unknowns.parameters.sd
+    found = np.zeros(z.shape, dtype=bool)
+    for i in range(z.shape[1]):
+        shift = np.zeros(z.shape[1])
+        shift[i] = KINK * sd[i]
+        above = objective.evaluate(data, z + shift)[1][:, i]
+        below = objective.evaluate(data, z - shift)[1][:, i]
+        found[:, i] = (above > 0) & (below < 0)
+    return found
 
 
 def _invert(matrices: Array) -> Array:

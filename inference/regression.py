@@ -1,0 +1,136 @@
+"""Regressions of choices on what was known: one coefficient, and how far it can be trusted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linprog
+from scipy.stats import norm
+from scipy.stats import t as student
+
+from knownminds.agents.parameters import Array
+
+EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
+
+
+@dataclass(frozen=True)
+class Coefficient:
+    """A coefficient of a regression.
+
+    Parameters
+    ----------
+    value, standard_error, low, high, p_value
+        The estimate, its standard error, the ends of its 95% interval and the two-sided test
+        against 0; NaN where there is none.
+    n
+        Rows that entered.
+    status
+        "ok", or why there is no estimate.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+    n: int
+    status: str = "ok"
+
+
+def coefficient(
+    of: str,
+    outcome: ArrayLike,
+    regressors: Mapping[str, ArrayLike],
+    *,
+    logistic: bool = True,
+    intercept: bool = True,
+    clusters: ArrayLike | None = None,
+) -> Coefficient:
+    """Regress an outcome on regressors and return the coefficient of one of them.
+
+    Logistic regressions are fitted by maximum likelihood, linear ones by least squares
+    (statsmodels). With several `clusters` (sessions) the error is robust to dependence inside
+    them: the sandwich of Liang and Zeger (1986), referred to Student's t with one degree of
+    freedom less than there are clusters. Otherwise rows are taken as independent.
+
+    Parameters
+    ----------
+    of
+        Name of the regressor that is asked for.
+    outcome
+        0 or 1 in a logistic regression, any number in a linear one; [rows].
+    regressors
+        By name, [rows] each.
+    clusters
+        What rows belong together, [rows].
+
+    Returns
+    -------
+    Coefficient
+        NaN with a status where there is no estimate: too few rows, regressors that depend on each
+        other, outcomes that the regressors separate (the estimate is infinite then; found by
+        linear programming, Konis 2007), or a search that does not end.
+    """
+    import statsmodels.api as sm
+    from statsmodels.tools.sm_exceptions import (
+        ConvergenceWarning,
+        HessianInversionWarning,
+        PerfectSeparationWarning,
+    )
+
+    y = np.asarray(outcome, dtype=float)
+    names = [*(["intercept"] if intercept else []), *regressors]
+    columns = [np.asarray(column, dtype=float) for column in regressors.values()]
+    x = np.column_stack([*([np.ones(len(y))] if intercept else []), *columns])
+    n, k = x.shape
+    if n <= k:
+        return _none(n, "too few rows")
+    if logistic and (y == y[0]).all():
+        return _none(n, "all outcomes are the same")
+    if np.linalg.matrix_rank(x) < k:
+        return _none(n, "regressors that depend on each other")
+    together = np.zeros(n) if clusters is None else np.asarray(clusters)
+    groups = np.unique(together, return_inverse=True)[1]
+    several = int(groups.max()) > 0
+    robust = {"cov_type": "cluster", "cov_kwds": {"groups": groups}} if several else {}
+    with warnings.catch_warnings():
+        for known in (ConvergenceWarning, HessianInversionWarning, PerfectSeparationWarning):
+            warnings.simplefilter("ignore", known)
+        warnings.simplefilter("ignore", RuntimeWarning)  # of infinite estimates on their way
+        try:
+            if logistic:
+                fit = sm.Logit(y, x).fit(disp=0, maxiter=100, **robust)
+            else:
+                fit = sm.OLS(y, x).fit(**robust)
+        except np.linalg.LinAlgError:
+            return _none(n, "separation" if logistic and _separates(x, y) else "no convergence")
+        if logistic:
+            converged = bool(fit.mle_retvals["converged"])
+            wild = not converged or np.abs(x @ fit.params).max() > EXTREME
+            if wild and _separates(x, y):
+                return _none(n, "separation")
+            if not converged:
+                return _none(n, "no convergence")
+        at = names.index(of)
+        value, error = float(fit.params[at]), float(fit.bse[at])
+    if not np.isfinite(error) or error <= 0:
+        return _none(n, "no spread")
+    law = student(int(groups.max())) if several else norm if logistic else student(n - k)
+    half = float(law.ppf(0.975)) * error
+    p_value = 2 * float(law.sf(abs(value) / error))
+    return Coefficient(value, error, value - half, value + half, p_value, n)
+
+
+def _separates(x: Array, y: NDArray[np.float64]) -> bool:
+    """Say whether some combination of the regressors tells the outcomes apart, if only in part."""
+    sided = np.unique(np.where(y > 0, 1.0, -1.0)[:, None] * x, axis=0)
+    found = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1))
+    return bool(found.status == 0 and found.fun is not None and found.fun < -1e-8)
+
+
+def _none(n: int, status: str) -> Coefficient:
+    return Coefficient(np.nan, np.nan, np.nan, np.nan, np.nan, n, status)
