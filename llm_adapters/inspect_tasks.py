@@ -28,7 +28,7 @@ from knownminds.environments import (
 
 from .adapter import Reply, Usage
 from .inspect import chat_messages, reply_of
-from .participant import RUN, Asked, Judge, Row, check_served, live, record
+from .participant import RUN, Asked, Judge, LivedSession, Row, check_served, live, record
 from .session_runner import without_waiting
 
 try:
@@ -133,7 +133,7 @@ def read_inspect_log(
             found = make(place["environment"], **place["settings"])
         assert found is not None
         replies = sample.store[REPLIES]
-        lived = without_waiting(_lived_again(found, place, log.eval.model, replies))
+        lived = without_waiting(_lived_again(found, place, log.eval.model, replies)).rows
         attempts = _attempts(sample.events, len(lived))
         for row, attempt in zip(lived, attempts, strict=True):
             row |= {"session": str(sample.epoch - 1), "attempt": attempt}
@@ -151,7 +151,7 @@ def read_inspect_log(
 
 async def _lived_again(
     environment: Environment, place: Mapping[str, Any], model: str, replies: Sequence[Any]
-) -> list[Row]:
+) -> LivedSession:
     """Live a session with the replies that were kept of it."""
 
     async def ask(trial: int, prompt: Prompt, judge: Judge) -> Asked | None:
@@ -254,14 +254,14 @@ def _outcomes() -> Any:
         place = state.metadata
         environment = make(place["environment"], **place["settings"])
         replies = state.store.get(REPLIES, [])
-        rows = await _lived_again(environment, place, str(state.model), replies)
-        n = len(rows)
+        lived = await _lived_again(environment, place, str(state.model), replies)
+        rows, n = lived.rows, len(lived.rows)
         found = [row["outcome"] for row in rows]
         value = {o.value: found.count(o.value) / n if n else nan for o in Outcome}
         if environment.feedback:
             rewards = [row["reward"] for row in rows if row["reward"] is not None]
             value["reward"] = sum(rewards) / len(rewards) if rewards else nan
-        value["lived"] = n / environment.n_trials
+        value["lived"] = 1.0 if lived.over else n / environment.n_trials
         return Score(value=value, metadata={"trials": rows})
 
     return score

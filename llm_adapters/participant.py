@@ -62,12 +62,26 @@ class Asked:
     cost: int | None = None
 
 
+@dataclass(frozen=True)
+class LivedSession:
+    """What was lived of a session.
+
+    Parameters
+    ----------
+    rows : its trials
+    over : whether it came to its end
+    """
+
+    rows: list[Row]
+    over: bool
+
+
 Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
 
 
 async def live(
     environment: Environment, seed: int, address: Sequence[int], model: str, ask: Ask
-) -> list[Row]:
+) -> LivedSession:
     """Live the session at this address and return its trials, one row each.
 
     Parameters
@@ -75,8 +89,8 @@ async def live(
     model
         Who is asked, for the record.
     ask
-        Given the trial, its prompt and how a reply is judged, returns what came of it; None if
-        the session is to stop there, which leaves it with fewer rows than it has trials.
+        Given the number of the question, its prompt and how a reply is judged, returns what came
+        of it; None if the session is to stop there.
     """
     environment = copy(environment)  # sessions share one environment and not its state
     design = environment.draw(session_stream(seed, *address))
@@ -92,11 +106,12 @@ async def live(
         if asked is None:
             break
         answer, reply = asked.answer, asked.reply
-        following, reward, _, _, _ = environment.step(answer.action)
+        following, reward, _, _, _ = environment.step(answer.choice)
         rows.append(
             {
                 **observation,
-                "action": answer.action,
+                **environment.concealed(int(observation["trial"])),
+                **{name: getattr(answer, name) for name in environment.answer_columns},
                 "reward": reward,
                 "outcome": answer.outcome.value,
                 "raw_text": answer.text,
@@ -112,15 +127,16 @@ async def live(
                 "subject": subject,
             }
         )
-        turns.append(Turn(observation, answer.action, reward, answer.text))
+        turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
         observation = following
-    return rows
+    return LivedSession(rows, observation is None)
 
 
 def record(rows: Sequence[Row], environment: Environment) -> Trials:
     """Make trials of the rows of any number of sessions."""
     frame = pd.DataFrame(rows)
-    frame["action"] = frame["action"].astype("Int64")
+    if "action" in frame:
+        frame["action"] = frame["action"].astype("Int64")
     # A model is served as one only, so the trials without a reply are that one's, too.
     served = frame.groupby("model", sort=False)["model_served"].first()
     frame["model_served"] = frame["model"].map(served)
@@ -175,7 +191,8 @@ async def run_session(
         model that changed on the way. Other failures are trials with the outcome "error".
     """
     ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {})
-    return record(await live(environment, seed, address, adapter.model, ask), environment)
+    lived = await live(environment, seed, address, adapter.model, ask)
+    return record(lived.rows, environment)
 
 
 async def run_sessions(
@@ -209,7 +226,7 @@ async def run_sessions(
     gate, sampling = asyncio.Semaphore(concurrency), settings or Sampling()
     served: dict[str, str] = {}
 
-    async def one(i: int) -> list[Row]:
+    async def one(i: int) -> LivedSession:
         async with gate:
             place = (*address, i)
             ask = _asking(chairs[i], place, sampling, attempts, pause, served)
@@ -222,7 +239,7 @@ async def run_sessions(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return record([row for rows in lived for row in rows], environment)
+    return record([row for one in lived for row in one.rows], environment)
 
 
 def _asking(

@@ -46,7 +46,16 @@ from .ledger import (
     request_hash,
     request_of,
 )
-from .participant import Ask, Asked, Judge, Row, check_served, live, record, session_settings
+from .participant import (
+    Ask,
+    Asked,
+    Judge,
+    LivedSession,
+    check_served,
+    live,
+    record,
+    session_settings,
+)
 from .prices import REMEDY, Price, most_tokens_of
 from .run import Run, Unfinished
 
@@ -100,7 +109,7 @@ class Progress:
     Parameters
     ----------
     sessions, n_sessions : sessions lived to the end, of how many
-    trials, n_trials : trials lived, of how many
+    trials, n_trials : trials lived, of how many (at most, where some may fall away)
     missing : trials among them without a readable answer
     calls : requests sent, in all starts of the run
     tokens : used, counting what may have been paid
@@ -265,7 +274,7 @@ class _Study:
     def settings(self, session: int) -> Sampling:
         return replace(self.sampling, seed=session) if self.session_seed else self.sampling
 
-    def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, list[Row]]:
+    def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
         return live(self.environment, self.seed, (*self.address, session), self.model, ask)
 
 
@@ -465,13 +474,14 @@ class _Runner:
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
+        self.expected = study.n * study.environment.n_trials  # trials; fewer if some fall away
         self.repeated = 0  # questions in a row without an answer, for the same reason
         self._trouble = ""
 
     async def run(self) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
         study, gate = self.study, self.gate
-        lived: list[list[Row]] = [[] for _ in range(study.n)]
+        lived = [LivedSession([], False)] * study.n
         reasons: dict[int, str] = {}
         numbers = iter(range(study.n))
 
@@ -479,8 +489,9 @@ class _Runner:
             for i in numbers:
                 chair = _PaidChair(self, i)
                 lived[i] = await study.live(i, chair.ask)
-                if len(lived[i]) == study.environment.n_trials:
+                if lived[i].over:
                     self.sessions += 1
+                    self.expected -= study.environment.n_trials - len(lived[i].rows)
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
@@ -563,7 +574,7 @@ class _Runner:
                 self.sessions,
                 study.n,
                 self.trials,
-                study.n * study.environment.n_trials,
+                self.expected,
                 self.missing,
                 gate.total.calls,
                 gate.total.tokens,
@@ -575,18 +586,18 @@ class _Runner:
         )
 
 
-def _summary(study: _Study, ledger: Ledger, lived: Sequence[Sequence[Row]]) -> Run:
+def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Run:
     """Put together what the ledger and the sessions tell."""
-    rows = [row for session in lived for row in session]
+    rows = [row for session in lived for row in session.rows]
     starts = ledger.starts()
     last = starts[-1]
     stopped = last.reason
     if last.ended is None:
         stopped = "the run is still under way, or its process has died"
     unfinished = tuple(
-        Unfinished(i, len(session), last.sessions.get(i, stopped))
+        Unfinished(i, len(session.rows), last.sessions.get(i, stopped))
         for i, session in enumerate(lived)
-        if len(session) < study.environment.n_trials
+        if not session.over
     )
     return Run(
         ledger.folder,
@@ -639,11 +650,11 @@ def _public(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
 
 
-def without_waiting(lived: Coroutine[Any, Any, list[Row]]) -> list[Row]:
+def without_waiting(lived: Coroutine[Any, Any, LivedSession]) -> LivedSession:
     """Run what never waits, also where an event loop is already running."""
     try:
         lived.send(None)
     except StopIteration as end:
-        rows: list[Row] = end.value
-        return rows
+        session: LivedSession = end.value
+        return session
     raise AssertionError("A ledger answers at once.")

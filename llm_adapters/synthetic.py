@@ -9,11 +9,12 @@ from copy import copy
 from dataclasses import asdict, dataclass, field
 from math import exp, inf, log, nan
 from threading import Lock
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from knownminds.agents import Agent, Contaminants
+from knownminds.agents.parameters import Array
 from knownminds.environments import (
     Design,
     Environment,
@@ -113,6 +114,13 @@ class Synthetic:
         """Answer the prompt, as `complete` does, without waiting for anything."""
         if prompt.images:
             raise NotCapable("A synthetic participant reads words only; the prompt has images.")
+        if self.agent.given != "action":
+            for name, plain in (("temperature", 1.0), ("top_p", 1.0), ("top_log_probabilities", 0)):
+                if getattr(settings, name) not in (None, plain):
+                    raise NotCapable(
+                        "A synthetic participant that answers with a number draws it from its own "
+                        f"distribution; got {name}={getattr(settings, name)!r}. Leave it out."
+                    )
         if settings.reasoning not in (None, "none"):
             raise NotCapable(
                 "A synthetic participant does not reason before it answers; got "
@@ -133,21 +141,28 @@ class Synthetic:
             session = self._sessions.pop(number, None)  # nobody else's while it is in use
         session = session or self._begin(number)
         turns, observation = _read(session.environment, prompt.messages)
-        probabilities = session.probabilities(turns, observation)
-        said = _sayings(session.environment, observation)
+        session.take_in(turns)
         trial = int(observation["trial"])
-        fault, chatter = session.speech[trial]
+        numbers, (fault, chatter) = session.numbers[trial], session.speech[trial]
+        if self.agent.given == "action":
+            probabilities = session.probabilities(observation)
+            said = _sayings(session.environment, observation)
+            thought = _Thought(probabilities, said, numbers[0], fault, chatter)
+        else:
+            choice = session.agent.choose(observation, cast(np.random.Generator, _Next(numbers)))
+            said = [session.environment.say(choice, observation)]
+            thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)
-        return _Thought(probabilities, said, session.choices[trial], fault, chatter)
+        return thought
 
     def _anywhere(self, prompt: Prompt, number: int | None) -> _Thought:
         """Think about a prompt of a session that nobody names."""
         if self._fair is None:
-            self._fair = self._is_fair()
+            self._fair = self.agent.given == "action" and self._is_fair()
         if not self._fair:
             raise NotCapable(
-                f"The choices of {self.agent.name} depend on how actions and contexts are "
-                "numbered, which no prompt tells. Send the number of the session as the seed."
+                f"What {self.agent.name} answers depends on the session, which no prompt tells. "
+                "Send the number of the session as the seed."
             )
         probabilities, said = self._overhear(prompt)
         place = [int(prompt.hash[:_HEX_DIGITS], 16), *([] if number is None else [number])]
@@ -166,7 +181,8 @@ class Synthetic:
             environment.reset(options={"design": Design(drawn.table, told)})
             session = _Session(environment, self._mind())
         turns, observation = _read(session.environment, prompt.messages)
-        probabilities = session.probabilities(turns, observation)
+        session.take_in(turns)
+        probabilities = session.probabilities(observation)
         said = _sayings(session.environment, observation)
         self._remember(names, session)
         return probabilities, said
@@ -182,8 +198,9 @@ class Synthetic:
         environment = copy(self.environment)
         environment.reset(options={"design": environment.draw(rng)})
         n = environment.n_trials
+        numbers = rng.random((n, self.agent.n_uniforms)).tolist()
         speech = session_stream(self.seed, *self.address, number, _SPEECH).random((n, 2)).tolist()
-        return _Session(environment, self._mind(), rng.random(n).tolist(), speech)
+        return _Session(environment, self._mind(), numbers, speech)
 
     def _mind(self) -> Agent:
         """Return the agent as it is before any session."""
@@ -200,16 +217,19 @@ class Synthetic:
             session = self._begin(number)
             environment, turns = session.environment, list[Turn]()
             seen, _ = environment.reset(options={"design": environment.design})
-            for t, choice in enumerate(session.choices):
+            over = False
+            while not over:
+                t = int(seen["trial"])
                 if t in (1, 2, n // 4, n // 2, n - 1):
-                    own = session.probabilities(turns, seen)
+                    session.take_in(environment.recalled(turns, seen))
+                    own = session.probabilities(seen)
                     overheard, said = self._overhear(environment.render(seen, turns))
                     by_name = dict(zip(said, overheard, strict=True))
                     named = [by_name[name] for name in _sayings(environment, seen)]
                     if not np.allclose(own, named, rtol=1e-9, atol=1e-12):
                         return False
-                action = int(choice * environment.n_actions)
-                following, reward, *_ = environment.step(action)
+                action = int(session.numbers[t][0] * environment.n_actions)
+                following, reward, over, *_ = environment.step(action)
                 turns.append(Turn(seen, action, reward, environment.say(action, seen)))
                 seen = following or seen
         return True
@@ -239,7 +259,10 @@ class Synthetic:
 
 @dataclass(frozen=True)
 class _Thought:
-    """A policy on one trial, how each action would be said, and the uniform numbers that decide."""
+    """A policy on one trial, how each choice would be said, and the uniform numbers that decide.
+
+    Of a participant who gives numbers it holds a single choice, drawn already.
+    """
 
     probabilities: list[float]
     said: list[str]
@@ -257,23 +280,40 @@ class _Session:
 
     environment: Environment
     agent: Agent
-    choices: list[float] = field(default_factory=list)
+    numbers: list[list[float]] = field(default_factory=list)
     speech: list[list[float]] = field(default_factory=list)
     learned: list[Turn] = field(default_factory=list)
 
-    def probabilities(self, turns: list[Turn], observation: Observation) -> list[float]:
-        """Return the policy after these turns; only those not yet taken in are learned from."""
+    def take_in(self, turns: Sequence[Turn]) -> None:
+        """Learn from these turns, which are all there were, those not yet taken in."""
         n = len(self.learned)
-        if turns[:n] != self.learned:
+        if list(turns[:n]) != self.learned:
             self.agent.reset()
             n = 0
         for turn in turns[n:]:
-            if turn.action is not None:
+            if turn.action is not None or turn.response is not None:
+                action = -1 if turn.action is None else turn.action
                 reward = nan if turn.reward is None else turn.reward
-                self.agent.learn(turn.observation, turn.action, reward)
+                self.agent.learn(turn.observation, action, reward)
         self.learned = list(turns)
+
+    def probabilities(self, observation: Observation) -> list[float]:
+        """Return the policy of the agent as it is."""
         shares: list[float] = self.agent.probabilities(observation).tolist()
         return shares
+
+
+class _Next:
+    """Numbers that were drawn before, handed out like those of a generator."""
+
+    def __init__(self, numbers: list[float]):
+        self.numbers = iter(numbers)
+
+    def random(self, size: int | None = None) -> float | Array:
+        """Return the next number, or the next few."""
+        if size is None:
+            return next(self.numbers)
+        return np.array([next(self.numbers) for _ in range(size)])
 
 
 def names_told(environment: Environment, messages: Sequence[Message]) -> Any:
