@@ -18,17 +18,14 @@ def resolve_environment(environment: Environment | str, trials: int | None = Non
         return place
     if place.name not in ENVIRONMENTS:
         raise ValueError(unknown("environment", place.name, ENVIRONMENTS))
-    settings = place.settings
-    if "n_trials" in settings:
-        return make(place.name, **settings | {"n_trials": trials})
-    if "n_visits" not in settings:
+    if place.size is None:
         raise ValueError(f"The number of trials of {place.name} is fixed at {place.n_trials}.")
-    per_visit = place.n_trials // settings["n_visits"]
-    if trials < per_visit or trials % per_visit:
+    per_unit = place.n_trials // place.settings[place.size]
+    if trials < per_unit or trials % per_unit:
         raise ValueError(
-            f"Sessions of {place.name} have a multiple of {per_visit} trials; got {trials}."
+            f"Sessions of {place.name} have a multiple of {per_unit} trials; got {trials}."
         )
-    return make(place.name, **settings | {"n_visits": trials // per_visit})
+    return make(place.name, **place.settings | {place.size: trials // per_unit})
 
 
 def settings_asked(environment: Environment) -> dict[str, Any]:
@@ -37,8 +34,13 @@ def settings_asked(environment: Environment) -> dict[str, Any]:
     return {
         name: value
         for name, value in environment.settings.items()
-        if value != own[name] and name not in ("n_trials", "n_visits")
+        if value != own[name] and name != environment.size
     }
+
+
+def settings_but_size(environment: Environment) -> dict[str, Any]:
+    """Return all settings but the one that says how long a session is."""
+    return {k: v for k, v in environment.settings.items() if k != environment.size}
 
 
 def resolve_model(model: type[Agent] | str) -> type[Agent]:

@@ -130,7 +130,7 @@ def audit(
     measure: str,
     *,
     environment: Environment | str | None = None,
-    effects: Sequence[float] = EFFECTS,
+    effects: Sequence[float] | None = None,
     subjects: int = 20,
     sessions: int = 1,
     trials: int | Sequence[int] | None = None,
@@ -140,6 +140,7 @@ def audit(
 ) -> Audit:
     """Ask what a metric and its test do to known minds.
 
+    A measure without a null value (a score) has no test; of it, bias, error and coverage are told.
     Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
     data sets whatever the design: its size. Under the violator, whose dial is turned until the
     group has each of the `effects`, it should reject often: its power. In both the estimate
@@ -153,7 +154,7 @@ def audit(
     environment
         The experiment; the measure's first one if None.
     effects
-        True values of the measure in the violators.
+        True values of the measure in the violators; None for some that they can have.
     subjects, sessions, trials
         Of each data set; several numbers of trials are audited one by one.
     replicates
@@ -172,7 +173,8 @@ def audit(
     place = resolve_environment(environment or found.environments[0])
     if subjects < 2:
         raise ValueError(f"The test is over subjects and needs at least 2; got {subjects}.")
-    for effect in effects:
+    wanted = usual_effects(found) if effects is None else effects
+    for effect in wanted:
         if not np.isfinite(effect):
             raise ValueError(f"The size of an effect is a number; got {effect:g}.")
     if len(several(trials)) == 0:
@@ -180,19 +182,22 @@ def audit(
     cells = [
         _cell(found, resolve_environment(place, n), None, subjects, sessions)
         for n in several(trials)
+        if found.rational
     ]
     cells += [
         _cell(found, resolve_environment(place, n), float(effect), subjects, sessions)
-        for effect in effects
+        for effect in wanted
         for n in several(trials)
     ]
+    if not cells:
+        raise ValueError(f"{measure} has no null value: an audit needs an effect; got none.")
     question = {
         "subject_matter": measure,
         "environment": place.name,
-        "effect": list(map(float, effects)),
+        "effect": list(map(float, wanted)),
         "subjects": subjects,
         "sessions": sessions,
-        "trials": [cell.make().n_trials for cell in cells[: len(several(trials))]],
+        "trials": [resolve_environment(place, n).n_trials for n in several(trials)],
         "replicates": replicates,
         "set": settings_asked(place),
         "seed": seed,
@@ -200,6 +205,20 @@ def audit(
     study = Study("audit", tuple(cells), replicates, seed, "replicate", question)
     check_step_loop(study)
     return run(study, test_batch, summarise, **running)
+
+
+def usual_effects(measure: Measure) -> tuple[float, ...]:
+    """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can."""
+    parameters = AGENTS[measure.violator].parameters
+    dial = Dial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
+    turns, values = dial.curve
+    if measure.rational:
+        most = float(values.max()) - measure.null
+        if most > 1.1 * max(EFFECTS):
+            return EFFECTS
+        return tuple(float(f"{measure.null + share * most:.2g}") for share in (0.2, 0.4, 0.8))
+    ends = measure.reach / 4
+    return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in (-ends, 0.0, ends))
 
 
 def read_audit(folder: str | os.PathLike[str]) -> Audit:

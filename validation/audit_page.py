@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from math import hypot, isfinite
 
+from knownminds.inference import Measure
+
 from . import figures as draw
 from .audit import Audit
 from .operating_characteristics import LEVEL, Characteristics
@@ -32,11 +34,13 @@ def audit_page(audit: Audit) -> Page:
         asked=[
             ("measure", f"{measure.name}: {measure.summary} ({measure.source})"),
             *about_experiment(cell),
-            ("minds without the effect", f"{measure.rational}, drawn from its priors"),
-            ("minds with it", f"{measure.violator}, {measure.name} = {effects or 'none asked'}"),
+            *_minds(measure, effects),
             ("subjects", str(cell.subjects)),
             ("sessions per subject", str(cell.sessions)),
-            ("trials per session", numbers(entry.trials for entry in audit.null)),
+            (
+                "trials per session",
+                numbers(sorted({entry.trials for entry in audit.entries})),
+            ),
             ("data sets", f"{study.replicates:,} for each kind of mind and number of trials"),
             ("seed", str(study.seed)),
             about_time(audit.seconds),
@@ -54,11 +58,20 @@ def audit_page(audit: Audit) -> Page:
             "errors. Own s.e.: the mean standard error that the analysis itself reports; it should "
             "equal the sd of the estimates' errors."
         ],
-        tables=_tables(audit),
+        tables=[table for table in _tables(audit) if table[2]],
         figures=_figures(audit),
         command=study.command_line(),
         versions=audit.versions,
     )
+
+
+def _minds(measure: Measure, effects: str) -> list[tuple[str, str]]:
+    """Say which minds were looked at."""
+    with_it = f"{measure.violator}, {measure.name} = {effects or 'none asked'}"
+    if not measure.rational:
+        return [("minds", with_it), ("test", "none: the measure has no null value")]
+    without = f"{measure.rational}, drawn from its priors"
+    return [("minds without the effect", without), ("minds with it", with_it)]
 
 
 def _tables(audit: Audit) -> list[Table]:
@@ -101,14 +114,14 @@ def _tables(audit: Audit) -> list[Table]:
 
 
 def _figures(audit: Audit) -> list[tuple[str, str]]:
-    found = [
-        (
+    found = []
+    if audit.null:
+        caption = (
             f"Share of the data sets without an effect in which the test rejects, with 2 standard "
             f"errors. Line: the {LEVEL:.0%} that are promised; shaded: 95% of exact tests by "
-            "chance.",
-            size_of_test(audit),
+            "chance."
         )
-    ]
+        found.append((caption, size_of_test(audit)))
     if audit.violators:
         found.append(
             (

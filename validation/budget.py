@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from math import ceil, floor, inf
+from math import ceil, floor, inf, nan
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -22,6 +22,7 @@ from scipy.stats import t
 
 from knownminds.agents import Agent
 from knownminds.environments import Environment, Observation, Prompt, Turn, session_stream, unknown
+from knownminds.environments.environment import Choice
 from knownminds.llm_adapters.prices import (
     MOST_PER_100_BYTES,
     Dollars,
@@ -54,10 +55,10 @@ class DryRun:
 
     Parameters
     ----------
-    prompt_bytes : all messages of the trial's prompt, [n_trials]
-    repeated_bytes : how many of them, from the start, the previous prompt had too, [n_trials]
-    messages : messages of the prompt, [n_trials]
-    answer_bytes : the answer, [n_trials]
+    prompt_bytes : all messages of the trial's prompt, [calls]
+    repeated_bytes : how many of them, from the start, the previous prompt had too, [calls]
+    messages : messages of the prompt, [calls]
+    answer_bytes : the answer, [calls]
     """
 
     prompt_bytes: NDArray[np.int64]
@@ -479,7 +480,8 @@ def dry_run(
     aloud = _think(thoughts)
     turns: list[Turn] = []
     before: Prompt | None = None
-    counts = np.zeros((4, environment.n_trials), dtype=np.int64)
+    counts: list[tuple[int, int, int, int]] = []
+    drawn = 0
     while observation is not None:
         prompt = environment.render(observation, turns)
         if prompt.images:
@@ -487,20 +489,27 @@ def dry_run(
                 f"A budget counts text; prompts of {environment.name} hold images, whose tokens "
                 "depend on the provider."
             )
+        rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)  # of absent trials
+        drawn = int(observation["trial"]) + 1
         said = aloud + environment.say(agent.choose(observation, rng), observation)
         answer = environment.parse(said, observation)
-        counts[:, len(turns)] = (
-            sum(len(message.content.encode()) for message in prompt.messages),
-            0 if before is None else repeated_bytes(before, prompt),
-            len(prompt.messages),
-            len(answer.text.encode()),
+        counts.append(
+            (
+                sum(len(message.content.encode()) for message in prompt.messages),
+                0 if before is None else repeated_bytes(before, prompt),
+                len(prompt.messages),
+                len(answer.text.encode()),
+            )
         )
-        following, reward, _, _, _ = environment.step(answer.action)
-        if answer.action is not None and reward is not None:
-            agent.learn(observation, answer.action, reward)
-        turns.append(Turn(observation, answer.action, reward, answer.text))
+        following, reward, _, _, _ = environment.step(answer.choice)
+        agent.learn(
+            observation,
+            -1 if answer.action is None else answer.action,
+            nan if reward is None else reward,
+        )
+        turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
         before, observation = prompt, following
-    return DryRun(*counts)
+    return DryRun(*np.array(counts, dtype=np.int64).T)
 
 
 def repeated_bytes(before: Prompt, now: Prompt) -> int:
@@ -597,11 +606,10 @@ class _DryRuns:
         low, high = self.calls(False), self.calls(True)
         sent = [int(run.prompt_bytes.sum()) for run in self.plain]
         repeated = [int(run.repeated_bytes.sum()) for run in self.plain]
-        n_trials = len(self.plain[0].prompt_bytes)
-        thinking = (self.reasoning.low * n_trials, self.reasoning.high * n_trials)
+        calls = [len(run.prompt_bytes) for run in self.plain]
         error = stdev(sent) / len(sent) ** 0.5 if len(sent) > 1 else None
         return Usage(
-            calls=n * n_trials,
+            calls=ceil(n * mean(calls)),
             input_bytes=_whole(sent, sent, n),
             cacheable=sum(repeated) / sum(sent),
             input_tokens=_whole(
@@ -610,8 +618,8 @@ class _DryRuns:
                 n,
             ),
             output_tokens=_whole(
-                [sum(call[2] for call in session) + thinking[0] for session in low],
-                [sum(call[2] for call in session) + thinking[1] for session in high],
+                [sum(call[2] + self.reasoning.low for call in session) for session in low],
+                [sum(call[2] + self.reasoning.high for call in session) for session in high],
                 n,
             ),
             bytes_per_session=sum(sent) / len(sent),
@@ -642,24 +650,27 @@ class _DryRuns:
         return self.dollars(price, n, cached=True)
 
     def sizes(self) -> tuple[TrialSize, ...]:
-        """Mean and range over the dry runs, trial by trial."""
-        sent, repeated, said = (
-            np.array([getattr(run, name) for run in self.plain])
-            for name in ("prompt_bytes", "repeated_bytes", "answer_bytes")
-        )
-        return tuple(
-            TrialSize(
-                trial=i,
-                prompt_bytes=float(sent[:, i].mean()),
-                prompt_bytes_low=int(sent[:, i].min()),
-                prompt_bytes_high=int(sent[:, i].max()),
-                repeated_bytes=float(repeated[:, i].mean()),
-                answer_bytes=float(said[:, i].mean()),
-                answer_bytes_low=int(said[:, i].min()),
-                answer_bytes_high=int(said[:, i].max()),
+        """Mean and range over the dry runs that come so far, call by call."""
+        found = []
+        for i in range(max(len(run.prompt_bytes) for run in self.plain)):
+            runs = [run for run in self.plain if len(run.prompt_bytes) > i]
+            sent, repeated, said = (
+                np.array([getattr(run, name)[i] for run in runs])
+                for name in ("prompt_bytes", "repeated_bytes", "answer_bytes")
             )
-            for i in range(sent.shape[1])
-        )
+            found.append(
+                TrialSize(
+                    trial=i,
+                    prompt_bytes=float(sent.mean()),
+                    prompt_bytes_low=int(sent.min()),
+                    prompt_bytes_high=int(sent.max()),
+                    repeated_bytes=float(repeated.mean()),
+                    answer_bytes=float(said.mean()),
+                    answer_bytes_low=int(said.min()),
+                    answer_bytes_high=int(said.max()),
+                )
+            )
+        return tuple(found)
 
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""
@@ -709,8 +720,10 @@ def _reads_thoughts(environment: Environment, seed: int) -> bool:
     """Say whether the parser takes an answer that comes after thoughts."""
     environment = copy(environment)
     observation, _ = environment.reset(seed=seed)
-    said = _think(len(_THOUGHT)) + environment.say(0, observation)
-    return environment.parse(said, observation).action == 0
+    low = environment.response_range[0]
+    choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
+    said = _think(len(_THOUGHT)) + environment.say(choices[environment.given], observation)
+    return environment.parse(said, observation).choice == choices[environment.given]
 
 
 def _think(n_bytes: int) -> str:

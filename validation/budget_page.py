@@ -14,7 +14,7 @@ from knownminds.environments import make
 from knownminds.llm_adapters.prices import Price
 
 from . import figures as draw
-from .arguments import settings_asked
+from .arguments import settings_asked, settings_but_size
 from .budget import Budget, Cost, PricedDesign
 from .budget import budget as run_budget
 from .pages import Page, Table, counted, listed
@@ -34,7 +34,7 @@ def budget_page(budget: Budget) -> Page:
         "them begin as the previous prompt did.",
         *(f"{cost.price.llm}: {cost.dollars}." for cost in budget.costs),
     ]
-    settings = {k: v for k, v in budget.settings.items() if k not in ("n_visits", "n_trials")}
+    settings = settings_but_size(make(budget.environment, **budget.settings))
     return Page(
         title=f"What does {budget.environment} cost with language models?",
         asked=[

@@ -54,6 +54,7 @@ CONTAMINANTS = (
 MASS = 0.9
 SESSIONS_PER_BATCH = 20  # two seconds
 ROWS_KEPT = 1500  # of each cell, for the figure
+_WHERE = ["subject", "session", "trial"]
 
 
 @dataclass(frozen=True)
@@ -300,6 +301,11 @@ def channel(
     """
     place, mind = resolve_environment(environment, trials), resolve_model(model)
     mind.check_plays(place)
+    if mind.given != "action":
+        raise ValueError(
+            f"A channel round trip bounds what missing actions could have named; {mind.name} "
+            "gives numbers. Choose a model of actions alone."
+        )
     one_of("method", method, METHODS)
     held = check_truth(mind.parameters, truth)
     if len(Unknowns.of(mind, fixed, fit_lapse).parameters) == 0:
@@ -448,17 +454,17 @@ def _compared(
     subject, session = (there[name].to_numpy(dtype=np.int64) for name in ("subject", "session"))
     unread = ~there["outcome"].isin(ANSWERED).to_numpy()
     place = lived.environment
-    shape = (n, study.cells[batch.cell].sessions, place.n_trials)
-    stepped = _withheld(study, batch, subjects, unread.reshape(shape))
+    silent = np.zeros((n, study.cells[batch.cell].sessions, place.n_trials), dtype=bool)
+    silent[subject, session, there["trial"].to_numpy(dtype=np.int64)] = unread
     differs = np.zeros(len(there), dtype=bool)
-    for name in ("trial", *place.stimulus, *place.wording, "action", "reward"):
-        differs |= _unlike(there[name], stepped[name])
-    untouched = np.cumsum(unread.reshape(shape), axis=-1).ravel() == 0
-    compiled = lived.trials().frame
+    # A trial that one path has and the other has not differs, too: its columns are empty there.
+    stepped = _beside(there, _withheld(study, batch, subjects, silent))
+    for name in (*place.stimulus, *place.wording, "trial_beside", "action", "reward"):
+        differs |= _unlike(there[name.removesuffix("_beside")], stepped[name])
+    untouched = ~there.assign(unread=unread).groupby(_WHERE[:2])["unread"].cummax().to_numpy()
+    compiled = _beside(there, lived.trials().frame)
     for name in (*place.stimulus, "action", "reward"):
         differs |= untouched & _unlike(there[name], compiled[name])
-    assert (subject == np.repeat(np.arange(n), shape[1] * shape[2])).all()
-    assert (session == np.tile(np.repeat(np.arange(shape[1]), shape[2]), n)).all()
 
     def count(which: Any) -> Any:
         return np.bincount(subject[which], minlength=n)
@@ -467,6 +473,14 @@ def _compared(
         f"n_{one.value}": count((there["outcome"] == one.value).to_numpy()) for one in Outcome
     }
     return outcomes | {"trials": np.bincount(subject, minlength=n), "differing": count(differs)}
+
+
+def _beside(there: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Return the rows of other trials that stand for these ones, row by row."""
+    keys, others = there[_WHERE].astype("int64"), others.astype(dict.fromkeys(_WHERE, "int64"))
+    found = keys.merge(others.assign(trial_beside=others["trial"]), how="left", on=_WHERE)
+    assert len(found) == len(there)
+    return found
 
 
 def _unlike(column: pd.Series[Any], other: pd.Series[Any]) -> NDArray[np.bool_]:
@@ -484,7 +498,8 @@ def _withheld(
     Returns the trials in the order subject, session, trial.
     """
     cell = study.cells[batch.cell]
-    environment, rows = cell.make(), []
+    environment = cell.make()
+    rows: list[dict[str, Any]] = []
     for i, theta in enumerate(subjects.theta):
         mind = AGENTS[cell.model].from_theta(theta, lapse=cell.lapse, actions=environment.n_actions)
         for k in range(cell.sessions):
@@ -492,12 +507,18 @@ def _withheld(
             rng = session_stream(study.seed, *address)
             seen, _ = environment.reset(options={"design": environment.draw(rng)})
             mind.reset()
-            for silent in unread[i, k]:
-                action = mind.choose(seen, rng)
-                following, reward, *_ = environment.step(None if silent else action)
+            over, drawn = False, 0
+            while not over:
+                trial = int(seen["trial"])
+                rng.random((trial - drawn) * mind.n_uniforms)  # of trials that fell away
+                drawn, silent = trial + 1, unread[i, k, trial]
+                action, _ = environment.split(mind.choose(seen, rng))
+                assert action is not None
+                following, reward, over, *_ = environment.step(None if silent else action)
                 if not silent:
                     mind.learn(seen, action, np.nan if reward is None else reward)
-                rows.append({**seen, "action": np.nan if silent else action, "reward": reward})
+                given = {"action": np.nan if silent else action, "reward": reward}
+                rows.append({"subject": i, "session": k, **seen, **given})
                 seen = following or seen
     return pd.DataFrame(rows)
 

@@ -45,6 +45,10 @@ Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
 Subjects = Annotated[int, typer.Option(help="How many subjects.")]
 Sessions = Annotated[int, typer.Option(help="Sessions per subject.")]
 NTrials = Annotated[int | None, typer.Option("--trials", help="Trials per session.")]
+DesignName = Annotated[
+    str | None,
+    typer.Option("--design", help="Of an experiment with several designs: which (--set design=)."),
+]
 Values = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE: a true parameter or a setting of the experiment."),
@@ -70,6 +74,7 @@ RESULTS = {
     "study": "study.json",
     "fit": "fit.json",
     "budget": "budget.json",
+    "score": "measures.json",
     "run": "ledger.sqlite",
 }
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
@@ -182,6 +187,8 @@ def show(
     """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
     from knownminds.inference import MEASURES
 
+    from .folders import finite
+
     if name in ENVIRONMENTS:
         place = make(name)
         told: dict[str, Any] = {
@@ -202,7 +209,7 @@ def show(
     elif name in MEASURES:
         measure = MEASURES[name]
         told = {"measure": name, "summary": measure.summary, "source": measure.source}
-        told |= {"environments": list(measure.environments), "null": measure.null}
+        told |= {"environments": list(measure.environments), "null": finite(measure.null)}
         told |= {"rational": measure.rational, "violator": measure.violator}
         rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.items()]
     else:
@@ -229,6 +236,7 @@ def simulate(
     subjects: Subjects = 20,
     sessions: Sessions = 1,
     trials: NTrials = None,
+    design: DesignName = None,
     seed: Seed = 0,
     values: Values = None,
     lapse: Lapse = 0.0,
@@ -241,7 +249,7 @@ def simulate(
     from .simulated_data import simulated_data
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, trials, values)
+    place, truth = _resolve(environment, agent, trials, values, design)
     if out is not None:
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"Trials are kept as .parquet or .csv; got {out.name!r}.")
@@ -318,6 +326,93 @@ def fit(
         print(result)
 
 
+@app.command()
+def score(
+    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    measure: Annotated[
+        list[str] | None, typer.Option(help="Which; all that the experiments have by default.")
+    ] = None,
+    environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(help="A column whose values are samples of their own.")
+    ] = None,
+    released: Annotated[
+        bool, typer.Option("--released", help="Define measures as their published code does.")
+    ] = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Read every measure off a trial file, with intervals."""
+    from .measured import score as run_score
+    from .report import write_report
+
+    if out is not None:
+        _check_own_folder("score", out)
+    result = run_score(
+        data,
+        measure,
+        environment=environment,
+        columns=_mapping(columns),
+        by=by,
+        released=released,
+    )
+    if out is not None:
+        result.save(out)
+        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(result)
+
+
+@app.command()
+def phenotype(
+    data: Annotated[
+        Path | None, typer.Argument(help="A trial file; without one, our own named characters.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="The column that tells participants apart.")] = "model",
+    reference: Annotated[
+        Path | None, typer.Option(help="A CSV file with the columns metric and value.")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    released: Annotated[
+        bool, typer.Option("--released", help="Without signs, as the published code has it.")
+    ] = False,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
+    from .folders import writable, write_text
+    from .measured import records_of
+    from .phenotype import gallery
+    from .phenotype import phenotype as run_phenotype
+
+    if data is None:
+        found = gallery(seed=seed)
+    elif reference is None:
+        raise ValueError(
+            "A phenotype is scaled by a reference, and none is shipped; got no --reference. "
+            "Give a CSV file with the columns metric and value."
+        )
+    else:
+        people = records_of(data, by, columns=_mapping(columns))
+        found = run_phenotype(people, reference=reference, released=released, seed=seed)
+    if out is not None:
+        with writable(out) as folder:
+            write_text(folder / "phenotype.csv", found.to_frame().to_csv(index=False))
+            for name, figure in (("bars", found.bars()), ("radar", found.radar())):
+                figure.savefig(folder / f"{name}.png", dpi=150)
+                notes.print(f"picture: {folder / name}.png", markup=False, soft_wrap=True)
+    if as_json:
+        _print_json(json.loads(found.to_json()))
+    else:
+        print(found)
+
+
 @study
 def recover(
     environment: Experiment,
@@ -328,6 +423,7 @@ def recover(
     replicates: Annotated[int, typer.Option(help="Independent repetitions.")] = 1,
     sessions: SeveralSessions = None,
     trials: SeveralTrials = None,
+    design: DesignName = None,
     method: Method = "map",
     seed: Seed = 0,
     values: Values = None,
@@ -345,7 +441,7 @@ def recover(
     from .recovery_surface import recovery_surface
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, None, values)
+    place, truth = _resolve(environment, agent, None, values, design)
     grid: list[list[Any]] = [subjects or [100], sessions or [1], list(trials or NOT_GIVEN)]
     given: dict[str, Any] = {
         "replicates": replicates,
@@ -378,6 +474,7 @@ def confuse(
     replicates: Annotated[int, typer.Option(help="Data sets per model.")] = 200,
     sessions: Sessions = 1,
     trials: NTrials = None,
+    design: DesignName = None,
     seed: Seed = 0,
     values: Values = None,
     lapse: Lapse = 0.0,
@@ -388,7 +485,7 @@ def confuse(
     from .model_recovery import confuse as run_confuse
 
     rivals = [resolve_model(name) for name in model or _players(environment)]
-    place, truth = _resolve(environment, rivals, trials, values)
+    place, truth = _resolve(environment, rivals, trials, values, design)
     given: dict[str, Any] = {"criteria": criterion} if criterion else {}
     return lambda running: run_confuse(
         place,
@@ -415,6 +512,7 @@ def calibrate(
     ] = None,
     sessions: Sessions = 1,
     trials: NTrials = None,
+    design: DesignName = None,
     method: Annotated[str, typer.Option(help="map (single posteriors) or hierarchical.")] = "map",
     seed: Seed = 0,
     values: Values = None,
@@ -425,7 +523,7 @@ def calibrate(
     from .calibration import calibrate as run_calibrate
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, trials, values)
+    place, truth = _resolve(environment, agent, trials, values, design)
     if truth:
         raise ValueError(
             f"Calibration draws the truth from the prior; got --set {next(iter(truth))}. "
@@ -460,6 +558,7 @@ def power(
     ] = None,
     sessions: SeveralSessions = None,
     trials: SeveralTrials = None,
+    design: DesignName = None,
     replicates: Annotated[
         int | None, typer.Option(help="Data sets per design; 400, or 1000 to confirm --find.")
     ] = None,
@@ -481,7 +580,7 @@ def power(
     from .smallest_design import smallest_design
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, None, values)
+    place, truth = _resolve(environment, agent, None, values, design)
     sizes: dict[str, Any] = {
         "subjects": subjects or [1],
         "sessions": sessions or [1],
@@ -527,7 +626,6 @@ def audit(
     """Ask what a metric and its test do to minds whose true value is known."""
     from knownminds.inference import MEASURES
 
-    from .audit import EFFECTS
     from .audit import audit as run_audit
 
     if measure not in MEASURES:
@@ -536,7 +634,7 @@ def audit(
     return lambda running: run_audit(
         measure,
         environment=place,
-        effects=EFFECTS if effect is None else effect,
+        effects=effect,
         subjects=subjects,
         sessions=sessions,
         trials=trials or NOT_GIVEN,
@@ -557,6 +655,7 @@ def channel(
     subjects: Subjects = 40,
     sessions: Sessions = 1,
     trials: NTrials = None,
+    design: DesignName = None,
     method: Annotated[str, typer.Option(help="map or mle.")] = "map",
     seed: Seed = 0,
     values: Values = None,
@@ -569,7 +668,7 @@ def channel(
     from .channel import channel as run_channel
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, trials, values)
+    place, truth = _resolve(environment, agent, trials, values, design)
     given: dict[str, Any] = {"contaminants": contaminate} if contaminate else {}
     return lambda running: run_channel(
         place,
@@ -658,6 +757,7 @@ def run(
     llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
     sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1,
     trials: NTrials = None,
+    design: DesignName = None,
     seed: Seed = 0,
     values: Values = None,
     base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
@@ -704,7 +804,7 @@ def run(
 
     provider, _, model = llm.partition(":")
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
-    place, truth = _resolve(environment, minds, trials, values)
+    place, truth = _resolve(environment, minds, trials, values, design)
     overrides = dict([parse_price(f"{llm}={price}")]) if price else {}
     rates = price_for(llm, overrides, elsewhere=base_url is not None)
     caps = _caps(cap)
@@ -771,6 +871,7 @@ def serve(
     model: Model = "rescorla_wagner_dual",
     values: Values = None,
     trials: NTrials = None,
+    design: DesignName = None,
     seed: Seed = 0,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="0 for a free one.")] = 0,
@@ -793,7 +894,7 @@ def serve(
     from .run import mind_of
 
     agent = resolve_model(model)
-    place, truth = _resolve(environment, agent, trials, values)
+    place, truth = _resolve(environment, agent, trials, values, design)
     mind = mind_of(agent, place, truth)
 
     def ready(served: Served) -> None:
@@ -1009,6 +1110,7 @@ def _resolve(
     models: type[Agent] | Sequence[type[Agent]],
     trials: int | None,
     texts: Sequence[str] | None,
+    design: str | None = None,
 ) -> tuple[Environment, dict[str, float]]:
     """Build the experiment, and sort --set into its settings and true parameters."""
     from .arguments import resolve_environment
@@ -1018,6 +1120,10 @@ def _resolve(
     parameters = list(dict.fromkeys(name for mind in minds for name in mind.parameters.names))
     truth: dict[str, float] = {}
     settings: dict[str, Any] = {}
+    if design is not None:
+        if "design" not in place.settings:
+            raise ValueError(f"{place.name} has a single design; got --design {design}.")
+        settings["design"] = design
     for name, value in _pairs("--set", texts):
         if name in parameters:
             truth[name] = _number("--set", name, value)

@@ -14,8 +14,6 @@ from knownminds.environments import unknown
 from knownminds.inference import MEASURES, Measure, ParameterMeasure
 
 POINTS = 1024  # of the group over which a measure is averaged, a power of two
-REACH = 12.0  # how far the dial is turned, on the unconstrained scale
-STEPS = 481
 
 
 def resolve_measure(name: str, model: type[Agent]) -> Measure:
@@ -96,9 +94,7 @@ def _curve(
     # The second half of the sequence is as even as the first, and has no point at 0.
     points = qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
     z = np.array(group_mean) + np.array(group_sd) * norm.ppf(points)
-    turns = np.linspace(-REACH, REACH, STEPS)
+    turns = np.linspace(-measure.reach, measure.reach, measure.steps)
     direction = Dial(measure, model, np.array(group_mean), np.array(group_sd)).direction
-    values = [
-        float(measure.truth(model, parameters.constrain(z + s * direction)).mean()) for s in turns
-    ]
+    values = [measure.group_truth(model, parameters.constrain(z + s * direction)) for s in turns]
     return turns, np.array(values)

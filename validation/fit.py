@@ -297,7 +297,10 @@ def fit(
     comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
     support = _support(agent, trials, place, result, fixed, fit_lapse, seed)
     result = replace(result, comparison=comparison, support=support)
-    if trials.frame["action"].isna().any():
+    missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
+    if missing and agent.given != "action":
+        result = replace(result, outcomes=outcome_rates(trials))
+    elif missing:
         gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
         result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
@@ -559,15 +562,21 @@ def _support(
 
 
 def same_design(trials: Trials, place: Environment) -> tuple[Environment, int]:
-    """Return the experiment with as many visits as these data have, and sessions per subject."""
+    """Return the experiment with sessions as long as these data have, and sessions per subject."""
     frame = trials.frame
     sessions = frame.groupby("subject", sort=False)["session"].nunique()
     count = max(int(sessions.median()), 1)
-    if "n_visits" not in place.settings:
+    if place.size is None:
         return place, count
-    keys = ["subject", "session", *(["context"] if "context" in frame else [])]
-    visits = max(round(float(frame.groupby(keys, sort=False).size().median())), 1)
-    return make(place.name, **place.settings | {"n_visits": visits}), count
+    keys, unit = ["subject", "session"], place.size.removeprefix("n_").removesuffix("s")
+    if "context" in frame:  # units are visits to each
+        units = frame.groupby([*keys, "context"], sort=False).size().median()
+    elif unit in frame:
+        units = frame.groupby(keys, sort=False)[unit].nunique().median()
+    else:
+        rows = frame.groupby(keys, sort=False).size().median()
+        units = rows * place.settings[place.size] / place.n_trials
+    return make(place.name, **place.settings | {place.size: max(round(float(units)), 1)}), count
 
 
 def _reliability(
@@ -636,6 +645,8 @@ def _about_gaps(result: Fit) -> list[str]:
         for name in result.parameters
         if f"{name}_lowest" in result.bounds
     ]
+    if AGENTS[result.model].given != "action":
+        told.append("How far the missing numbers could move an estimate is not computed.")
     if ends:
         told.append(
             f"Whatever these answers would have been, {whose} with answers missing lies "

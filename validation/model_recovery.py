@@ -548,15 +548,8 @@ def _check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> No
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ValueError(f"Each rival is named once; got {twice} twice. Leave one out.")
-    columns = (*environment.stimulus, *environment.wording, "action", "reward")
     for model in rivals:
         model.check_plays(environment)
-        for column in model.columns:
-            if column not in columns:
-                raise ValueError(
-                    f"{model.name} reads the column {column!r}; {environment.name} has only "
-                    f"{', '.join(columns)}. Choose another model."
-                )
 
 
 def _check_criteria(criteria: Sequence[str]) -> None:

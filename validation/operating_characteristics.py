@@ -139,7 +139,9 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         rows = _own_test(cell, measure, lived, len(batch))
     rows["effect"] = effect
     if "status" not in rows:
-        rows["status"] = np.where(np.isfinite(rows["p_value"]), "ok", "failed")
+        tested = np.isfinite(_null(cell))
+        needed = rows["p_value" if tested else "standard_error"]
+        rows["status"] = np.where(np.isfinite(needed), "ok", "failed")
         rows["message"] = np.where(
             rows["status"] == "ok", "", "the sample has no spread, or too few values"
         )
@@ -153,8 +155,8 @@ def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Ar
     """Return the true effect of each replicate, [R]: the given one, or what its subjects are."""
     cell = study.cells[batch.cell]
     if "effect" not in cell.law:
-        truth = measure.truth(AGENTS[cell.model], base.theta)
-        return np.asarray(truth.reshape(len(batch), cell.subjects).mean(axis=1))
+        groups = base.theta.reshape(len(batch), cell.subjects, -1)
+        return np.array([measure.group_truth(AGENTS[cell.model], theta) for theta in groups])
     effect = np.full(len(batch), float(cell.law["effect"]))
     spread = cell.law.get("effect_sd", 0.0)
     if spread:  # for assurance
@@ -368,7 +370,7 @@ def characteristics(rows: Rows, cell: int) -> Characteristics:
         attempted=n,
         failed=failed,
         excluded=excluded,
-        rejected=share(rejected, n),
+        rejected=share(rejected, n) if np.isfinite(null) else NOTHING,
         bias=agreement.bias,
         spread=_spread(agreement),
         standard_error=errors.bias,

@@ -9,6 +9,7 @@ from typing import Any
 
 from knownminds.environments import Rate
 
+from .arguments import settings_but_size
 from .scores import Score
 from .study import Cell
 from .verdicts import Verdict
@@ -93,8 +94,7 @@ class Page:
 
 def about_experiment(cell: Cell) -> list[tuple[str, str]]:
     """Name the experiment and its settings, but for the number of trials."""
-    settings = {k: v for k, v in cell.settings.items() if k not in ("n_visits", "n_trials")}
-    told = listed(settings)
+    told = listed(settings_but_size(cell.make()))
     return [("experiment", cell.environment), *([("settings", told)] if told else [])]
 
 

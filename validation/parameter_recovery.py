@@ -452,7 +452,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 
 
 def shuffled(trials: Trials, seed: int = 0) -> Trials:
-    """Permute (action, reward) pairs within each session: a negative control.
+    """Permute (action, reward) pairs within each session (and stage): a negative control.
 
     Frequencies stay, the order that carries learning goes; what is recovered from it is not
     learning. Stimuli stay where they were.
@@ -460,7 +460,8 @@ def shuffled(trials: Trials, seed: int = 0) -> Trials:
     rng = session_stream(seed)
     frame = trials.to_frame()
     order = np.arange(len(frame))
-    for rows in frame.groupby(["subject", "session"], sort=False).indices.values():
+    keys = ["subject", "session", *(["stage"] if "stage" in frame else [])]
+    for rows in frame.groupby(keys, sort=False).indices.values():
         order[rows] = rng.permutation(rows)
     moved = [c for c in ("action", "response", "reward", "outcome") if c in frame]
     frame[moved] = frame[moved].iloc[order].reset_index(drop=True)

@@ -104,6 +104,7 @@ class Lived:
     columns: Mapping[str, NDArray[Any]]
     subject: NDArray[np.int64]
     session: NDArray[np.int64]
+    trial: NDArray[np.int64]
     n_subjects: int
 
     def data(self, model: type[Agent], *, apart: bool = False) -> ModelData:
@@ -130,20 +131,19 @@ class Lived:
         mine = position[self.subject] >= 0
         columns = {name: column[mine] for name, column in self.columns.items()}
         subject, session = position[self.subject[mine]], self.session[mine]
-        return Lived(self.environment, columns, subject, session, len(subjects))
+        return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
 
     def trials(self, *, apart: bool = False) -> Trials:
         """Return the checked record; subjects are named by their position in the batch.
 
         `apart` makes every session a subject of its own, as in `data`.
         """
-        n_trials = self.environment.n_trials
         who = self.session * self.n_subjects + self.subject if apart else self.subject
         frame = pd.DataFrame(
             {
                 "subject": who.astype(str),
                 "session": self.session.astype(str),
-                "trial": np.tile(np.arange(n_trials), len(self.subject) // n_trials),
+                "trial": self.trial,
                 **self.columns,
                 "outcome": Outcome.OK.value,
             }
@@ -173,7 +173,7 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
         lapse=cell.lapse or None,
     )
     session, subject = np.divmod(sessions.subject, n)
-    return Lived(environment, sessions.columns, subject, session, n)
+    return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
 
 
 def check_step_loop(study: Study) -> None:
@@ -193,9 +193,13 @@ def check_step_loop(study: Study) -> None:
         )
         slow = play(agent, fast.environment, study.seed, cell.data_key, 0, 0, 0).frame
         here = (fast.subject == 0) & (fast.session == 0)
-        for name in ("action", "reward"):
-            quick, stepped = fast.columns[name][here], slow[name].to_numpy(dtype=float)
-            if not np.array_equal(quick, stepped, equal_nan=True):
+        for name in ("trial", *(n for n in ("action", "response", "reward") if n in fast.columns)):
+            quick = (fast.trial if name == "trial" else fast.columns[name])[here]
+            stepped = slow[name].to_numpy(dtype=float)
+            # Numbers that are given may differ in the last digit: compilers order sums anew.
+            if len(quick) != len(stepped) or not np.allclose(
+                quick, stepped, rtol=1e-12, atol=1e-12, equal_nan=True
+            ):
                 raise RuntimeError(
                     f"{cell.model} plays differently in {cell.environment} step by step and "
                     f"compiled (column {name}); no study may rest on either."

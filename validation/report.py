@@ -27,6 +27,8 @@ from .channel_page import channel_page
 from .fit import Fit, read_fit
 from .fit_page import fit_page
 from .folders import writable, write_text
+from .measured import Measured, read_measured
+from .measured_page import measured_page
 from .model_recovery import ModelRecovery, read_confusion
 from .model_recovery_page import model_recovery_page
 from .pages import Page, tone
@@ -62,6 +64,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 FILES: dict[str, Callable[[Path], Any]] = {
     "fit.json": read_fit,
     "budget.json": read_budget,
+    "measures.json": read_measured,
     LEDGER: read_run,
 }
 PAGES: dict[type, Callable[[Any], Page]] = {
@@ -75,6 +78,7 @@ PAGES: dict[type, Callable[[Any], Page]] = {
     Channel: channel_page,
     Budget: budget_page,
     Fit: fit_page,
+    Measured: measured_page,
     Run: run_page,
 }
 

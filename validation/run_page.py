@@ -19,7 +19,7 @@ from knownminds.llm_adapters.ledger import NANO
 from knownminds.llm_adapters.run import Run
 
 from . import figures as draw
-from .arguments import settings_asked
+from .arguments import settings_asked, settings_but_size
 from .pages import Finding, Page, Table, counted, listed, outcome_table
 
 EXAMPLES = 12  # rows of the table of notes
@@ -46,7 +46,7 @@ def run_page(run: Run) -> Page:
     """Return the page of a run."""
     place = make(run.environment, **run.configuration["settings"])
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
-    about = {k: v for k, v in place.settings.items() if k not in ("n_visits", "n_trials")}
+    about = settings_but_size(place)
     return Page(
         title=f"{run.llm} in {run.environment}",
         asked=[
@@ -56,7 +56,7 @@ def run_page(run: Run) -> Page:
             ("address", run.base_url or "none"),
             ("served as", run.model_served or "not said"),
             ("sampling", listed(run.configuration["sampling"]) or "the provider's own"),
-            ("sessions", f"{run.n_sessions} of {counted(place.n_trials, 'trial')}"),
+            ("sessions", f"{run.n_sessions} of {_length(place)}"),
             ("asked again if malformed", str(run.configuration["re_ask"])),
             ("caps", listed(run.starts[-1].caps) or "none"),
             ("price", "not known" if run.price is None else str(run.price)),
@@ -74,6 +74,11 @@ def run_page(run: Run) -> Page:
         command=run_command(run, place),
         versions=run.starts[-1].versions,
     )
+
+
+def _length(place: Environment) -> str:
+    told = counted(place.n_trials, "trial")
+    return f"at most {told}" if place.ends_early or "present" in place.drawn else told
 
 
 def run_command(run: Run, place: Environment) -> str:
@@ -196,7 +201,7 @@ def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
         caption = "Mean reward of each trial over sessions, of the answers that could be read. "
         caption += "Shaded: where it lies if the unread ones brought the least or the most seen."
         found.append((caption, rewards_by_trial(frame)))
-    elif frame["action"].notna().any():
+    elif "action" in frame and frame["action"].notna().any():
         caption = "How often each action was the answer, with 95% intervals of Wilson, of the "
         caption += "answers that could be read. Hollow: its mean true probability in these trials."
         found.append((caption, actions_against_truth(place, frame)))
@@ -249,7 +254,8 @@ def rewards_by_trial(frame: pd.DataFrame) -> str:
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(7.2, 2.9)
     trial = frame["trial"].astype(int)
-    reward = frame["reward"].astype(float)
+    due = frame["reward"].notna() | ~frame["outcome"].isin(ANSWERED)
+    trial, reward = trial[due], frame["reward"][due].astype(float)
     least, most = reward.min(), reward.max()
     table = pd.DataFrame(
         {

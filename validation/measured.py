@@ -1,0 +1,296 @@
+"""All measures of a trial file at once: `knownminds score`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Environment,
+    Rate,
+    Trials,
+    make,
+    outcome_rates,
+    unknown,
+)
+from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference.performance import performance
+from knownminds.llm_adapters.session_runner import TRIALS
+
+from .arguments import one_of
+from .folders import finite, writable, write_text
+from .study import versions
+
+RELEASED = "_released"
+FILE = "measures.json"
+
+PERFORMANCE = "performance"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the measures say of a trial file.
+
+    Parameters
+    ----------
+    source
+        The file, or "trials".
+    by
+        The column whose values are told apart; "" if all trials are one sample.
+    table
+        One row per experiment, sample and measure: value, standard_error, low, high (95%),
+        p_value, n, unit, excluded (what was left out, by reason), and status: "ok", or why there
+        is no value.
+    outcomes
+        By experiment, how often each outcome of an answer occurred.
+    """
+
+    source: str
+    by: str
+    table: pd.DataFrame
+    outcomes: Mapping[str, tuple[Rate, ...]]
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per experiment, sample and measure."""
+        return self.table.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        content: dict[str, Any] = finite(
+            {
+                "source": self.source,
+                "by": self.by,
+                "measures": self.table.to_dict("records"),
+                "outcomes": {
+                    place: {rate.outcome: rate.count for rate in rates}
+                    for place, rates in self.outcomes.items()
+                },
+                "options": dict(self.options),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return the table and the outcomes as JSON; what is missing is null."""
+        return json.dumps(self.to_dict())
+
+    def save(self, folder: str | Path) -> None:
+        """Write measures.csv and measures.json; `read_measured` gives the same back."""
+        flat = self.table.assign(excluded=self.table["excluded"].map(json.dumps))
+        with writable(folder) as path:
+            write_text(path / "measures.csv", flat.to_csv(index=False))
+            write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
+
+    def __str__(self) -> str:
+        """One line per measure."""
+        lines = []
+        for row in self.table.to_dict("records"):
+            who = f" of {row['sample']}" if self.by else ""
+            told = f"{row['measure']}{who} ({row['environment']}): "
+            if row["status"] != "ok":
+                lines.append(f"{told}none, {row['status']}")
+                continue
+            told += f"{row['value']:.3f}"
+            if np.isfinite(row["low"]):
+                told += f" (95% {row['low']:.3f} to {row['high']:.3f})"
+            if np.isfinite(row["p_value"]):
+                told += f", p = {row['p_value']:.3g}"
+            told += f", {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
+            left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
+            lines.append("; ".join([told, *left]))
+        return "\n".join(lines)
+
+
+def score(
+    data: Trials | str | Path,
+    measures: Sequence[str] | None = None,
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    by: str | None = None,
+    released: bool = False,
+) -> Measured:
+    """Read off a trial file every measure that its experiments have, and the performance.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, the folder of a run, or trials. Files may hold trials of several
+        experiments, told apart by the column "environment".
+    measures
+        Which; all that fit by default.
+    environment
+        The experiment, of data that do not name it.
+    columns
+        Our column names -> the file's.
+    by
+        A column whose values are samples of their own, such as "model".
+    released
+        Whether measures whose published code departs from the definition follow the code.
+
+    Raises
+    ------
+    ValueError
+        If a measure or experiment is unknown, or a measure fits none of the experiments.
+    """
+    names = list(dict.fromkeys(measures)) if measures else None
+    for name in names or ():
+        one_of("measure", name, [*MEASURES, PERFORMANCE])
+    source, trials = _load(data, columns)
+    rows: list[dict[str, Any]] = []
+    outcomes: dict[str, tuple[Rate, ...]] = {}
+    used: set[str] = set()
+    for place, part in _experiments(trials, environment):
+        outcomes[place.name] = outcome_rates(part)
+        scored = place.feedback or type(place).performance is not Environment.performance
+        wanted = names or [*_names_of(place, released), *([PERFORMANCE] if scored else [])]
+        own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
+        used.update(own)
+        for sample, some in _samples(part, by):
+            rows += [_row(name, place, sample, some) for name in own]
+    lost = [name for name in names or () if name not in used]
+    if lost:
+        raise ValueError(
+            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"are of {', '.join(outcomes)}. Leave it out."
+        )
+    options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
+    options |= {"columns": dict(columns or {})}
+    return Measured(source, by or "", pd.DataFrame(rows), outcomes, options, versions())
+
+
+def records_of(
+    data: Trials | str | Path,
+    by: str,
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> dict[str, list[Trials]]:
+    """Return the trials of each value of a column, one record per experiment."""
+    _, trials = _load(data, columns)
+    found: dict[str, list[Trials]] = {}
+    for _, part in _experiments(trials, environment):
+        for sample, some in _samples(part, by):
+            found.setdefault(sample, []).append(some)
+    return found
+
+
+def read_measured(folder: str | Path) -> Measured:
+    """Read what `Measured.save` wrote."""
+    file = Path(folder) / FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        table = pd.DataFrame(found["measures"])
+        numbers = ["value", "standard_error", "low", "high", "p_value"]
+        table[numbers] = table[numbers].astype(float)
+        return Measured(
+            found["source"],
+            found["by"],
+            table,
+            {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
+            found["options"],
+            found["versions"],
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+
+
+def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
+    if isinstance(data, Trials):
+        return "trials", data
+    file = Path(data)
+    return file.name, Trials.load(file / TRIALS if file.is_dir() else file, columns=columns)
+
+
+def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:
+    """Return the experiments of the trials, each with its own."""
+    frame = trials.frame
+    if name is not None:
+        one_of("environment", name, ENVIRONMENTS)
+        frame = frame.assign(environment=name)
+    if "environment" not in frame or frame["environment"].isna().any():
+        raise ValueError(
+            "Measures are those of an experiment, and the trials do not name theirs. "
+            f"Say which with --environment: one of {', '.join(ENVIRONMENTS)}."
+        )
+    found = []
+    for place, part in frame.groupby("environment", sort=False):
+        if place not in ENVIRONMENTS:
+            raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
+        environment = make(str(place))
+        # Columns that only other experiments have are empty here, and no columns of these trials.
+        own = part.dropna(axis="columns", how="all").reset_index(drop=True)
+        for column in environment.answer_columns:
+            own[column] = part[column].to_numpy() if column in part else None
+        found.append((environment, Trials.from_frame(own, environment=environment)))
+    return found
+
+
+def _names_of(place: Environment, released: bool) -> list[str]:
+    """Return the measures of an experiment, each in the form that is asked for."""
+    names = []
+    for name, measure in MEASURES.items():
+        if place.name not in measure.environments or name.endswith(RELEASED):
+            continue
+        names.append(name + RELEASED if released and name + RELEASED in MEASURES else name)
+    return names
+
+
+def _samples(trials: Trials, by: str | None) -> list[tuple[str, Trials]]:
+    if by is None:
+        return [("", trials)]
+    frame = trials.frame
+    if by not in frame:
+        raise ValueError(
+            f"Samples are told apart by a column of the trials; there is no {by!r} among "
+            f"{', '.join(frame.columns)}."
+        )
+    return [(str(k), Trials.from_frame(part)) for k, part in frame.groupby(by, sort=False)]
+
+
+def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str, Any]:
+    """Estimate one measure; one that cannot be had is a row with the reason."""
+    status = "ok"
+    try:
+        if name == PERFORMANCE:
+            found = performance(trials, place)
+        else:
+            found = MEASURES[name].estimate(trials)
+    except ValueError as error:
+        found, status = _nothing(name), str(error)
+    if status == "ok" and not np.isfinite(found.value):
+        status = ", ".join(why for why, n in found.excluded.items() if n) or "no value"
+    return {
+        "environment": place.name,
+        "sample": sample,
+        "measure": name,
+        "value": found.value,
+        "standard_error": found.standard_error,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+        "n": found.n,
+        "unit": found.unit,
+        "excluded": dict(found.excluded),
+        "status": status,
+    }
+
+
+def _nothing(name: str) -> Estimate:
+    return Estimate(name, np.nan, np.nan, np.nan, np.nan, 0, "subject", np.nan, {})
+
+
+def null_of(name: str) -> float:
+    """Return the value that a measure's test rejects; NaN if it has none."""
+    measure: Measure | None = MEASURES.get(name)
+    return measure.null if measure is not None else np.nan
