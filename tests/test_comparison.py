@@ -23,7 +23,7 @@ from knownminds.inference.comparison import leave_one_sequence_out
 from knownminds.inference.cross_validation import Folds, SequenceData, cross_validate
 from knownminds.inference.posterior import posterior
 
-ALL = tuple(AGENTS.values())
+ALL = tuple(model for model in AGENTS.values() if model.plays(InstrumentalLearning()))
 
 
 class Brooder(Perseverator):

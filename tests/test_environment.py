@@ -17,11 +17,31 @@ from knownminds.environments import (
     parse_label,
 )
 from knownminds.environments.coins import FORMS, SIZES
-from knownminds.environments.instrumental_learning import HISTORIES, REASONINGS
+from knownminds.environments.retelling import HISTORIES, REASONINGS
+from knownminds.environments.temporal_discounting import PLANS
 
 FACTORS = {
+    "two_step": {"history": HISTORIES, "reasoning": REASONINGS, "released": (False, True)},
     "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
+    "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
+    "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": SIZES, "form": FORMS},
+    "balloon_risk": {
+        "n_balloons": (1, 3),
+        "released": (False, True),
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
+    "probabilistic_reasoning": {
+        "n_problems": (2, 5),
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
+    "temporal_discounting": {
+        "design": PLANS,
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
 }
 CASES = [
     (name, dict(zip(FACTORS[name], values, strict=True)))
@@ -59,7 +79,7 @@ class SwapsLabels(InstrumentalLearning):
     """Understands the other machine."""
 
     def parse(self, text, observation):
-        return parse_label(text, self._machines(observation)[::-1])
+        return parse_label(text, self._options(observation)[::-1])
 
 
 class Guesses(InstrumentalLearning):
@@ -206,8 +226,8 @@ class AsksInOrder(Coins):
 @pytest.mark.parametrize(
     ("broken", "rule"),
     [
-        (PaysNothing, "A given action has a reward"),
-        (PaysAtTheEnd, "those that `step` pays"),
+        (PaysNothing, "rewards that `step` pays"),
+        (PaysAtTheEnd, "rewards that `step` pays"),
         (ReadsNothingIntoSilence, "cut off before its first word"),
         (PaysForCoins, "without feedback, none has"),
         (Retells, "does not depend on them"),

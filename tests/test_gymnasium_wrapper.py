@@ -11,6 +11,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 from knownminds.environments.gymnasium_wrapper import GymnasiumEnvironment  # noqa: E402
 
 
+@pytest.mark.filterwarnings("ignore:.*infinity")  # points that are normal know no bounds
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_the_wrapper_passes_the_checks_of_gymnasium(name):
     check_env(GymnasiumEnvironment(ENVIRONMENTS[name]()), skip_render_check=True)

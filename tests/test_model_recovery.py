@@ -321,6 +321,9 @@ class Brooder(Perseverator):
     name = "brooder"
     separate = ()
 
+    def _place(self, observation):
+        return (observation["context"],)
+
 
 class Glutton(Perseverator):
     name = "glutton"
@@ -349,7 +352,7 @@ class Juggler(Perseverator):
         (RIVALS, {"replicates": 0}, "number of replicates is at least 1; got 0"),
         (RIVALS, {"sessions": 0}, "number of sessions is at least 1; got 0"),
         (["brooder", "perseverator"], {"criteria": ["cv"]}, "needs at least 2.*--sessions 2"),
-        (["glutton", "perseverator"], {}, "reads the column 'calories'"),
+        (["glutton", "perseverator"], {}, "goes by 'calories'"),
         (["juggler", "perseverator"], {}, "juggler chooses between 3 actions"),
     ],
 )

@@ -211,7 +211,9 @@ def test_the_record_reads_as_the_arrays_do():
 # The step loop as a check of the compiled one
 
 
-@pytest.mark.parametrize("name", sorted(AGENTS))
+@pytest.mark.parametrize(
+    "name", sorted(name for name, model in AGENTS.items() if model.plays(InstrumentalLearning()))
+)
 @pytest.mark.parametrize("lapse", [0.0, 0.3])
 @pytest.mark.parametrize("law", [{}, HYPERPRIOR])
 def test_the_step_loop_lives_the_same_session(name, lapse, law):

@@ -4,8 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knownminds.environments import Message, Prompt, Template, load_templates
-from knownminds.environments.instrumental_learning import REQUIRED, WANTED
+from knownminds.environments import (
+    InstrumentalLearning,
+    Message,
+    Prompt,
+    Template,
+    load_templates,
+)
+
+WANTED = InstrumentalLearning()._wanted()
 
 words = st.text(st.characters(categories=["Lu", "Ll", "Nd"]), min_size=1, max_size=8)
 
@@ -67,7 +74,7 @@ def test_what_is_wrong_with_a_template_file_is_told(tmp_path, change, sentence):
     file = tmp_path / "my.toml"
     file.write_text(change(shipped.read_text(encoding="utf-8")), encoding="utf-8")
     with pytest.raises(ValueError, match=sentence):
-        load_templates(file, WANTED, REQUIRED)
+        load_templates(file, WANTED, InstrumentalLearning.required)
 
 
 def test_a_template_file_that_is_not_there_is_told(tmp_path):

@@ -1,27 +1,11 @@
-"""What is special to the lane kernel: its exponential, its rescaling, its two members."""
+"""What is special to the lane kernel: its rescaling, its two members."""
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
-from knownminds.agents.rescorla_wagner import exp_of_negative
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData
-
-
-@njit
-def each(x):
-    out = np.empty_like(x)
-    for i in range(len(x)):
-        out[i] = exp_of_negative(x[i])
-    return out
-
-
-def test_the_exponential_is_right_to_fourteen_digits():
-    x = -np.concatenate([np.linspace(0, 40, 200_001), np.geomspace(1e-300, 699, 50_001)])
-    assert np.max(np.abs(each(x) / np.exp(x) - 1)) < 1e-14
-    assert each(np.array([-1e6]))[0] == each(np.array([-700.0]))[0] > 0
 
 
 def test_the_only_rate_is_both_rates():

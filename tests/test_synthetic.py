@@ -4,15 +4,18 @@ import time
 from math import exp, inf, log
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, Contaminants, RescorlaWagnerDual, play
 from knownminds.environments import (
+    ENVIRONMENTS,
     Environment,
     InstrumentalLearning,
     Message,
     Prompt,
     Turn,
+    make,
     session_stream,
 )
 from knownminds.llm_adapters import NotCapable, Rejected, Sampling, Synthetic, run_session
@@ -53,19 +56,26 @@ def policy(agent, turns, observation):
     return fresh.probabilities(observation)
 
 
-@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [(n, p) for p in ENVIRONMENTS if p != "coins" for n in AGENTS if AGENTS[n].plays(make(p))],
+)
 @pytest.mark.parametrize(
     "factors",
     [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning": "step_back"}],
 )
-def test_a_session_through_words_is_the_session_that_play_lives(name, factors):
-    environment = InstrumentalLearning(n_visits=6, **factors)
+def test_a_session_through_words_is_the_session_that_play_lives(name, place, factors):
+    units = make(place).size
+    environment = make(place, **({units: 4} if units else {}), **factors)
     model = AGENTS[name]
-    agent = model.from_theta(model.parameters.draw(np.random.default_rng(2), 1)[0], lapse=0.05)
+    agent = model.from_theta(
+        model.parameters.draw(np.random.default_rng(2), 1)[0],
+        lapse=0.05,
+        actions=environment.n_actions,
+    )
     spoken = asyncio.run(run_session(Synthetic(agent, environment, 11, 3), environment, 11, 3, 5))
-    played = play(agent, environment, 11, 3, 5)
-    for column in ("action", "reward", "context", "first", "trial"):
-        assert spoken.frame[column].tolist() == played.frame[column].tolist()
+    played = play(agent, environment, 11, 3, 5).frame
+    pd.testing.assert_frame_equal(spoken.frame[played.columns], played, check_exact=True)
     assert set(spoken.frame["outcome"]) == {"ok"}
 
 

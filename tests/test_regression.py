@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from knownminds.inference.regression import coefficient
+
+
+def choices(seed, n=400, slope=1.0, shared=0.0, sessions=40):
+    rng = np.random.default_rng(seed)
+    session = np.repeat(np.arange(sessions), n // sessions)
+    x = rng.normal(size=sessions)[session] if shared else rng.normal(size=n)
+    odds = 0.3 + slope * x + shared * rng.normal(size=sessions)[session]
+    return (rng.random(n) < expit(odds)).astype(float), x, session
+
+
+def test_a_known_coefficient_lies_in_its_interval_as_often_as_stated():
+    held = [
+        (c := coefficient("x", y, {"x": x}, clusters=s)).low < 1.0 < c.high
+        for y, x, s in (choices(seed) for seed in range(300))
+    ]
+    # 3.5 Monte-Carlo errors of a share of .95 in 300.
+    assert abs(np.mean(held) - 0.95) < 3.5 * np.sqrt(0.95 * 0.05 / 300)
+
+
+def test_errors_that_forget_the_sessions_are_too_small_and_clustered_ones_are_not():
+    rejected = {True: [], False: []}
+    for seed in range(300):
+        y, x, s = choices(seed, slope=0.0, shared=1.0)
+        for clustered in rejected:
+            found = coefficient("x", y, {"x": x}, clusters=s if clustered else None)
+            rejected[clustered].append(found.p_value < 0.05)
+    # 3.5 Monte-Carlo errors above .05.
+    assert np.mean(rejected[True]) < 0.05 + 3.5 * np.sqrt(0.05 * 0.95 / 300)
+    assert np.mean(rejected[False]) > 0.15
+
+
+def test_without_clusters_and_intercept_it_is_least_squares():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=50)
+    y = 2.0 * x + rng.normal(size=50)
+    found = coefficient("x", y, {"x": x}, logistic=False, intercept=False)
+    slope = (x @ y) / (x @ x)
+    error = np.sqrt(((y - slope * x) ** 2).sum() / 49 / (x @ x))
+    assert (found.value, found.standard_error) == pytest.approx((slope, error))
+
+
+@pytest.mark.parametrize(
+    ("y", "x", "status"),
+    [
+        ([0, 0, 0, 1, 1, 1], [1, 2, 3, 4, 5, 6], "separation"),
+        ([0, 0, 0, 1, 0, 1], [1, 1, 1, 2, 2, 2], "separation"),
+        ([1, 1, 1, 1, 1, 1], [1, 2, 3, 4, 5, 6], "all outcomes are the same"),
+        ([0, 1, 0, 1, 0, 1], [2, 2, 2, 2, 2, 2], "regressors that depend on each other"),
+        ([0, 1], [1, 2], "too few rows"),
+    ],
+)
+def test_what_has_no_estimate_is_nan_with_a_reason(y, x, status):
+    found = coefficient("x", y, {"x": x})
+    assert found.status == status
+    assert np.isnan([found.value, found.standard_error, found.p_value]).all()
+
+
+def test_steep_but_overlapping_choices_are_not_called_separated():
+    x = np.repeat([-6.0, -1.0, 1.0, 6.0], 100)
+    y = np.concatenate([np.zeros(100), np.zeros(99), [1], [0], np.ones(99), np.ones(100)])
+    found = coefficient("x", y, {"x": x})
+    assert found.status == "ok"
+    assert found.value == pytest.approx(np.log(99), rel=1e-3)
