@@ -22,7 +22,6 @@ from knownminds.inference import GroupModel, ModelData  # noqa: E402
 from knownminds.inference.sampling import (  # noqa: E402
     Settings,
     dataset_of,
-    kernel_inputs,
     run_nutpie,
     run_pymc,
 )
@@ -56,7 +55,7 @@ def ours(model, data, seed, sampler):
     if sampler == "nutpie":
         trace = run_nutpie(model.compile(data), settings)
     else:
-        trace = run_pymc(model.pymc_model, kernel_inputs(data), settings)
+        trace = run_pymc(model.pymc_model, model.inputs(data), settings)
     cpu, wall = time.process_time() - begin, time.perf_counter() - wall
     posterior = dataset_of(trace, "posterior")
     ess, draws = least_ess(

@@ -1,0 +1,230 @@
+"""The two-step task: kernels, and the group model against NumPyro; `python benchmarks/two_step.py`.
+
+A trial is a day of two choices. The group model has 50 subjects x 200 days x 7 parameters; counted
+is the smallest effective sample size over group means and spreads, per second of CPU spent sampling
+(compilation is listed apart). Needs NumPyro and JAX beside the test dependencies; `--kernels`
+leaves the group model out.
+"""
+
+import sys
+import time
+import warnings
+
+from side_by_side import goal
+
+warnings.filterwarnings("ignore")
+
+import numpy as np  # noqa: E402
+
+from knownminds.agents import TwoStepHybrid, play, simulate  # noqa: E402
+from knownminds.agents.play import simulate_sessions  # noqa: E402
+from knownminds.agents.sequences import Sequences  # noqa: E402
+from knownminds.environments import TwoStep  # noqa: E402
+from knownminds.environments.streams import session_uniforms  # noqa: E402
+from knownminds.inference import ModelData  # noqa: E402
+
+MODEL, N, DAYS = TwoStepHybrid, 50, 200
+PARAMETERS = MODEL.parameters
+CHAINS, DRAWS, TUNE = 4, 1000, 1000
+REPEATS = 2
+MINUTES = 2.0  # within which a group is to be fitted, compilation included
+
+
+def minds(n, seed):
+    """Draw n subjects from a group with moderate spreads."""
+    rng = np.random.default_rng(seed)
+    spread = np.array([0.6, 0.6, 0.6, 0.4, 0.4, 0.7, 0.3])
+    return PARAMETERS.constrain(PARAMETERS.mean + spread * rng.normal(size=(n, 7)))
+
+
+def data_set(seed):
+    return simulate(MODEL, minds(N, seed), TwoStep(DAYS), seed)
+
+
+def plain_log_likelihood(theta, stage, transition, state, action, reward):
+    """Plain Python over lists, one subject, without gradient."""
+    agent, total = MODEL.from_theta(theta), 0.0
+    for g, p, s, a, r in zip(stage, transition, state, action, reward, strict=True):
+        seen = {"stage": g, "transition": p, "state": s}
+        total += np.log(agent.action_probabilities(seen)[a])
+        agent.learn(seen, a, r)
+    return total
+
+
+def kernels():
+    """Time simulation and likelihood; per trial is per day."""
+    n, environment = 2048, TwoStep(DAYS)
+    theta = minds(n, 0)
+    drawn = session_uniforms(1, [(i,) for i in range(n)], environment.n_draws + 2 * DAYS)
+    tables = environment.tables(drawn[:, : environment.n_draws])
+    flat = {k: v.reshape(n * 2 * DAYS, *v.shape[2:]) for k, v in tables.items()}
+    sequences = Sequences.group(np.repeat(np.arange(n), 2 * DAYS), (), n)
+    packed = [sequences.pack(drawn[:, environment.n_draws :].ravel())]
+    packed += [sequences.pack(flat[name]) for name in MODEL.design]
+
+    def kernel():
+        MODEL.simulate(theta, None, 2, sequences.row, sequences.start, *packed)
+
+    agent, few = MODEL.from_theta(theta[0]), 500
+    print(f"\nSimulation, sessions of {DAYS} days")
+    ways = {
+        "the kernel, random numbers drawn before": (n, kernel),
+        "simulate_sessions(), random numbers included": (
+            few,
+            lambda: simulate_sessions(MODEL, theta[:few], environment, 1),
+        ),
+        "simulate(), the checked record included": (
+            few,
+            lambda: simulate(MODEL, theta[:few], environment, 1),
+        ),
+        "the same agent in the step loop": (1, lambda: play(agent, environment, 1)),
+    }
+    speed = {}
+    for name, (sessions, way) in ways.items():
+        way()
+        seconds = []
+        for _ in range(7):
+            begin = time.perf_counter()
+            way()
+            seconds.append(time.perf_counter() - begin)
+        speed[name] = sessions * DAYS / np.median(seconds) / 1e6
+        print(f"  {name:<48}{speed[name]:10.4f} million days per second")
+    fastest, loop = (speed[name] for name in (next(iter(ways)), list(ways)[-1]))
+    goal("million days per second of the kernel", fastest, 6.5)
+    goal("kernel / step loop", fastest / loop, 300)
+
+    for size in (64, N):
+        data = ModelData.read(MODEL, simulate(MODEL, theta[:size], environment, 2))
+        columns = [c[: 2 * DAYS] for c in data.flat]
+        lists = [columns[0], columns[1], columns[2], columns[3].astype(int), columns[4]]
+        lists = [column.tolist() for column in lists]
+        data.log_likelihood(theta[:size])
+        count = 200
+        begin = time.perf_counter()
+        for _ in range(count):
+            data.log_likelihood(theta[:size])
+        nanoseconds = (time.perf_counter() - begin) / (count * size * DAYS) * 1e9
+        print(f"\nLog-likelihood with gradient, {size} subjects: {nanoseconds:.1f} ns per day")
+        goal("ns per day", nanoseconds, 50, at_most=True)
+    begin = time.perf_counter()
+    plain_log_likelihood(theta[0], *lists)
+    plain = (time.perf_counter() - begin) / DAYS * 1e9
+    print(f"Plain Python, without gradient: {plain:.0f} ns per day")
+
+
+def numpyro_sampler(trials):
+    """Return a function that runs NumPyro's NUTS: scan over days, vmap over subjects."""
+    import jax
+    import jax.numpy as jnp
+    import numpyro
+    import numpyro.distributions as dist
+    from group import least_ess
+    from numpyro.infer import MCMC, NUTS
+
+    numpyro.enable_x64()
+    frame = trials.frame
+    action = frame["action"].to_numpy(dtype=int).reshape(N, DAYS, 2)
+    state = frame["state"].to_numpy(dtype=int).reshape(N, DAYS, 2)[..., 1]
+    reward = frame["reward"].to_numpy(dtype=float).reshape(N, DAYS, 2)[..., 1]
+    days = tuple(map(jnp.asarray, (action[..., 0], state, action[..., 1], reward)))
+    group_sd = np.array([p.group_sd for p in PARAMETERS])
+
+    def one(theta, *days):
+        alpha_1, alpha_2, trace, beta_1, beta_2, w, pi = theta
+
+        def step(carry, day):
+            values, cached, last = carry
+            a, s, b, r = day
+            best = values.max(axis=1)
+            plan = 0.4 * (best[1] - best[0])
+            x = beta_1 * (w * plan + (1 - w) * (cached[1] - cached[0])) + pi * last
+            first = jax.nn.log_sigmoid((2.0 * a - 1.0) * x)
+            y = beta_2 * (values[s, 1] - values[s, 0])
+            second = jax.nn.log_sigmoid((2.0 * b - 1.0) * y)
+            surprise = r - values[s, b]
+            cached = cached.at[a].add(alpha_1 * (values[s, b] - cached[a] + trace * surprise))
+            values = values.at[s, b].add(alpha_2 * surprise)
+            return (values, cached, 2.0 * a - 1.0), first + second
+
+        start = (jnp.full((2, 2), 0.5), jnp.full(2, 0.5), 0.0)
+        return jax.lax.scan(step, start, days)[1].sum()
+
+    def model():
+        mean = numpyro.sample("group_mean", dist.Normal(PARAMETERS.mean, PARAMETERS.sd).to_event(1))
+        sd = numpyro.sample("group_sd", dist.HalfNormal(group_sd).to_event(1))
+        with numpyro.plate("subjects", N):
+            eta = numpyro.sample("eta", dist.Normal(jnp.zeros(7), 1.0).to_event(1))
+        z = mean + sd * eta
+        share, positive = jax.nn.sigmoid, jnp.exp
+        maps = (share, share, share, positive, positive, share, lambda x: x)
+        theta = jnp.stack([f(z[:, k]) for k, f in enumerate(maps)], axis=1)
+        numpyro.factor("log_likelihood", jax.vmap(one)(theta, *days).sum())
+
+    mcmc = MCMC(
+        NUTS(model),
+        num_warmup=TUNE,
+        num_samples=DRAWS,
+        num_chains=CHAINS,
+        chain_method="sequential",
+        progress_bar=False,
+    )
+
+    def run(seed):
+        begin, wall = time.process_time(), time.perf_counter()
+        mcmc.run(jax.random.PRNGKey(seed))
+        samples = mcmc.get_samples(group_by_chain=True)
+        means, spreads = (np.asarray(samples[name]) for name in ("group_mean", "group_sd"))
+        cpu, wall = time.process_time() - begin, time.perf_counter() - wall
+        diverging = int(np.asarray(mcmc.get_extra_fields(True).get("diverging", 0)).sum())
+        ess, draws = least_ess(means, spreads)
+        return ess, cpu, wall, diverging, draws
+
+    return run
+
+
+def group():
+    """Fit 50 subjects, ours and NumPyro's way, and compare effective draws per CPU second."""
+    from group import ours
+
+    from knownminds.inference import GroupModel, hierarchical
+
+    trials = data_set(3)
+    begin = time.perf_counter()
+    fit = hierarchical(MODEL, trials, seed=1)
+    whole = time.perf_counter() - begin
+    print(f"\nhierarchical(), compilation included, on all cores: {whole:.0f} s")
+    print(fit)
+    goal("minutes for a verdict", whole / 60, MINUTES, at_most=True)
+    data = ModelData.read(MODEL, trials)
+    model = GroupModel.build(data)
+    model.compile(data)
+    run = numpyro_sampler(trials)
+    ways = {
+        "knownminds (nutpie, lanes)": lambda s: ours(model, data, s, "nutpie"),
+        "NumPyro (scan, vmap)": run,
+    }
+    rates, all_draws = {name: [] for name in ways}, {}
+    for repeat in range(REPEATS):
+        for name, way in ways.items():
+            ess, cpu, wall, diverging, draws = way(repeat + 1)
+            rates[name].append(ess / cpu)
+            all_draws[name] = draws
+            print(
+                f"  {name:<32} least ESS {ess:7.0f}, CPU {cpu:7.1f} s, wall {wall:7.1f} s, "
+                f"{ess / cpu:8.2f} per CPU second, {diverging} divergent",
+                flush=True,
+            )
+    first, second = ways
+    ratios = np.array(rates[first]) / np.array(rates[second])
+    print(f"{second}: {ratios.min():.1f} to {ratios.max():.1f} times slower per effective draw")
+    goal(f"ours / {second}", float(np.median(ratios)), 10)
+    gap = np.abs(all_draws[first].mean((0, 1)) - all_draws[second].mean((0, 1)))
+    print(
+        f"  posterior means differ by at most {(gap / all_draws[first].std((0, 1))).max():.3f} sd"
+    )
+
+
+if __name__ == "__main__":
+    kernels()
+    if "--kernels" not in sys.argv:
+        group()
