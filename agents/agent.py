@@ -8,12 +8,16 @@ from math import exp, inf, log
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from knownminds.environments.environment import Choice, Environment, Given, Observation
 
 from .parameters import LAPSE, Array, Parameters
 
 Kernel = Callable[..., Any]
+Condense = Callable[
+    [NDArray[np.int64], tuple[Array, ...]], tuple[NDArray[np.int64], tuple[Array, ...]]
+]
 
 ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
 _ASKED = {"action": "an action", "response": "a number", "both": "an action and a number"}
@@ -53,6 +57,15 @@ class Agent(ABC):
         How many actions the model can choose between; None for any number.
     remembers
         Whether earlier trials change what the model does.
+    censored
+        What becomes of numbers beyond the range of responses: None where the model gives none;
+        True where its end is given instead and the likelihood knows it (`log_density` is there a
+        log probability); False where the likelihood takes the end for the number itself.
+    condense
+        A function that merges the trials of a model without memory into fewer places with
+        sufficient statistics: (subject [trials], columns) -> (subject [places], merged columns).
+        The likelihood then reads the merged columns; where it is mixed with lapses, which have
+        no such statistics, each trial comes as a place of its own. None if nothing is merged.
     """
 
     name: ClassVar[str]
@@ -66,6 +79,8 @@ class Agent(ABC):
     n_uniforms: ClassVar[int] = 1
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
+    censored: ClassVar[bool | None] = None
+    condense: ClassVar[Condense | None] = None
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
 
@@ -142,7 +157,8 @@ class Agent(ABC):
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; NaN if the trial pays no reward.
 
-        A response is nothing to learn from; without an action it is -1.
+        Without an action it is -1. Where numbers are given the observation may hold that of the
+        trial as "response": None if it is missing.
         """
 
     def probabilities(self, observation: Observation) -> Array:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 
+from .levels import Levels
 from .model_data import ModelData, Unknowns
 from .point import maximum_a_posteriori
 
@@ -32,14 +33,18 @@ class Centring:
     ----------
     centred : 1 for values sampled as they are, 0 for deviations, [N, K]
     centre, root : location [N, K] and scale [N, K, K] of each subject's own posterior
+    level, level_error : what units say of each contrast between crossed levels: its estimate and
+        the variance of its error, [C, K]; None without crossed factors
     """
 
     centred: Array
     centre: Array
     root: Array
+    level: Array | None = None
+    level_error: Array | None = None
 
     @classmethod
-    def of(cls, data: ModelData, unknowns: Unknowns) -> Centring:
+    def of(cls, data: ModelData, unknowns: Unknowns, levels: Levels | None = None) -> Centring:
         """Choose by how much the subjects' own trials leave open, from their MAP fits."""
         fit = maximum_a_posteriori(
             data.model, data, fixed=unknowns.held(data.model), lapse=unknowns.lapse, workers=1
@@ -49,7 +54,11 @@ class Centring:
         covariance = np.where(sound[:, None, None], fit.covariance, np.diag(prior**2))
         centre = np.where(sound[:, None], fit.z, unknowns.parameters.mean)
         own = np.diagonal(covariance, axis1=1, axis2=2)
-        between = centre.var(axis=0) + own.mean(axis=0)
+        variance, level, level_error = centre.var(axis=0), None, None
+        if levels is not None:
+            variance, level, level_error = levels.apart(centre)
+            level_error = np.maximum(level_error, 1e-8 * prior**2)
+        between = variance + own.mean(axis=0)
         unresolved = own / between
         centred: NDArray[np.bool_] = np.zeros(own.shape, dtype=bool)
         if unresolved.mean() < ALL:
@@ -59,12 +68,16 @@ class Centring:
         both = centred[:, :, None] & centred[:, None, :]
         root = np.linalg.cholesky(np.where(both, covariance, np.eye(len(prior))))
         root = np.where(both, root, 0.0)
-        return cls(centred.astype(float), np.where(centred, centre, 0.0), root)
+        where = np.where(centred, centre, 0.0)
+        return cls(centred.astype(float), where, root, level, level_error)
 
     @property
     def inputs(self) -> dict[str, NDArray[np.float64]]:
         """Name the arrays that the sampled model reads."""
-        return {"centred": self.centred, "centre": self.centre, "root": self.root}
+        arrays = {"centred": self.centred, "centre": self.centre, "root": self.root}
+        if self.level is not None and self.level_error is not None:
+            arrays |= {"level": self.level, "level_error": self.level_error}
+        return arrays
 
     def values(self, coordinates: Array, mean: Array, sd: Array) -> Array:
         """Return z from coordinates [draws, N, K], group means [draws, 1 or N, K] and spreads."""

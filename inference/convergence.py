@@ -47,7 +47,10 @@ class Convergence:
 def check_convergence(
     posterior: xr.Dataset, effects: Sequence[str], divergences: int
 ) -> Convergence:
-    """Judge the draws of group_mean, group_sd, effect and z; what cannot be computed fails."""
+    """Judge the draws of group_mean, group_sd, effect, level_sd and z.
+
+    What cannot be computed fails.
+    """
     names = [str(name) for name in posterior["parameter"].to_numpy()]
     scores = {"r_hat": az.rhat(posterior), "ess_bulk": az.ess(posterior, method="bulk")}
     scores["ess_tail"] = az.ess(posterior, method="tail")
@@ -60,6 +63,13 @@ def check_convergence(
             }
     for name in effects:
         rows[name] = {s: float(v["effect"].sel(term=name)) for s, v in scores.items()}
+    factors = posterior["factor"].to_numpy() if "level_sd" in posterior else ()
+    for factor in map(str, factors):
+        for name in names:
+            rows[f"sd({name} | {factor})"] = {
+                s: float(v["level_sd"].sel(factor=factor, parameter=name))
+                for s, v in scores.items()
+            }
     table = pd.DataFrame.from_dict(rows, orient="index")
     subject_r_hat = float(np.max(scores["r_hat"]["z"].to_numpy()))
     subject_ess = float(np.min(scores["ess_bulk"]["z"].to_numpy()))

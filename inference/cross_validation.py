@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.agents.sequences import MISSING, Sequences
+from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials
 
 from .model_data import ModelData, Unknowns
@@ -199,8 +199,7 @@ class SequenceData:
     @cached_property
     def _answered(self) -> Integers:
         """Responses before each position of the order, [trials + 1]."""
-        action = self.data.flat[self.data.model.columns.index("action")]
-        given = action[self.data.sequences.order] != MISSING
+        given = self.data.answered[self.data.sequences.order]
         return np.concatenate([[0], np.cumsum(given)])
 
 
@@ -219,7 +218,7 @@ def _cut(data: ModelData, number: Integers) -> tuple[ModelData, Integers]:
         [sequence, number[place]],
         flat,
         data.n_actions,
-        flat["action"] != MISSING,
+        data.answered[place],
     )
     return cut, number[place]
 

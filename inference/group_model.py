@@ -21,6 +21,7 @@ from knownminds.environments import Trials
 
 from .centring import Centring
 from .convergence import Convergence, check_convergence
+from .levels import Levels, units_of
 from .likelihood_op import LogLikelihood
 from .model_data import ModelData, Unknowns
 from .regressors import Regressors
@@ -48,15 +49,16 @@ class HierarchicalFit:
     subjects, parameters
         Names of the N subjects; the K estimated parameters.
     posterior
-        Draws of group_mean, group_sd, effect (if there are regressors) and z, with the dimensions
-        chain, draw, parameter, term, subject; all on the unconstrained scale.
+        Draws of group_mean, group_sd, z, effect (if there are regressors), level_sd and deviation
+        (if there are crossed factors), with the dimensions chain, draw, parameter, subject, term,
+        factor, level; all on the unconstrained scale.
     effects
         Names of the regression weights, "parameter ~ regressor".
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
     settings
         How it was sampled in the end.
-    data, unknowns, regressors
+    data, unknowns, regressors, levels
         What was fitted, for whatever is computed from the draws.
     """
 
@@ -70,6 +72,7 @@ class HierarchicalFit:
     data: ModelData = field(repr=False)
     unknowns: Unknowns = field(repr=False)
     regressors: Regressors | None = field(default=None, repr=False)
+    levels: Levels | None = field(default=None, repr=False)
     method: str = "hierarchical"
 
     @property
@@ -86,8 +89,11 @@ class HierarchicalFit:
 
     @cached_property
     def expected_z(self) -> Array:
-        """What the group expects of each subject, mean + X effect, [draws, N or 1, K]."""
-        return _expected(self.posterior, self.parameters, self.regressors)
+        """What the group expects of each subject, [draws, N or 1, K].
+
+        That is the mean, with the effects of regressors and the deviations of crossed levels.
+        """
+        return _expected(self.posterior, self.parameters, self.regressors, self.levels)
 
     @cached_property
     def draws(self) -> Array:
@@ -127,7 +133,7 @@ class HierarchicalFit:
 
     @cached_property
     def group(self) -> pd.DataFrame:
-        """One row per group mean, spread and regression weight.
+        """One row per group mean, spread (also that over crossed levels) and regression weight.
 
         Columns: mean, sd and 90% interval (low, high) on the unconstrained scale; for means the
         same mapped to the natural scale (natural, natural_low, natural_high); r_hat, ess_bulk,
@@ -155,7 +161,26 @@ class HierarchicalFit:
         for name in self.effects:
             draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
             terms.append((name, draws, None))
+        for factor in self.levels.factors if self.levels else ():
+            for name in self.names:
+                spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
+                terms.append((f"sd({name} | {factor})", spread.to_numpy().ravel(), None))
         return terms
+
+    def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per crossed level and parameter: its deviation, on the unconstrained scale.
+
+        Columns: factor, level, parameter, mean, sd, low, high; empty without crossed factors.
+        """
+        rows = []
+        for name in self.levels.names if self.levels else ():
+            factor, _, value = name.partition("=")
+            for parameter in self.names:
+                draws = self.posterior["deviation"].sel(level=name, parameter=parameter).to_numpy()
+                low, high = np.quantile(draws, [0.5 - mass / 2, 0.5 + mass / 2])
+                rows.append((factor, value, parameter, draws.mean(), draws.std(), low, high))
+        columns = ["factor", "level", "parameter", "mean", "sd", "low", "high"]
+        return pd.DataFrame(rows, columns=columns)
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per subject: posterior means and interval ends on the natural scale."""
@@ -189,6 +214,8 @@ def hierarchical(
     trials: Trials | ModelData,
     *,
     formula: str | Sequence[str] | None = None,
+    unit: Sequence[str] | None = None,
+    crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
     chains: int = 4,
@@ -204,13 +231,20 @@ def hierarchical(
 
     On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates that
     `Centring` chooses; mean has the model's prior, sd a half-normal one of scale `group_sd`,
-    effects Normal(0, prior sd).
+    effects Normal(0, prior sd). With crossed factors, z_i ~ Normal(mean + X_i effect + sum_f
+    level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the same law as sd.
 
     Parameters
     ----------
     formula
         Regressors of the group means, "alpha_positive ~ condition" or several such; the columns
         must be constant within subjects.
+    unit
+        Columns whose values together name what has parameters of its own, such as ("subject",
+        "condition"); the subject alone by default.
+    crossed
+        Columns, constant within units, whose levels have deviations of their own besides the
+        unit's: with ("subject", "condition") a unit is what both make and what is left.
     fixed, lapse
         As in `maximum_likelihood`.
     sampler
@@ -225,14 +259,23 @@ def hierarchical(
         tuning and draws, and after divergences with smaller steps. The last round counts, and
         `settings` of the fit says how it was sampled.
     """
-    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
-    regressors = None
-    if formula is not None:
-        if isinstance(trials, ModelData):
-            raise ValueError("A formula needs the trials themselves, not ModelData.")
+    regressors, levels = None, None
+    if isinstance(trials, ModelData):
+        if formula is not None or unit is not None or crossed is not None:
+            raise ValueError("Formula, unit and crossed need the trials themselves, not ModelData.")
+        data = trials
+    else:
+        name = units_of(trials, unit or ("subject",))
+        levels = Levels.of(crossed, trials, name) if crossed else None
+        if unit:
+            trials = Trials.from_frame(trials.frame.assign(subject=name))
+        data = ModelData.read(model, trials)
+    if formula is not None and isinstance(trials, Trials):
         unknowns = Unknowns.of(model, fixed, lapse)
         regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)
-    compiled = GroupModel.build(data, regressors=regressors, fixed=fixed, lapse=lapse)
+    compiled = GroupModel.build(
+        data, regressors=regressors, levels=levels, fixed=fixed, lapse=lapse
+    )
     return compiled.sample(
         data,
         chains=chains,
@@ -260,6 +303,7 @@ class GroupModel:
     effects: tuple[str, ...]
     pymc_model: pm.Model
     regressors: Regressors | None
+    levels: Levels | None = None
     _compiled: Any = None
 
     @classmethod
@@ -268,6 +312,7 @@ class GroupModel:
         data: ModelData,
         *,
         regressors: Regressors | None = None,
+        levels: Levels | None = None,
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
     ) -> GroupModel:
@@ -283,9 +328,21 @@ class GroupModel:
         coords = {"parameter": parameters.names, "subject": list(range(len(data)))}
         if effects:
             coords["term"] = effects
+        if levels is not None:
+            contrasts = list(range(len(levels.of_contrast)))
+            coords |= {"factor": levels.factors, "level": levels.names, "contrast": contrasts}
         group_scale = [p.group_sd for p in parameters]
         with pm.Model(coords=coords) as pymc_model:
-            mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
+            chosen = {
+                name: pm.Data(name, value)
+                for name, value in Centring.of(data, unknowns, levels).inputs.items()
+            }
+            if levels is None:
+                mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
+            else:
+                mean = _with_levels(
+                    levels, parameters, chosen.pop("level"), chosen.pop("level_error")
+                )
             # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
             # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
             # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).
@@ -296,10 +353,9 @@ class GroupModel:
                 effect = pm.Normal("effect", 0.0, spread, dims="term")
                 design = pm.Data("design", regressors.by_subject)
                 onto = np.eye(len(parameters))[regressors.parameter]
-                expected = mean + pt.dot(design * effect, onto)
+                expected = expected + pt.dot(design * effect, onto)
             eta = pm.Flat("eta", dims=("subject", "parameter"))
-            chosen = Centring.of(data, unknowns).inputs
-            centred, centre, root = (pm.Data(name, value) for name, value in chosen.items())
+            centred, centre, root = chosen.values()
             own = centre + (root * eta[:, None, :]).sum(axis=-1)
             z = pt.switch(centred > 0.5, own, expected + sd * eta)
             # z ~ Normal(expected, |sd|): as a density of z where it is sampled, of eta elsewhere.
@@ -308,10 +364,11 @@ class GroupModel:
             law = -0.5 * deviation**2 - pt.log(pt.abs(scale))
             pm.Potential("law_of_the_group", law.sum())
             op = LogLikelihood(data.model, data.n_actions, unknowns)
-            inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
+            arrays = kernel_inputs(data, unknowns.lapse)
+            inputs = [pm.Data(name, value) for name, value in arrays.items()]
             log_likelihood, _ = op(z, *inputs)
             pm.Potential("log_likelihood_of_all", log_likelihood.sum())
-        return cls(data.model, unknowns, len(data), effects, pymc_model, regressors)
+        return cls(data.model, unknowns, len(data), effects, pymc_model, regressors, levels)
 
     def sample(
         self,
@@ -337,7 +394,7 @@ class GroupModel:
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         if target_accept is None:
-            target_accept = 0.9 if Centring.of(data, self.unknowns).centred.any() else 0.8
+            target_accept = 0.9 if self._centring(data).centred.any() else 0.8
         settings = Settings(chains, draws, tune, target_accept, seed, cores)
         for _ in range(rounds):
             if sampler == "nutpie":
@@ -358,18 +415,24 @@ class GroupModel:
 
     def inputs(self, data: ModelData) -> dict[str, NDArray[Any]]:
         """Name the arrays of a data set that the sampled model reads."""
-        return kernel_inputs(data) | Centring.of(data, self.unknowns).inputs
+        return kernel_inputs(data, self.unknowns.lapse) | self._centring(data).inputs
+
+    def _centring(self, data: ModelData) -> Centring:
+        return Centring.of(data, self.unknowns, self.levels)
 
     def _finish(self, data: ModelData, trace: Any, settings: Settings) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
-        expected = _expected(posterior, self.unknowns.parameters, self.regressors)
+        centring = self._centring(data)
+        if self.levels is not None:
+            posterior = _with_deviations(
+                posterior, self.levels, self.unknowns.parameters, centring, settings.seed
+            )
+        expected = _expected(posterior, self.unknowns.parameters, self.regressors, self.levels)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
         sd = posterior["signed_sd"].transpose("chain", "draw", "parameter").to_numpy()
         eta = posterior["eta"].transpose("chain", "draw", "subject", "parameter").to_numpy()
         coordinates = eta.reshape(-1, *eta.shape[2:])
-        values = Centring.of(data, self.unknowns).values(
-            coordinates, expected, sd.reshape(-1, sd.shape[-1])
-        )
+        values = centring.values(coordinates, expected, sd.reshape(-1, sd.shape[-1]))
         z = xr.DataArray(
             values.reshape(*shape, *values.shape[1:]),
             dims=("chain", "draw", "subject", "parameter"),
@@ -389,11 +452,75 @@ class GroupModel:
             data=data,
             unknowns=self.unknowns,
             regressors=self.regressors,
+            levels=self.levels,
         )
 
 
+def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:
+    """Add the levels' deviations to the present PyMC model; return what is expected of units.
+
+    Nothing tells the group's mean from the mean deviation of a factor's levels. What is sampled
+    is their sum, to which the units speak, and the contrasts between levels; the rest is drawn
+    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the units
+    give an estimate with an error, has given sd nearly the law Normal(m, v) of a normal prior and
+    a normal estimate; it is sampled as (w - m) / sqrt(v), which is round whatever the two are.
+    """
+    scale = np.tile([p.group_sd for p in parameters], (len(levels.factors), 1))
+    sd = pm.Normal("signed_level_sd", 0.0, scale, dims=("factor", "parameter"))
+    common = (sd**2 / levels.count[:, None]).sum(axis=0)
+    centre = pm.Normal(
+        "group_centre", parameters.mean, pt.sqrt(parameters.sd**2 + common), dims="parameter"
+    )
+    eta = pm.Flat("level_eta", dims=("contrast", "parameter"))
+    own = sd[levels.of_contrast]
+    deviation = _contrast(own, eta, estimate, error)
+    law = -0.5 * deviation**2 + 0.5 * pt.log(error / (own**2 + error))
+    pm.Potential("law_of_the_levels", law.sum())
+    level = pt.dot(levels.contrasts, own * deviation)
+    expected = centre + level[levels.of_subject[:, 0]]
+    for column in levels.of_subject.T[1:]:
+        expected = expected + level[column]
+    return expected
+
+
+def _contrast(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
+    """Return contrasts in units of sd; NumPy arrays or PyTensor variables."""
+    whole = sd**2 + error
+    return estimate * sd / whole + (error / whole) ** 0.5 * eta
+
+
+def _with_deviations(
+    posterior: xr.Dataset, levels: Levels, parameters: Parameters, centring: Centring, seed: int
+) -> xr.Dataset:
+    """Replace what was sampled of the levels by group_mean, level and level_sd."""
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+
+    def flat(name: str, *dims: str) -> Array:
+        values = posterior[name].transpose("chain", "draw", *dims).to_numpy()
+        merged: Array = values.reshape(-1, *values.shape[2:])
+        return merged
+
+    sd = flat("signed_level_sd", "factor", "parameter")
+    own, eta = sd[:, levels.of_contrast], flat("level_eta", "contrast", "parameter")
+    contrast = own * _contrast(own, eta, centring.level, centring.level_error)
+    group, level = levels.spread_out(
+        flat("group_centre", "parameter"), sd, contrast, parameters.mean, parameters.sd, seed
+    )
+    dims = ("chain", "draw")
+    kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"])
+    kept = kept.assign_coords(level=list(levels.names))
+    return kept.assign(
+        group_mean=((*dims, "parameter"), group.reshape(*shape, -1)),
+        deviation=((*dims, "level", "parameter"), level.reshape(*shape, *level.shape[1:])),
+        level_sd=abs(kept["signed_level_sd"]),
+    ).drop_vars("signed_level_sd")
+
+
 def _expected(
-    posterior: xr.Dataset, parameters: Parameters, regressors: Regressors | None
+    posterior: xr.Dataset,
+    parameters: Parameters,
+    regressors: Regressors | None,
+    levels: Levels | None = None,
 ) -> Array:
     """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
     mean = posterior["group_mean"].transpose("chain", "draw", "parameter").to_numpy()
@@ -403,4 +530,8 @@ def _expected(
         onto = np.eye(len(parameters))[regressors.parameter]
         weighted = effect.reshape(-1, 1, effect.shape[-1]) * regressors.by_subject
         expected = expected + weighted @ onto
+    if levels is not None:
+        level = posterior["deviation"].transpose("chain", "draw", "level", "parameter").to_numpy()
+        own = level.reshape(-1, *level.shape[2:])[:, levels.of_subject]
+        expected = expected + own.sum(axis=2)
     return expected

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,8 @@ class ModelData:
     flat: tuple[Array, ...]
     n_actions: int
     n_trials: NDArray[np.int64]
+    # The data of which these are `repeat`, so that trials are merged only once.
+    _origin: tuple[ModelData, NDArray[np.int64]] | None = field(init=False, default=None)
 
     @classmethod
     def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:
@@ -105,6 +107,14 @@ class ModelData:
         return len(self.subjects)
 
     @cached_property
+    def answered(self) -> NDArray[np.bool_]:
+        """Whether each flat trial has an answer, [trials]."""
+        columns = dict(zip(self.model.columns, self.flat, strict=True))
+        given = [columns[name] != _GONE[name] for name in answered_by(self.model)]
+        found: NDArray[np.bool_] = np.logical_and.reduce(given)
+        return found
+
+    @cached_property
     def packed(self) -> tuple[Array, ...]:
         """The columns laid out for the kernels, [places, LANES] each."""
         return tuple(
@@ -112,10 +122,51 @@ class ModelData:
             for name, column in zip(self.model.columns, self.flat, strict=True)
         )
 
+    @cached_property
+    def merged(self) -> tuple[Sequences, tuple[Array, ...]]:
+        """The places of a model that merges trials, and its merged columns, flat."""
+        if self._origin is None:
+            return self._condensed(each_alone=False)
+        data, chosen = self._origin
+        sequences, columns = data.merged
+        return sequences.repeat(chosen), columns
+
+    @cached_property
+    def _packed_merged(self) -> tuple[Sequences, tuple[Array, ...]]:
+        return _packed(*self.merged)
+
+    @cached_property
+    def _packed_alone(self) -> tuple[Sequences, tuple[Array, ...]]:
+        return _packed(*self._condensed(each_alone=True))
+
+    def _condensed(self, each_alone: bool) -> tuple[Sequences, tuple[Array, ...]]:
+        parts = self.sequences
+        row = np.repeat(parts.subject, parts.length)
+        within = np.arange(len(row)) - np.repeat(
+            np.cumsum(parts.length) - parts.length, parts.length
+        )
+        place = parts.order[np.repeat(parts.begin, parts.length) + within]
+        columns = tuple(column[place] for column in self.flat)
+        assert self.model.condense is not None
+        code = np.arange(len(row)) if each_alone else row
+        kept, merged = self.model.condense(code, columns)
+        subject = row[kept] if each_alone else kept
+        return Sequences.group(subject, (), len(self)), merged
+
+    def laid_out(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
+        """Return places and packed columns as the kernel reads them.
+
+        A model that merges trials does so unless a lapse rate is estimated: the mixture has no
+        sufficient statistics, and each trial is a place of its own.
+        """
+        if self.model.condense is None:
+            return self.sequences, self.packed
+        return self._packed_alone if lapse else self._packed_merged
+
     def repeat(self, subjects: ArrayLike) -> ModelData:
         """Return the data in which row k stands for subject number `subjects[k]`."""
         chosen = np.asarray(subjects, dtype=np.int64)
-        return ModelData(
+        rows = ModelData(
             self.model,
             tuple(self.subjects[k] for k in chosen),
             self.sequences.repeat(chosen),
@@ -123,18 +174,27 @@ class ModelData:
             self.n_actions,
             self.n_trials[chosen],
         )
+        object.__setattr__(rows, "_origin", (self, chosen))
+        return rows
 
     def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
         """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
+        sequences, columns = self.laid_out(lapse is not None)
         total, gradient = self.model.log_likelihood(
             np.ascontiguousarray(theta, dtype=float),
             None if lapse is None else np.ascontiguousarray(lapse, dtype=float),
             self.n_actions,
-            self.sequences.row,
-            self.sequences.start,
-            *self.packed,
+            sequences.row,
+            sequences.start,
+            *columns,
         )
         return total, gradient
+
+
+def _packed(
+    sequences: Sequences, columns: tuple[Array, ...]
+) -> tuple[Sequences, tuple[Array, ...]]:
+    return sequences, tuple(sequences.pack(column) for column in columns)
 
 
 def answered_by(model: type[Agent]) -> tuple[str, ...]:

@@ -93,10 +93,11 @@ def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settin
         )
 
 
-def kernel_inputs(data: ModelData) -> dict[str, NDArray[Any]]:
+def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any]]:
     """Name the arrays a kernel reads after theta, in its order."""
-    columns = {f"column_{name}": c for name, c in zip(data.model.columns, data.packed, strict=True)}
-    return {"row": data.sequences.row, "start": data.sequences.start, **columns}
+    sequences, packed = data.laid_out(lapse)
+    columns = {f"column_{k}": column for k, column in enumerate(packed)}
+    return {"row": sequences.row, "start": sequences.start, **columns}
 
 
 def dataset_of(trace: Any, name: str) -> xr.Dataset:

@@ -43,7 +43,8 @@ def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int
     settings = Settings(draws=max(500, -(-draws // 4)), target_accept=0.9, seed=seed)
     sampled = np.empty((draws, len(data), len(parameters)))
     for i in range(len(data)):
-        compiled = _COMPILED[key].with_data(**kernel_inputs(data.repeat([i])))
+        inputs = kernel_inputs(data.repeat([i]), unknowns.lapse)
+        compiled = _COMPILED[key].with_data(**inputs)
         chains = dataset_of(run_nutpie(compiled, settings), "posterior")["standard"].to_numpy()
         # Chain after chain would favour the first: interleave them before cutting.
         sampled[:, i] = np.moveaxis(chains, 0, 1).reshape(-1, len(parameters))[:draws]
@@ -56,7 +57,8 @@ def _single(data: ModelData, unknowns: Unknowns) -> pm.Model:
     with pm.Model(coords={"parameter": parameters.names}) as model:
         standard = pm.Normal("standard", 0.0, 1.0, shape=(1, len(parameters)))
         z = parameters.mean + parameters.sd * standard
-        inputs = [pm.Data(name, value) for name, value in kernel_inputs(data).items()]
+        arrays = kernel_inputs(data, unknowns.lapse)
+        inputs = [pm.Data(name, value) for name, value in arrays.items()]
         op = LogLikelihood(data.model, data.n_actions, unknowns)
         pm.Potential("log_likelihood", op(z, *inputs)[0].sum())
     return model

@@ -75,6 +75,7 @@ RESULTS = {
     "fit": "fit.json",
     "budget": "budget.json",
     "score": "measures.json",
+    "score of several runs": "magnitude.json",
     "run": "ledger.sqlite",
 }
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
@@ -286,6 +287,13 @@ def fit(
     formula: Annotated[
         list[str] | None, typer.Option(help='"alpha_positive ~ condition" (hierarchical).')
     ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(help="Columns that name what has its own parameters: subject,domain"),
+    ] = None,
+    crossed: Annotated[
+        str | None, typer.Option(help="Columns whose levels deviate as well (hierarchical).")
+    ] = None,
     fixed: Fixed = None,
     fit_lapse: FitLapse = False,
     pooled: Annotated[
@@ -309,6 +317,8 @@ def fit(
         columns=_mapping(columns),
         method=method,  # type: ignore[arg-type]  # checked there, with the nearest name
         formula=formula,
+        unit=unit.split(",") if unit else None,
+        crossed=crossed.split(",") if crossed else None,
         fixed=_numbers("--fix", fixed),
         fit_lapse=fit_lapse,
         pooled=pooled,
@@ -328,7 +338,10 @@ def fit(
 
 @app.command()
 def score(
-    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    data: Annotated[
+        list[Path],
+        typer.Argument(help=".csv or .parquet files, folders of runs, or a folder that has them."),
+    ],
     measure: Annotated[
         list[str] | None, typer.Option(help="Which; all that the experiments have by default.")
     ] = None,
@@ -342,23 +355,47 @@ def score(
     released: Annotated[
         bool, typer.Option("--released", help="Define measures as their published code does.")
     ] = False,
+    over: Annotated[
+        list[str] | None,
+        typer.Option(help="Of a collider: a column of conditions that are compared."),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="Of a collider: judgements to align with, trials or a table of means."),
+    ] = None,
+    bootstraps: Annotated[
+        int, typer.Option(help="Of a set of runs: rounds that its intervals rest on.")
+    ] = 30,
+    mass: Annotated[float, typer.Option(help="Of a set of runs: mass of its intervals.")] = 0.68,
+    seed: Seed = 0,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Read every measure off a trial file, with intervals."""
+    """Read every measure off a trial file, or the whole table off a set of runs, with intervals."""
+    from .magnitude_table import magnitude_table, of_one_measured_file
     from .measured import score as run_score
     from .report import write_report
 
+    single = of_one_measured_file(data, measure, _mapping(columns))
     if out is not None:
-        _check_own_folder("score", out)
-    result = run_score(
-        data,
-        measure,
-        environment=environment,
-        columns=_mapping(columns),
-        by=by,
-        released=released,
-    )
+        _check_own_folder("score" if single else "score of several runs", out)
+    result: Any
+    if single:
+        result = run_score(
+            data[0],
+            measure,
+            environment=environment,
+            columns=_mapping(columns),
+            by=by,
+            released=released,
+            over=over,
+            reference=reference,
+            seed=seed,
+        )
+    else:
+        result = magnitude_table(
+            data, by=by, columns=_mapping(columns), rounds=bootstraps, mass=mass, seed=seed
+        )
     if out is not None:
         result.save(out)
         notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)

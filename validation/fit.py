@@ -25,6 +25,7 @@ from knownminds.environments import (
     unknown,
     unread_rate,
 )
+from knownminds.inference.levels import units_of
 from knownminds.inference.missing_answers import missing_answer_bounds
 from knownminds.inference.model_data import ModelData, Unknowns
 from knownminds.inference.point import maximum_likelihood
@@ -248,6 +249,8 @@ def fit(
     columns: Mapping[str, str] | None = None,
     method: Literal["map", "mle", "hierarchical"] = "map",
     formula: Sequence[str] | None = None,
+    unit: Sequence[str] | None = None,
+    crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
     pooled: bool = False,
@@ -266,6 +269,11 @@ def fit(
         Our column names -> the file's.
     formula
         Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+    unit
+        Columns that together tell apart what has parameters of its own, such as ("subject",
+        "condition"); the subject alone by default.
+    crossed
+        Columns whose levels deviate from the group besides the units; for "hierarchical" only.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -274,6 +282,8 @@ def fit(
         raise ValueError(unknown("method", method, METHODS))
     if formula and method != "hierarchical":
         raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    if crossed and method != "hierarchical":
+        raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
     agent = resolve_model(model)
     if isinstance(data, Trials):
         source, trials = "trials", data
@@ -285,12 +295,17 @@ def fit(
         trials = Trials.load(file, columns=columns)
     place = _environment_of(trials, environment, agent)
     frame = _one_mind(trials.frame) if pooled else trials.frame
-    trials = Trials.from_frame(frame, environment=place)
+    told = trials = Trials.from_frame(frame, environment=place)
+    if unit:
+        named = frame.assign(subject=units_of(trials, unit))
+        trials = Trials.from_frame(named, environment=place)
     read = ModelData.read(agent, trials, place.n_actions)
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
     options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
+    options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
     if method == "hierarchical":
-        result = _group_fit(agent, trials, formula, fixed, fit_lapse, seed, workers)
+        levels = {"formula": formula, "unit": unit, "crossed": crossed}
+        result = _group_fit(agent, told, levels, fixed, fit_lapse, seed, workers)
     else:
         result = _point_fit(agent, read, method, fixed, fit_lapse, seed, workers)
     result = replace(result, source=source, environment=place.name, options=options)
@@ -435,7 +450,7 @@ def _group_of(estimates: Array) -> GroupValue:
 def _group_fit(
     agent: type[Agent],
     trials: Trials,
-    formula: Sequence[str] | None,
+    levels: Mapping[str, Sequence[str] | None],
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
@@ -443,15 +458,17 @@ def _group_fit(
 ) -> Fit:
     from knownminds.inference import hierarchical  # PyMC: only where it is needed
 
-    if trials.n_subjects < 2:
+    n_units = units_of(trials, levels["unit"] or ("subject",)).nunique()
+    if n_units < 2:
         raise ValueError(
-            f"A hierarchical fit needs at least 2 subjects; got {trials.n_subjects}. "
-            "Use --method map."
+            f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
         )
     fitted = hierarchical(
         agent,
         trials,
-        formula=list(formula) if formula else None,
+        formula=levels["formula"] or None,
+        unit=levels["unit"] or None,
+        crossed=levels["crossed"] or None,
         fixed=fixed,
         lapse=fit_lapse,
         seed=seed,
@@ -461,11 +478,14 @@ def _group_fit(
     for term, row in fitted.group.iterrows():
         if term in fitted.names:
             keys = ("natural", "natural_low", "natural_high")
-            meaning = "group mean" + (" at reference level" if formula else "")
+            meaning = "group mean" + (" at reference level" if levels["formula"] else "")
             group[str(term)] = _group_row(row, keys, meaning)
         elif term in fitted.effects:
             keys = ("mean", "low", "high")
             effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
+        elif " | " in str(term):
+            keys = ("mean", "low", "high")
+            effects[str(term)] = _group_row(row, keys, "sd of levels, unconstrained scale")
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
     sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
     return _empty(

@@ -109,6 +109,8 @@ def fit_command(fit: Fit) -> str:
     words += ["--columns", columns] if columns else []
     for formula in fit.options["formula"]:
         words += ["--formula", formula]
+    for name in ("unit", "crossed"):
+        words += [f"--{name}", ",".join(fit.options[name])] if fit.options.get(name) else []
     for name, value in fit.options["fixed"].items():
         words += ["--fix", f"{name}={value!r}"]
     words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
