@@ -19,24 +19,38 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a conversation."""
+    """One message of a conversation; images are PNG bytes, shown before its words."""
 
     role: Role
     content: str
+    images: tuple[bytes, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that images come from the user, whose alone providers take."""
+        if self.images and self.role != "user":
+            raise ValueError(f"Images belong to messages of the user; got some of {self.role!r}.")
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """All that a participant is shown for one answer: messages, and images as PNG bytes."""
+    """All that a participant is shown for one answer."""
 
     messages: tuple[Message, ...]
-    images: tuple[bytes, ...] = ()
+
+    @property
+    def images(self) -> tuple[bytes, ...]:
+        """The images of all messages, in order."""
+        return tuple(image for message in self.messages for image in message.images)
 
     @cached_property
     def hash(self) -> str:
         """SHA-256 of everything that is shown."""
         shown = [[m.role, m.content] for m in self.messages]
-        pictures = [hashlib.sha256(image).hexdigest() for image in self.images]
+        pictures = [
+            [i, hashlib.sha256(image).hexdigest()]
+            for i, message in enumerate(self.messages)
+            for image in message.images
+        ]
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
 
     @property

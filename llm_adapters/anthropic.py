@@ -239,10 +239,8 @@ def _messages(prompt: Prompt) -> tuple[list[dict[str, str]], list[Any]]:
     if any(m.role == "system" for m in prompt.messages[n:]):
         raise NotCapable("Anthropic takes system messages at the beginning of a prompt only.")
     system = [{"type": "text", "text": m.content} for m in prompt.messages[:n]]
-    messages: list[Any] = [{"role": m.role, "content": m.content} for m in prompt.messages[n:]]
-    if prompt.images:
-        if not messages or messages[-1]["role"] != "user":
-            raise ValueError("Images belong to the user's message that ends a prompt.")
+    messages: list[Any] = []
+    for message in prompt.messages[n:]:
         shown = [
             {
                 "type": "image",
@@ -252,8 +250,9 @@ def _messages(prompt: Prompt) -> tuple[list[dict[str, str]], list[Any]]:
                     "data": base64.b64encode(image).decode("ascii"),
                 },
             }
-            for image in prompt.images
+            for image in message.images
         ]
-        text = {"type": "text", "text": messages[-1]["content"]}
-        messages[-1] = {"role": "user", "content": [*shown, text]}
+        text = {"type": "text", "text": message.content}
+        content = [*shown, text] if shown else message.content
+        messages.append({"role": message.role, "content": content})
     return system, messages

@@ -252,17 +252,11 @@ def _contents(prompt: Prompt) -> tuple[types.Content | None, list[Any]]:
         raise NotCapable("Google takes system messages at the beginning of a prompt only.")
     system = [types.Part(text=m.content) for m in prompt.messages[:n]]
     roles = {"user": "user", "assistant": "model"}
-    contents = [
-        types.Content(role=roles[m.role], parts=[types.Part(text=m.content)])
-        for m in prompt.messages[n:]
-    ]
-    if prompt.images:
-        if not contents or contents[-1].role != "user":
-            raise ValueError("Images belong to the user's message that ends a prompt.")
-        shown = [
-            types.Part.from_bytes(data=image, mime_type="image/png") for image in prompt.images
-        ]
-        contents[-1].parts = [*shown, *(contents[-1].parts or [])]
+    contents = []
+    for m in prompt.messages[n:]:
+        shown = [types.Part.from_bytes(data=image, mime_type="image/png") for image in m.images]
+        parts = [*shown, types.Part(text=m.content)]
+        contents.append(types.Content(role=roles[m.role], parts=parts))
     return types.Content(parts=system) if system else None, contents
 
 

@@ -293,16 +293,14 @@ class Inspect:
 
 def chat_messages(prompt: Prompt) -> list[Any]:
     """Return a prompt as messages of Inspect's."""
-    messages = [_MESSAGES[m.role](content=m.content) for m in prompt.messages]
-    if prompt.images:
-        if not messages or prompt.messages[-1].role != "user":
-            raise ValueError("Images belong to the user's message that ends a prompt.")
+    messages: list[Any] = []
+    for m in prompt.messages:
         shown = [
             ContentImage(image=f"data:image/png;base64,{base64.b64encode(image).decode('ascii')}")
-            for image in prompt.images
+            for image in m.images
         ]
-        said = ContentText(text=prompt.messages[-1].content)
-        messages[-1] = ChatMessageUser(content=[*shown, said])
+        content = [*shown, ContentText(text=m.content)] if shown else m.content
+        messages.append(_MESSAGES[m.role](content=content))
     return messages
 
 

@@ -188,11 +188,14 @@ def request_hash(asked: str, prompt: Prompt) -> str:
 
 def request_of(asked: str, prompt: Prompt) -> Request:
     """Write a request down, images by their hash."""
-    images = {sha256(image).hexdigest(): image for image in prompt.images}
+    name = {image: sha256(image).hexdigest() for image in prompt.images}
+    images = {sha: image for image, sha in name.items()}
     body = {
         **json.loads(asked),
-        "messages": [[message.role, message.content] for message in prompt.messages],
-        "images": list(images),
+        "messages": [
+            [message.role, message.content, *(name[image] for image in message.images)]
+            for message in prompt.messages
+        ],
     }
     return Request(request_hash(asked, prompt), json.dumps(body, ensure_ascii=False), images)
 

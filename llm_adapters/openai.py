@@ -212,16 +212,15 @@ def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> 
 
 
 def _messages(prompt: Prompt) -> list[Any]:
-    messages: list[Any] = [{"role": m.role, "content": m.content} for m in prompt.messages]
-    if prompt.images:
-        if not messages or messages[-1]["role"] != "user":
-            raise ValueError("Images belong to the user's message that ends a prompt.")
+    messages: list[Any] = []
+    for message in prompt.messages:
         shown = [
             {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_base64(image)}"}}
-            for image in prompt.images
+            for image in message.images
         ]
-        text = {"type": "text", "text": messages[-1]["content"]}
-        messages[-1] = {"role": "user", "content": [*shown, text]}
+        text = {"type": "text", "text": message.content}
+        content = [*shown, text] if shown else message.content
+        messages.append({"role": message.role, "content": content})
     return messages
 
 

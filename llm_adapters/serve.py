@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import binascii
 import contextlib
 import hashlib
 import hmac
@@ -15,10 +17,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from itertools import count
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
 from knownminds.agents import Agent, Contaminants
 from knownminds.environments import Environment, Message, Prompt, unknown
+from knownminds.environments.prompt import Role
 
 from .adapter import NotCapable, Rejected, Reply, Sampling, TokenLogProbability
 from .synthetic import Synthetic
@@ -29,7 +32,7 @@ _MOST_ALTERNATIVES = 20  # as OpenAI has it
 _NO_CHANCE = -9999.0  # OpenAI's log-probability of what cannot be; JSON has no -infinity
 _PATIENCE = 2.0  # seconds for the last bytes to leave when the server stops
 
-_ROLES: dict[str, Literal["system", "user", "assistant"]] = {
+_ROLES: dict[str, Role] = {
     "system": "system",
     "developer": "system",
     "user": "user",
@@ -425,6 +428,9 @@ def _check_settings(body: dict[str, Any]) -> None:
             )
 
 
+_PNG = "data:image/png;base64,"
+
+
 def _messages(given: Any) -> tuple[Message, ...]:
     if not isinstance(given, list) or not given:
         raise _Refusal(
@@ -441,16 +447,17 @@ def _messages(given: Any) -> tuple[Message, ...]:
                 f"{str(message)[:60]!r}.",
                 f"messages[{i}].role",
             ) from None
+        images: tuple[bytes, ...] = ()
         if not isinstance(content, str):
-            content = _joined(content, role, i)
-        messages.append(Message(role, content))
+            content, images = _joined(content, role, i)
+        messages.append(Message(role, content, images))
     return tuple(messages)
 
 
-def _joined(content: Any, role: str, i: int) -> str:
-    """Return the text of a content in parts, or of a reply that had none."""
+def _joined(content: Any, role: Role, i: int) -> tuple[str, tuple[bytes, ...]]:
+    """Return text and pictures of a content in parts, or of a reply that had none."""
     if content is None and role == "assistant":
-        return ""
+        return "", ()
     if not isinstance(content, list):
         raise _Refusal(
             400,
@@ -458,19 +465,35 @@ def _joined(content: Any, role: str, i: int) -> str:
             f"{str(content)[:60]!r}.",
             f"messages[{i}].content",
         )
-    texts = []
+    texts, images = [], []
     for part in content:
         kind = part.get("type") if isinstance(part, dict) else part
         text = part.get("text") if isinstance(part, dict) else None
-        if kind != "text" or not isinstance(text, str):
+        if kind == "image_url" and role == "user":
+            images.append(_picture(part.get("image_url"), i))
+        elif kind == "text" and isinstance(text, str):
+            texts.append(text)
+        else:
             raise _Refusal(
                 400,
-                f"A known mind reads words only; message {i} holds a part of the type "
-                f"{str(kind)[:60]!r}. Send parts of the type 'text'.",
+                f"A known mind reads words, and pictures of the user; message {i} holds a part of "
+                f"the type {str(kind)[:60]!r}. Send parts of the types 'text' and 'image_url'.",
                 f"messages[{i}].content",
             )
-        texts.append(text)
-    return "".join(texts)
+    return "".join(texts), tuple(images)
+
+
+def _picture(given: Any, i: int) -> bytes:
+    """Return the PNG bytes of a data URL; a known mind fetches nothing."""
+    url = given.get("url") if isinstance(given, dict) else None
+    if isinstance(url, str) and url.startswith(_PNG):
+        with contextlib.suppress(binascii.Error):
+            return base64.b64decode(url[len(_PNG) :], validate=True)
+    raise _Refusal(
+        400,
+        f"A picture comes as a data URL of a PNG, {_PNG}...; message {i} has {str(url)[:60]!r}.",
+        f"messages[{i}].content",
+    )
 
 
 def _settings(body: dict[str, Any]) -> Sampling:

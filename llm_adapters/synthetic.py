@@ -52,7 +52,8 @@ class Synthetic:
     i)``: its design, and with it the names of the actions, is drawn anew, the past is read from
     the prompt and learned from, and the choice on trial t takes the t-th number of the stream.
     So a session through words is the session that ``play(agent, environment, seed, *address,
-    i)`` lives, draw for draw.
+    i)`` lives, draw for draw. Where prompts tell of the last trials only, what came before is
+    lived through again: the same stimuli, answered with the same numbers.
 
     Without one, the names are read from the prompt and the choice takes a number from a stream
     addressed by the prompt's hash: same prompt, same answer; other prompts, independent ones. The
@@ -79,7 +80,7 @@ class Synthetic:
 
     provider = "synthetic"
     base_url = ""
-    capabilities = Capabilities(answer_log_probabilities=True)
+    capabilities = Capabilities(images=True, answer_log_probabilities=True)
 
     def __init__(
         self,
@@ -112,8 +113,6 @@ class Synthetic:
 
     def answer(self, prompt: Prompt, settings: Sampling) -> Reply:
         """Answer the prompt, as `complete` does, without waiting for anything."""
-        if prompt.images:
-            raise NotCapable("A synthetic participant reads words only; the prompt has images.")
         if self.agent.given != "action":
             for name, plain in (("temperature", 1.0), ("top_p", 1.0), ("top_log_probabilities", 0)):
                 if getattr(settings, name) not in (None, plain):
@@ -141,8 +140,10 @@ class Synthetic:
             session = self._sessions.pop(number, None)  # nobody else's while it is in use
         session = session or self._begin(number)
         turns, observation = _read(session.environment, prompt.messages)
-        session.take_in(turns)
         trial = int(observation["trial"])
+        if session.environment.forgets:
+            turns = session.remembered(turns, trial, self.contaminants)
+        session.take_in(turns)
         numbers, (fault, chatter) = session.numbers[trial], session.speech[trial]
         if self.agent.given == "action":
             probabilities = session.probabilities(observation)
@@ -294,8 +295,43 @@ class _Session:
             if turn.action is not None or turn.response is not None:
                 action = -1 if turn.action is None else turn.action
                 reward = nan if turn.reward is None else turn.reward
-                self.agent.learn(turn.observation, action, reward)
+                seen = {**turn.observation}
+                if turn.response is not None:
+                    seen["response"] = turn.response
+                self.agent.learn(seen, action, reward)
         self.learned = list(turns)
+
+    def remembered(
+        self, told: Sequence[Turn], until: int, contaminants: Contaminants
+    ) -> list[Turn]:
+        """Return all turns before a trial: those a prompt tells of, and the forgotten ones."""
+        known = {int(turn.observation["trial"]): turn for turn in told}
+        turns: list[Turn] = []
+        as_learned = True
+        for trial in range(until):
+            as_learned = as_learned and trial < len(self.learned)
+            if trial in known:
+                turns.append(known[trial])
+            elif as_learned:
+                turns.append(self.learned[trial])
+            else:
+                turns.append(self._lived(turns, trial, contaminants))
+            as_learned = as_learned and turns[trial] == self.learned[trial]
+        return turns
+
+    def _lived(self, turns: Sequence[Turn], trial: int, contaminants: Contaminants) -> Turn:
+        """Answer a trial as it was answered then, faults of speech included."""
+        environment = self.environment
+        table = environment.design.table
+        fields = (*environment.stimulus, *environment.wording)
+        seen = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
+        self.take_in(turns)
+        numbers = cast(np.random.Generator, _Next(self.numbers[trial]))
+        said = environment.say(self.agent.choose(seen, numbers), seen)
+        text, finish_reason = contaminants.speak(said, *self.speech[trial])
+        cut = finish_reason == "length"
+        answer = (environment.parse_cut if cut else environment.parse)(text, seen)
+        return Turn(seen, answer.action, None, text, answer.response)
 
     def probabilities(self, observation: Observation) -> list[float]:
         """Return the policy of the agent as it is."""

@@ -84,6 +84,7 @@ FAULTS: dict[str, bool] = {
 }
 
 Message = tuple[str, str]
+Placed = tuple[tuple[int, bytes], ...]  # images, each with the number of its message
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Call:
     wire: str
     model: str
     messages: tuple[Message, ...]
-    images: tuple[bytes, ...]
+    placed: Placed
     body: dict[str, Any]
     headers: dict[str, str] = field(repr=False)
     fault: str = "ok"
@@ -102,9 +103,14 @@ class Call:
     request: str = ""  # SHA-256 of the body as it came
 
     @property
+    def images(self) -> tuple[bytes, ...]:
+        """The images of all messages."""
+        return tuple(image for _, image in self.placed)
+
+    @property
     def prompt(self) -> str:
         """SHA-256 of what is shown, the same as `Prompt.hash` of the package."""
-        pictures = [hashlib.sha256(image).hexdigest() for image in self.images]
+        pictures = [[i, hashlib.sha256(image).hexdigest()] for i, image in self.placed]
         shown = [[role, text] for role, text in self.messages]
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
 
@@ -273,7 +279,7 @@ class FaultServer:
 
     def take(self, wire: str, model: str, body: dict[str, Any], raw: bytes, headers: Any) -> Call:
         """Note a call, decide what becomes of it, and charge it."""
-        messages, images = _READ[wire](body)
+        messages, placed = _READ[wire](body)
         sent = {name.lower(): value for name, value in headers.items()}
         with self._lock:
             call = Call(
@@ -281,7 +287,7 @@ class FaultServer:
                 wire=wire,
                 model=model,
                 messages=messages,
-                images=images,
+                placed=placed,
                 body=body,
                 headers=sent,
                 request=hashlib.sha256(raw).hexdigest(),
@@ -543,18 +549,18 @@ def _parts(content: Any) -> tuple[str, list[bytes]]:
     return "\n\n".join(texts), images
 
 
-def _read_openai(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+def _read_openai(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
     found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
     return _gathered(found)
 
 
-def _read_anthropic(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+def _read_anthropic(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
     system = [("system", *_parts(body["system"]))] if "system" in body else []
     found = [(message["role"], *_parts(message["content"])) for message in body["messages"]]
     return _gathered(system + found)
 
 
-def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
+def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], Placed]:
     system = []
     if "systemInstruction" in body:
         system = [("system", *_parts(body["systemInstruction"]["parts"]))]
@@ -565,9 +571,9 @@ def _read_google(body: dict[str, Any]) -> tuple[tuple[Message, ...], tuple[bytes
 
 def _gathered(
     found: Sequence[tuple[str, str, list[bytes]]],
-) -> tuple[tuple[Message, ...], tuple[bytes, ...]]:
-    images = tuple(image for _, _, images in found for image in images)
-    return tuple((role, text) for role, text, _ in found), images
+) -> tuple[tuple[Message, ...], Placed]:
+    placed = tuple((i, image) for i, (_, _, images) in enumerate(found) for image in images)
+    return tuple((role, text) for role, text, _ in found), placed
 
 
 def _tokens(text: str, k: int) -> list[tuple[str, float, list[tuple[str, float]]]]:

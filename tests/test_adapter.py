@@ -14,8 +14,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FAULTS, FaultServer, by_hash, echo, read_bill
 
 from knownminds.environments import Message, Prompt
@@ -150,14 +148,20 @@ def test_a_conversation_arrives_and_returns_as_it_is(name):
     assert isinstance(json.loads(reply.raw), dict)
 
 
-def test_images_are_shown_with_the_last_message(name):
-    prompt = replace(TALK, images=(PICTURE, b"second"))
+def with_images(prompt, images):
+    """Show images with the last message."""
+    *before, last = prompt.messages
+    return Prompt((*before, replace(last, images=images)))
+
+
+def test_images_are_shown_with_their_message(name):
+    first, *others = TALK.messages
+    shown = [replace(m, images=(b"early",)) if m.role == "user" else m for m in others]
+    prompt = with_images(Prompt((first, *shown)), (PICTURE, b"second"))
     with FaultServer() as server:
         ask(name, server, prompt, can={"images": True})
         with pytest.raises(NotCapable, match="asked for images"):
             ask(name, server, prompt, can={"images": False})
-        with pytest.raises(ValueError, match="Images belong to the user's message"):
-            ask(name, server, replace(prompt, messages=TALK.messages[:3]), can={"images": True})
     (call,) = server.calls
     assert call.images == prompt.images
     assert call.prompt == prompt.hash
@@ -347,7 +351,7 @@ def test_what_a_server_does_not_heed_stops_the_run(name):
         "`topP` is deprecated for this model.": "top_p",
         "image_url is only supported by certain models.": "images",
     }
-    prompt = replace(HELLO, images=(PICTURE,))
+    prompt = with_images(HELLO, (PICTURE,))
     with FaultServer(script=lambda call: "400") as server:
         for said, setting in complaints.items():
             server.complaint = said

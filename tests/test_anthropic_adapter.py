@@ -2,14 +2,11 @@
 
 import asyncio
 import json
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 pytest.importorskip("anthropic")
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer
 
 from knownminds.environments import Message, Prompt

@@ -349,7 +349,8 @@ def test_a_folder_without_a_budget_is_refused(tmp_path):
 
 class Pictured(InstrumentalLearning):
     def render(self, observation, turns):
-        return replace(super().render(observation, turns), images=(b"PNG",))
+        *before, last = super().render(observation, turns).messages
+        return Prompt((*before, replace(last, images=(b"PNG",))))
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,11 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("inspect_ai", reason="the extra inspect is not installed")
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer, echo
 from test_adapter import FAILURES, HELLO, KEY, PICTURE, REPLIES, TALK
 
@@ -109,12 +107,15 @@ def test_what_comes_is_handed_on(name, fault):
         assert len(server.calls) == 1
 
 
+SHOWN = Prompt((*TALK.messages[:-1], replace(TALK.messages[-1], images=(PICTURE,))))
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_a_conversation_arrives_and_returns_as_it_is(name):
     with FaultServer(
         echo, key=KEY, serves="served-1", reasoning_tokens=3, cached_tokens=2
     ) as server:
-        reply = ask(name, server, Prompt(TALK.messages, (PICTURE,)), capabilities=CAN)
+        reply = ask(name, server, SHOWN, capabilities=CAN)
     [call] = server.calls
     assert call.messages == tuple((m.role, m.content) for m in TALK.messages)
     assert call.images == (PICTURE,)

@@ -6,6 +6,7 @@ import stat
 from contextlib import closing
 from datetime import date
 from decimal import Decimal
+from hashlib import sha256
 
 import pytest
 
@@ -35,7 +36,8 @@ RUN = {
     "seed": 1,
 }
 ASKED = asked_of(RUN, Sampling(temperature=0.5, seed=3))
-HELLO = Prompt((Message("user", "Hello?"),), (b"\x89PNG",))
+HELLO = Prompt((Message("user", "Hello?", (b"\x89PNG",)),))
+PICTURE = sha256(b"\x89PNG").hexdigest()
 PRICE = price_of("a:b", date(2026, 11, 1), {"a:b": {"input": "0.1", "output": 7}})
 
 
@@ -72,7 +74,7 @@ def test_a_request_is_on_disk_before_it_is_sent_and_an_answer_before_it_is_used(
             ("inflight", 50, 400, None)
         ]
         ((body,),) = stored(tmp_path, "SELECT body FROM request")
-        assert json.loads(body)["messages"] == [["user", "Hello?"]]
+        assert json.loads(body)["messages"] == [["user", "Hello?", PICTURE]]
         assert json.loads(body)["settings"] == {"temperature": 0.5, "seed": 3}
         assert stored(tmp_path, "SELECT png FROM image") == [(b"\x89PNG",)]
 
@@ -283,7 +285,7 @@ def test_keys_are_written_nowhere(tmp_path, monkeypatch):
 def test_requests_differ_by_all_that_is_asked():
     prompts = [
         HELLO,
-        Prompt(HELLO.messages),
+        Prompt((Message("user", "Hello?"),)),
         Prompt((Message("user", "Hello!"),)),
         Prompt((Message("system", "Hello?"),)),
     ]

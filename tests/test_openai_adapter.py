@@ -2,15 +2,13 @@
 
 import asyncio
 import json
-import sys
-from pathlib import Path
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 pytest.importorskip("openai")
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer, echo
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, simulate
@@ -142,7 +140,7 @@ def test_settings_are_sent_by_the_servers_names_and_no_others(monkeypatch):
 
 
 def test_images_are_sent_as_data_urls():
-    prompt = Prompt(HELLO.messages, (b"\x89PNG\xff",))
+    prompt = Prompt((replace(HELLO.messages[0], images=(b"\x89PNG\xff",)),))
     with FaultServer() as server:
         ask(server, prompt=prompt, capabilities=ALL)
     (message,) = server.calls[0].body["messages"]

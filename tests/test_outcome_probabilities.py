@@ -1,11 +1,10 @@
 import itertools
 import json
 import re
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from tiny_llama import tiny_llama, tiny_tokenizer
 
 from knownminds.llm_adapters.outcome_probabilities import (
     OutcomeProbabilities,
@@ -14,9 +13,6 @@ from knownminds.llm_adapters.outcome_probabilities import (
     outcome_probabilities,
 )
 from knownminds.llm_adapters.outcome_tree import TokenTexts
-
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
-from tiny_llama import tiny_llama, tiny_tokenizer
 
 TWO = OutcomeProbabilities(
     outcomes=("Heads", "Tails"),

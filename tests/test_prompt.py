@@ -44,7 +44,7 @@ def test_a_missing_value_and_touching_placeholders_are_told():
 
 def test_the_hash_knows_roles_words_and_pictures():
     def prompt(role="user", content="a", images=()):
-        return Prompt((Message(role, content),), images)
+        return Prompt((Message(role, content, images),))
 
     hashes = {
         prompt().hash,
@@ -55,6 +55,11 @@ def test_the_hash_knows_roles_words_and_pictures():
     assert len(hashes) == 4
     assert prompt().hash == prompt().hash
     assert prompt().text == "[user]\na"
+    twice = [Message("user", "a", (b"png",)), Message("user", "a")]
+    assert Prompt(tuple(twice)).hash != Prompt(tuple(twice[::-1])).hash
+    assert Prompt(tuple(twice)).images == (b"png",)
+    with pytest.raises(ValueError, match="Images belong to messages of the user"):
+        prompt(role="assistant", images=(b"png",))
 
 
 @pytest.mark.parametrize(

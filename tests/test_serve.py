@@ -312,6 +312,7 @@ def test_limits_and_stops_cut_text_and_tokens():
 
 STRANGE = [{"role": "user", "content": "What is the capital of France?"}]
 PICTURE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]
+SOUND = [{"role": "user", "content": [{"type": "input_audio"}]}]
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,8 @@ PICTURE = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url
         ({"messages": ["hello"]}, 400, None, "message 0 is 'hello'"),
         ({"messages": [{"role": "tool", "content": "x"}]}, 400, None, "has a role (system,"),
         ({"messages": [{"role": "user"}]}, 400, None, "message 0 has 'None'"),
-        ({"messages": PICTURE}, 400, None, "reads words only; message 0 holds a part of"),
+        ({"messages": PICTURE}, 400, None, "comes as a data URL of a PNG"),
+        ({"messages": SOUND}, 400, None, "and pictures of the user; message 0 holds a part of"),
         ({"messages": STRANGE}, 400, "invalid_prompt", "is not one of instrumental_learning"),
         ({"messages": STRANGE * 2}, 400, "invalid_prompt", "has one message; got 2"),
         ({"messages": STRANGE, "seed": None}, 400, "invalid_prompt", "is not one of"),

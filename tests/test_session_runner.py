@@ -18,7 +18,6 @@ import pytest
 
 pytest.importorskip("openai")
 
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer, by_hash, read_bill
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual

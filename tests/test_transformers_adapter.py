@@ -1,9 +1,7 @@
 import asyncio
 import json
-import sys
 import threading
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,6 @@ from scipy.stats import chisquare
 
 pytest.importorskip("torch", reason="torch is not installed: extra transformers")
 pytest.importorskip("transformers", reason="transformers is not installed: its extra")
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 import torch
 from tiny_llama import tiny_llama, tiny_tokenizer
 
@@ -246,7 +243,7 @@ def test_the_chat_template_is_used_if_there_is_one():
 def test_what_it_cannot_do_is_told():
     adapter = tiny()
     with pytest.raises(NotCapable, match="images"):
-        run(adapter, [Prompt((Message("user", "x"),), images=(b"png",))], Sampling())
+        run(adapter, [Prompt((Message("user", "x", (b"png",)),))], Sampling())
     with pytest.raises(NotCapable, match="reasoning"):
         run(adapter, [ask("x")], Sampling(reasoning="low"))
     with pytest.raises(Rejected, match="reads and writes 256 tokens; the prompt has 3 and"):
