@@ -16,6 +16,8 @@ from .design import Design, session_stream
 from .prompt import Message, Prompt
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .trials import Trials
 
 Observation = Mapping[str, int | float]
@@ -70,6 +72,11 @@ class Environment(ABC):
         Whether actions can make later trials fall away.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
+    pictures
+        Whether prompts hold images.
+    forgets
+        Whether a prompt tells of a part of the past only, such as the last ten trials. A mind
+        that remembers more has to live through the rest by itself.
     retold
         Whether a player is told of earlier trials. Where not, each trial stands alone: a prompt
         is that of its trial, and `read` finds no turns in it.
@@ -88,6 +95,8 @@ class Environment(ABC):
     response_range: tuple[float, float] = (0.0, 1.0)
     ends_early: ClassVar[bool] = False
     feedback: ClassVar[bool] = True
+    pictures: bool = False
+    forgets: ClassVar[bool] = False
     retold: ClassVar[bool] = True
 
     _design: Design | None = None
@@ -215,6 +224,13 @@ class Environment(ABC):
                 f"The names that a session of {self.name} uses cannot be read from its prompts."
             )
         return labels
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table of trials, with columns that follow from others; by default, as it is.
+
+        Tables are completed before they are checked.
+        """
+        return trials.frame
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

@@ -321,7 +321,7 @@ def told_number(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"A reward in a prompt is a number; got {text!r}.") from None
+        raise ValueError(f"A number is due here in a prompt; got {text!r}.") from None
 
 
 def _named(form: str, kind: str) -> str:

@@ -288,6 +288,11 @@ def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False)
     if images:
         asked.add("images")
     for name in sorted(asked):
+        if name == "images" and not can.images:
+            raise NotCapable(
+                f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "
+                "(modality=text), or choose another model."
+            )
         if not getattr(can, name):
             raise NotCapable(
                 f"{adapter.model} is asked for {_SETTING.get(name, name)}, which its adapter "

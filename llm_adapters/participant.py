@@ -190,7 +190,8 @@ async def run_session(
         If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
         model that changed on the way. Other failures are trials with the outcome "error".
     """
-    ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {})
+    sees = environment.pictures
+    ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {}, sees)
     lived = await live(environment, seed, address, adapter.model, ask)
     return record(lived.rows, environment)
 
@@ -229,7 +230,8 @@ async def run_sessions(
     async def one(i: int) -> LivedSession:
         async with gate:
             place = (*address, i)
-            ask = _asking(chairs[i], place, sampling, attempts, pause, served)
+            sees = environment.pictures
+            ask = _asking(chairs[i], place, sampling, attempts, pause, served, sees)
             return await live(environment, seed, place, chairs[i].model, ask)
 
     tasks = [asyncio.create_task(one(i)) for i in range(n)]
@@ -249,10 +251,11 @@ def _asking(
     attempts: int,
     pause: float,
     served: dict[str, str],
+    sees: bool,
 ) -> Ask:
     """Return what asks the adapter; `served` remembers which model stood for which."""
     sampling = session_settings(adapter, settings, address[-1] if address else 0)
-    check_capable(adapter, sampling)
+    check_capable(adapter, sampling, images=sees)
 
     async def ask(_: int, prompt: Prompt, judge: Judge) -> Asked:
         reply, attempt, trouble = await _try(adapter, prompt, sampling, attempts, pause)

@@ -60,8 +60,9 @@ from .prices import REMEDY, Price, most_tokens_of
 from .run import Run, Unfinished
 
 TRIALS = "trials.parquet"
-# What no image of current providers exceeds (1,536 patches at 2.46 tokens), besides its bytes.
-MOST_PER_IMAGE = 4_000
+# What no image of current providers exceeds (2,833 and 5,667 for each of up to four tiles of a
+# picture up to 1,024 x 1,024 with gpt-4o-mini), besides its bytes.
+MOST_PER_IMAGE = 25_501
 # What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
 ASSUMED_ANSWER = 4_096
 
@@ -189,7 +190,7 @@ async def run_sessions_in(
             "Sessions and concurrency are at least 1, re_ask at least 0; "
             f"got {n}, {concurrency} and {re_ask}."
         )
-    check_capable(adapter, session_settings(adapter, sampling, 0))
+    check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
     _check_caps(caps, sampling, _frozen_price(folder, price), f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,

@@ -22,7 +22,7 @@ from knownminds.validation.budget import (
     dry_run,
     on_frontier,
     read_budget,
-    repeated_bytes,
+    repeated,
 )
 
 DAY = date(2026, 11, 1)
@@ -91,12 +91,12 @@ def test_a_prefix_ends_where_roles_letters_or_messages_do():
         return Prompt(tuple(Message(*pair) for pair in pairs))
 
     one = prompt(("user", "äb"), ("assistant", "A"))
-    assert repeated_bytes(one, one) == 4
-    assert repeated_bytes(one, prompt(("user", "äb"))) == 3
-    assert repeated_bytes(one, prompt(("system", "äb"))) == 0
-    assert repeated_bytes(one, prompt(("user", "äc"), ("assistant", "A"))) == 2
-    assert repeated_bytes(one, prompt(("user", "ö"))) == 1  # both begin with the byte C3
-    assert repeated_bytes(one, prompt(("user", "äbc"), ("assistant", "A"))) == 3
+    assert repeated(one, one) == (4, 0)
+    assert repeated(one, prompt(("user", "äb"))) == (3, 0)
+    assert repeated(one, prompt(("system", "äb"))) == (0, 0)
+    assert repeated(one, prompt(("user", "äc"), ("assistant", "A"))) == (2, 0)
+    assert repeated(one, prompt(("user", "ö"))) == (1, 0)  # both begin with the byte C3
+    assert repeated(one, prompt(("user", "äbc"), ("assistant", "A"))) == (3, 0)
 
 
 def test_a_dry_run_leaves_the_session_of_the_caller_alone():
@@ -328,7 +328,7 @@ def test_money_survives_as_a_number_to_the_last_digit(tmp_path):
         lambda text: "[]",
         lambda text: "{}",
         lambda text: text.replace('"subjects": 1', '"subjects": 2'),
-        lambda text: text.replace('"format": 1', '"format": 9'),
+        lambda text: text.replace('"format": 2', '"format": 9'),
         lambda text: text.replace('"knownminds": "budget"', '"knownminds": "recovery"'),
         lambda text: "\udcff",
     ],
@@ -338,7 +338,7 @@ def test_a_damaged_or_foreign_file_is_refused(tmp_path, spoil):
     spoilt = spoil(file.read_text(encoding="utf-8"))
     assert spoilt != file.read_text(encoding="utf-8")
     file.write_text(spoilt, encoding="utf-8", errors="surrogateescape")
-    with pytest.raises(ValueError, match=r"budget\.json is not a budget of format 1, or damaged"):
+    with pytest.raises(ValueError, match=r"budget\.json is not a budget of format 2, or damaged"):
         read_budget(tmp_path)
 
 
@@ -349,8 +349,26 @@ def test_a_folder_without_a_budget_is_refused(tmp_path):
 
 class Pictured(InstrumentalLearning):
     def render(self, observation, turns):
-        *before, last = super().render(observation, turns).messages
-        return Prompt((*before, replace(last, images=(b"PNG",))))
+        first, *others = super().render(observation, turns).messages
+        return Prompt((replace(first, images=(b"PNG", b"PNG")), *others))
+
+
+def test_pictures_count_as_many_tokens_as_is_said_and_are_repeated_with_their_message():
+    place = Pictured(n_visits=2, history="chat")
+    free = {"openai:mine": {"input": 1, "output": 1}}
+    blind, wide, narrow = (
+        budget(p, ["openai:mine"], prices=free, image_tokens=tokens)
+        for p, tokens in ((InstrumentalLearning(2, history="chat"), (0, 0)), (place, (100, 400)),
+                          (place, (0, 0)))
+    )  # fmt: skip
+    calls = wide.usage.calls
+    assert narrow.usage.input_tokens == blind.usage.input_tokens
+    assert wide.usage.input_tokens.low - blind.usage.input_tokens.low == 100 * 2 * calls
+    assert wide.usage.input_tokens.high - blind.usage.input_tokens.high == 400 * 2 * calls
+    assert "A picture counts 100 to 400 tokens" in " ".join(wide.notes)
+    run = dry_run(LEARNER, place, 1, 0)
+    assert run.images.tolist() == [2] * calls
+    assert run.repeated_images.tolist() == [0] + [2] * (calls - 1)
 
 
 @pytest.mark.parametrize(
@@ -370,7 +388,7 @@ class Pictured(InstrumentalLearning):
         ({"model": "rescorla_wagnr"}, "Nearest: rescorla_wagner"),
         ({"environment": "instrumental_lerning"}, "Nearest: instrumental_learning"),
         ({"trials": 7}, "multiple of 4"),
-        ({"environment": Pictured(n_visits=1)}, "hold images"),
+        ({"image_tokens": (20, 10)}, "image_tokens are the lowest and the highest number per pic"),
         ({"seed": -1}, "whole numbers from 0 on"),
     ],
 )

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import takewhile
 from math import ceil, floor, inf, nan
 from pathlib import Path
 from statistics import mean, stdev
@@ -42,7 +43,10 @@ from .power import Power
 from .smallest_design import SmallestDesign
 
 FILE = "budget.json"
-FORMAT = 1
+FORMAT = 2
+# A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
+# with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
+IMAGE_TOKENS = (85, 8500)
 LEVEL = 0.95  # of the interval for the total of all sessions
 
 # Stands for reasoning in the answer, where it is only as long as it should be.
@@ -59,12 +63,15 @@ class DryRun:
     repeated_bytes : how many of them, from the start, the previous prompt had too, [calls]
     messages : messages of the prompt, [calls]
     answer_bytes : the answer, [calls]
+    images, repeated_images : pictures in the prompt, and in its repeated beginning, [calls]
     """
 
     prompt_bytes: NDArray[np.int64]
     repeated_bytes: NDArray[np.int64]
     messages: NDArray[np.int64]
     answer_bytes: NDArray[np.int64]
+    images: NDArray[np.int64]
+    repeated_images: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -177,7 +184,7 @@ class Budget:
     environment, settings : the experiment; `make(environment, **settings)` rebuilds it
     model, dry_runs, seed : the synthetic agent that went through the prompts, how often
     subjects, sessions, trials : subjects, sessions of each, trials of each session
-    reasoning_tokens : lowest and highest number for one answer, as given
+    reasoning_tokens, image_tokens : lowest and highest number for one answer and one picture
     sizes : bytes, trial by trial
     usage : bytes and tokens of the whole design
     costs : money, one entry for each language model
@@ -194,6 +201,7 @@ class Budget:
     sessions: int
     trials: int
     reasoning_tokens: Range
+    image_tokens: Range
     date: Date
     sizes: tuple[TrialSize, ...]
     usage: Usage
@@ -373,6 +381,7 @@ def budget(
     sessions: int = 1,
     trials: int | None = None,
     reasoning_tokens: tuple[int, int] = (0, 0),
+    image_tokens: tuple[int, int] = IMAGE_TOKENS,
     prices: Overrides | None = None,
     date: Date | None = None,
     dry_runs: int = 4,
@@ -403,6 +412,9 @@ def budget(
         Lowest and highest number of tokens that a language model thinks before one answer. They
         are charged as output. Where the answer may hold thoughts, the upper end takes them as
         part of it, so that they are sent again in each later prompt that repeats the answer.
+    image_tokens
+        Lowest and highest number of tokens that a picture counts. Providers reckon it from the
+        size in ways of their own: what is the default holds for all models that we know of.
     prices
         Prices that go before the table's: a file or a mapping (see `price_of`).
     date
@@ -413,29 +425,29 @@ def budget(
     Raises
     ------
     ValueError
-        For a count below 1, a reversed range, no language model, or one without a known price;
-        and for prompts with images, whose tokens do not follow from bytes.
+        For a count below 1, a reversed range, no language model, or one without a known price.
     """
     names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
     if not names:
         raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
     for name, count in (("subjects", subjects), ("sessions", sessions), ("dry_runs", dry_runs)):
         _check_count(name, count)
-    thinking = _reasoning(reasoning_tokens)
+    thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
+    looking = _range("image_tokens", "picture", image_tokens)
     agent = resolve_model(model)
     place = resolve_environment(environment, trials)
     agent.check_plays(place)
     day = date or datetime.now(UTC).date()
     charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
 
-    runs = {place.n_trials: _dry_runs(place, agent, dry_runs, seed, thinking)}
+    runs = {place.n_trials: _dry_runs(place, agent, dry_runs, seed, thinking, looking)}
     own = runs[place.n_trials]
     offered = tuple(designs)
     rows: list[PricedDesign] = []
     for design in offered:
         if design.trials not in runs:
             other = resolve_environment(place, design.trials)
-            runs[design.trials] = _dry_runs(other, agent, dry_runs, seed, thinking)
+            runs[design.trials] = _dry_runs(other, agent, dry_runs, seed, thinking, looking)
     for price in charged:
         rows += _frontier(price, offered, runs)
 
@@ -450,6 +462,7 @@ def budget(
         sessions=sessions,
         trials=place.n_trials,
         reasoning_tokens=thinking,
+        image_tokens=looking,
         date=charged[0].date,
         sizes=own.sizes(),
         usage=own.usage(n),
@@ -480,27 +493,18 @@ def dry_run(
     aloud = _think(thoughts)
     turns: list[Turn] = []
     before: Prompt | None = None
-    counts: list[tuple[int, int, int, int]] = []
+    counts: list[tuple[int, ...]] = []
     drawn = 0
     while observation is not None:
         prompt = environment.render(observation, turns)
-        if prompt.images:
-            raise ValueError(
-                f"A budget counts text; prompts of {environment.name} hold images, whose tokens "
-                "depend on the provider."
-            )
         rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)  # of absent trials
         drawn = int(observation["trial"]) + 1
         said = aloud + environment.say(agent.choose(observation, rng), observation)
         answer = environment.parse(said, observation)
-        counts.append(
-            (
-                sum(len(message.content.encode()) for message in prompt.messages),
-                0 if before is None else repeated_bytes(before, prompt),
-                len(prompt.messages),
-                len(answer.text.encode()),
-            )
-        )
+        sent = sum(len(message.content.encode()) for message in prompt.messages)
+        same, same_images = (0, 0) if before is None else repeated(before, prompt)
+        said_bytes, images = len(answer.text.encode()), len(prompt.images)
+        counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
         following, reward, _, _, _ = environment.step(answer.choice)
         agent.learn(
             observation,
@@ -512,12 +516,17 @@ def dry_run(
     return DryRun(*np.array(counts, dtype=np.int64).T)
 
 
-def repeated_bytes(before: Prompt, now: Prompt) -> int:
-    """Count the bytes with which a prompt begins as the one before did: a cache can serve them."""
-    same = 0
+def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:
+    """Count bytes and images with which a prompt begins as the one before: a cache serves them."""
+    same, images = 0, 0
     for old, new in zip(before.messages, now.messages, strict=False):
         if old.role != new.role:
-            return same
+            break
+        pairs = zip(old.images, new.images, strict=False)
+        alike = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
+        images += len(alike)
+        if not len(alike) == len(old.images) == len(new.images):
+            break  # images come before the words of their message
         if old.content == new.content:
             same += len(new.content.encode())
             continue
@@ -525,8 +534,9 @@ def repeated_bytes(before: Prompt, now: Prompt) -> int:
         b = np.frombuffer(new.content.encode(), dtype=np.uint8)
         length = min(len(a), len(b))
         differ = np.flatnonzero(a[:length] != b[:length])
-        return same + (int(differ[0]) if len(differ) else length)
-    return same
+        same += int(differ[0]) if len(differ) else length
+        break
+    return same, images
 
 
 def read_budget(folder: str | Path) -> Budget:
@@ -575,11 +585,13 @@ class _DryRuns:
     plain: tuple[DryRun, ...]
     aloud: tuple[DryRun, ...]
     reasoning: Range
+    looking: Range
     thoughts_fit: bool
 
     def calls(self, high: bool) -> list[list[tuple[int, int, int]]]:
         """Input, cached and answer tokens of each call of each session, at one end of the range."""
         end = "high" if high else "low"
+        each = getattr(self.looking, end)
         found = []
         for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True):
             counted = zip(
@@ -587,16 +599,18 @@ class _DryRuns:
                 run.messages.tolist(),
                 run.repeated_bytes.tolist(),
                 plain.answer_bytes.tolist(),
+                run.images.tolist(),
+                run.repeated_images.tolist(),
                 strict=True,
             )
             found.append(
                 [
                     (
-                        getattr(tokens_of(sent, messages), end),
-                        getattr(tokens_of_text(repeated), end),
+                        getattr(tokens_of(sent, messages), end) + each * images,
+                        getattr(tokens_of_text(repeated), end) + each * same_images,
                         getattr(tokens_of_answer(said), end),
                     )
-                    for sent, messages, repeated, said in counted
+                    for sent, messages, repeated, said, images, same_images in counted
                 ]
             )
         return found
@@ -678,6 +692,11 @@ class _DryRuns:
             "Calls that fail and are made again are not included. The second sum is the least that "
             "a cache leaves to pay: caches have a shortest length, and they expire."
         ]
+        if any(run.images.any() for run in self.plain):
+            notes.append(
+                f"A picture counts {self.looking} tokens. Models differ widely; give image_tokens "
+                "for yours."
+            )
         if len(self.plain) == 1:
             notes.append(
                 "One dry run cannot show how sessions differ: the ranges do not hold that."
@@ -698,7 +717,12 @@ class _DryRuns:
 
 
 def _dry_runs(
-    environment: Environment, model: type[Agent], n: int, seed: int, reasoning: Range
+    environment: Environment,
+    model: type[Agent],
+    n: int,
+    seed: int,
+    reasoning: Range,
+    looking: Range,
 ) -> _DryRuns:
     """Live n sessions with parameters from the priors; with thoughts too, where they fit."""
     plain, aloud = [], []
@@ -713,7 +737,7 @@ def _dry_runs(
         aloud.append(
             dry_run(agent, environment, seed, i, thoughts=thoughts) if think else plain[-1]
         )
-    return _DryRuns(tuple(plain), tuple(aloud), reasoning, fit)
+    return _DryRuns(tuple(plain), tuple(aloud), reasoning, looking, fit)
 
 
 def _reads_thoughts(environment: Environment, seed: int) -> bool:
@@ -776,8 +800,8 @@ def _rounded(dollars: Decimal, direction: str) -> Decimal:
     return short.quantize(Decimal("1e-9"), direction)
 
 
-def _reasoning(given: tuple[int, int]) -> Range:
-    rule = "reasoning_tokens are the lowest and the highest number per answer, from 0 on"
+def _range(name: str, unit: str, given: tuple[int, int]) -> Range:
+    rule = f"{name} are the lowest and the highest number per {unit}, from 0 on"
     try:
         low, high = given
     except (TypeError, ValueError):
@@ -832,6 +856,7 @@ def _budget(found: Mapping[str, Any]) -> Budget:
     ranges = {k: Range(**usage[k]) for k in ("input_bytes", "input_tokens", "output_tokens")}
     changed = {
         "reasoning_tokens": Range(**found["reasoning_tokens"]),
+        "image_tokens": Range(**found["image_tokens"]),
         "date": Date.fromisoformat(found["date"]),
         "sizes": tuple(TrialSize(**size) for size in found["sizes"]),
         "usage": Usage(**{**usage, **ranges}),

@@ -15,7 +15,7 @@ from knownminds.llm_adapters.prices import Price
 
 from . import figures as draw
 from .arguments import settings_asked, settings_but_size
-from .budget import Budget, Cost, PricedDesign
+from .budget import IMAGE_TOKENS, Budget, Cost, PricedDesign
 from .budget import budget as run_budget
 from .pages import Page, Table, counted, listed
 from .scores import Score
@@ -77,6 +77,9 @@ def budget_command(budget: Budget) -> str:
     thinking = budget.reasoning_tokens
     if thinking.high:
         words += ["--reasoning", f"{thinking.low}-{thinking.high}"]
+    looking = budget.image_tokens
+    if (looking.low, looking.high) != IMAGE_TOKENS:
+        words += ["--image-tokens", f"{looking.low}-{looking.high}"]
     for cost in budget.costs:
         price = cost.price
         if not price.source.startswith(TABLE):

@@ -739,6 +739,9 @@ def budget(
     reasoning: Annotated[
         str, typer.Option(help="LOW-HIGH: tokens of thought before each answer.")
     ] = "0-0",
+    image_tokens: Annotated[
+        str, typer.Option(help="LOW-HIGH: tokens that a picture counts.")
+    ] = "85-8500",
     price: Annotated[
         list[str] | None, typer.Option(help="PROVIDER:MODEL=IN,OUT dollars per million tokens.")
     ] = None,
@@ -774,6 +777,7 @@ def budget(
         sessions=sessions or (chosen.sessions if chosen else 1),
         trials=trials or (chosen.trials if chosen else None),
         reasoning_tokens=_between("--reasoning", reasoning),
+        image_tokens=_between("--image-tokens", image_tokens),
         prices=overrides,
         date=_day(date),
         seed=seed,
