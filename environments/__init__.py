@@ -9,11 +9,17 @@ from .answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, par
 from .balloon_risk import BalloonRisk
 from .chance import Chance
 from .coins import Coins
+from .collider import Collider
 from .conformance import check_environment
 from .design import Design, session_stream
+from .duration import Duration
 from .environment import Environment, Observation, Turn
 from .horizon import Horizon
 from .instrumental_learning import InstrumentalLearning
+from .line_ratio import LineRatio
+from .magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
+from .marker_location import MarkerLocation
+from .maze_distance import MazeDistance
 from .names import unknown
 from .outcome_rates import Rate, outcome_rates, unread_rate
 from .probabilistic_reasoning import ProbabilisticReasoning
@@ -26,6 +32,11 @@ from .two_step import TwoStep, stages_of_days
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
     "coins": Coins,
+    "collider": Collider,
+    "marker_location": MarkerLocation,
+    "line_ratio": LineRatio,
+    "maze_distance": MazeDistance,
+    "duration": Duration,
     "balloon_risk": BalloonRisk,
     "horizon": Horizon,
     "probabilistic_reasoning": ProbabilisticReasoning,
@@ -45,15 +56,24 @@ def make(name: str, **settings: Any) -> Environment:
 __all__ = [
     "ANSWERED",
     "COLUMNS",
+    "CONDITIONS",
     "ENVIRONMENTS",
+    "MODALITIES",
+    "WINDOWS",
     "Answer",
     "BalloonRisk",
     "Chance",
     "Coins",
+    "Collider",
     "Design",
+    "Duration",
     "Environment",
     "Horizon",
     "InstrumentalLearning",
+    "LineRatio",
+    "Magnitude",
+    "MarkerLocation",
+    "MazeDistance",
     "Message",
     "Observation",
     "Outcome",

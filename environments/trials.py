@@ -84,7 +84,8 @@ class Trials:
         columns
             Our name -> the table's name, for tables with names of their own.
         environment
-            Its name is recorded; if it is an Environment, its design is checked as well.
+            Its name is recorded; if it is an Environment, columns that follow from others are
+            added, and its design is checked as well.
 
         Raises
         ------
@@ -118,11 +119,11 @@ class Trials:
             table["environment"] = environment if isinstance(environment, str) else environment.name
         table = _ordered(table)
         _complete_outcomes(table)
-        names = [c.name for c in COLUMNS if c.name in table]
-        place = names.index("trial") + 1
-        factors = [str(name) for name in table.columns if name not in _KINDS]
-        trials = cls(table[[*names[:place], *factors, *names[place:]]])
+        trials = cls(_arranged(table))
         if environment is not None and not isinstance(environment, str):
+            completed = environment.complete(trials)
+            if completed is not trials.frame:
+                trials = cls(_arranged(completed))
             environment.check(trials)
         return trials
 
@@ -352,6 +353,14 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
     if (order[1:] < order[:-1]).any():
         table = table.iloc[order].reset_index(drop=True)
     return table
+
+
+def _arranged(table: pd.DataFrame) -> pd.DataFrame:
+    """Put the columns in the order of the schema, stimuli and factors behind the trial."""
+    names = [c.name for c in COLUMNS if c.name in table]
+    place = names.index("trial") + 1
+    factors = [str(name) for name in table.columns if name not in _KINDS]
+    return table[[*names[:place], *factors, *names[place:]]]
 
 
 def _complete_outcomes(table: pd.DataFrame) -> None:

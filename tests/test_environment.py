@@ -16,6 +16,7 @@ from knownminds.environments import (
     make,
     parse_label,
 )
+from knownminds.environments.causal_graph import GRAPHS
 from knownminds.environments.coins import FORMS, SIZES
 from knownminds.environments.retelling import HISTORIES, REASONINGS
 from knownminds.environments.temporal_discounting import PLANS
@@ -26,6 +27,19 @@ FACTORS = {
     "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": SIZES, "form": FORMS},
+    # Smaller sessions with every other combination of content are in test_collider.py.
+    "collider": {"graph": GRAPHS, "content": ("meaningful", "letters")},
+    # Conditions and forms of reasoning are in test_magnitude.py.
+    **{
+        task: {
+            "modality": ("text", "image", "text+image", "all"),
+            "history": HISTORIES,
+            "n_values": (2,),
+            "repeats": (1,),
+        }
+        for task in ("marker_location", "line_ratio", "maze_distance")
+    },
+    "duration": {"history": HISTORIES, "reasoning": REASONINGS, "n_values": (3,), "repeats": (1,)},
     "balloon_risk": {
         "n_balloons": (1, 3),
         "released": (False, True),

@@ -251,3 +251,26 @@ def test_ten_thousand_learners_are_checked_in_little_time():
     began = time.process_time()
     assert Trials.from_frame(frame, environment=InstrumentalLearning()).n_subjects == n
     assert time.process_time() - began < 6  # about one second on an idle core
+
+
+class KnowsTheContext(InstrumentalLearning):
+    """Completes a table that names contexts by letters."""
+
+    def complete(self, trials):
+        if "casino" not in trials.frame or "context" in trials.frame:
+            return super().complete(trials)
+        return trials.frame.assign(context=["KL".index(c) for c in trials.frame["casino"]])
+
+
+def test_an_experiment_completes_a_table_before_it_is_checked(tmp_path):
+    named = table(casino=["K", "L", "L", "K"]).drop(columns="context")
+    with pytest.raises(ValueError, match="have a column 'context'"):
+        Trials.from_frame(named, environment=InstrumentalLearning())
+    trials = Trials.from_frame(named, environment=KnowsTheContext())
+    columns = ["environment", "subject", "session", "trial", "casino", "context", "action"]
+    assert list(trials.frame.columns)[:7] == columns
+    assert trials.frame["context"].tolist() == [0, 1, 1, 0]
+    assert "context" not in Trials.from_frame(named, environment="instrumental_learning").frame
+    trials.save(tmp_path / "t.csv")
+    again = Trials.load(tmp_path / "t.csv", environment=KnowsTheContext())
+    pd.testing.assert_frame_equal(again.frame, trials.frame)

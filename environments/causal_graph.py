@@ -1,0 +1,354 @@
+"""Causal graphs of three binary variables: their questions, and what a parametrised graph answers.
+
+A question asks how likely a variable is to be present, given what is told of the two others. It is
+the tuple (query, first, second, third): the position of the variable asked about, and what is told
+of each (-1 nothing, 0 absent, 1 present).
+
+Traps of the published tables, which the functions below avoid:
+
+- Given that the effect is absent (task X), the denominator is P(E=0) = 1 - P(E=1); the appendix
+  of the thesis prints P(E=1).
+- The published fits answer both directions of a task by the formula of the first cause. With
+  m1 != m2 this describes no graph: the answers about C2 then differ from those of the mirrored
+  graph, and m1 - m2 is a mismatch between tasks. `noisy_or_table` gives both directions; the
+  pooled scoring is its direction 0 for both.
+- Explaining away is told as VII - VI, but the published numbers are VIII - VI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Graph = Literal["collider", "chain", "fork"]
+Directions = Literal["both", "one"]
+Question = tuple[int, int, int, int]  # query, first, second, third
+Array = NDArray[np.float64]
+
+GRAPHS: tuple[Graph, ...] = get_args(Graph)
+DIRECTIONS: tuple[Directions, ...] = get_args(Directions)
+NOT_TOLD, ABSENT, PRESENT = -1, 0, 1
+VARIABLES: dict[Graph, tuple[str, str, str]] = {
+    "collider": ("C1", "C2", "E"),
+    "chain": ("C1", "C2", "C3"),
+    "fork": ("C1", "C2", "C3"),
+}
+# Pairs of cause and effect; the first has the strength m1, the second m2.
+EDGES: dict[Graph, tuple[tuple[int, int], tuple[int, int]]] = {
+    "collider": ((0, 2), (1, 2)),
+    "chain": ((0, 1), (1, 2)),
+    "fork": ((0, 1), (0, 2)),
+}
+# Where each variable goes if the graph is mirrored; a chain has no mirror image.
+_MIRROR: dict[Graph, tuple[int, int, int]] = {"collider": (1, 0, 2), "fork": (0, 2, 1)}
+STATES: NDArray[np.int64] = np.array(list(product((ABSENT, PRESENT), repeat=3)))  # [8, 3]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A question and, where the graph is its own mirror image, the mirrored one.
+
+    Parameters
+    ----------
+    graph
+        Name of the graph.
+    query, told
+        The question in direction 0: position of the variable asked about, what is told of each.
+    roman, letter
+        How the thesis calls it; empty where it does not.
+    """
+
+    graph: Graph
+    query: int
+    told: tuple[int, int, int]
+    roman: str = ""
+    letter: str = ""
+
+    @property
+    def question(self) -> Question:
+        """The question in direction 0."""
+        return (self.query, *self.told)
+
+    @property
+    def formula(self) -> str:
+        """The question in direction 0, as P(C1 | C2=1, E=1)."""
+        names = VARIABLES[self.graph]
+        told = [f"{names[i]}={v}" for i, v in enumerate(self.told) if v != NOT_TOLD]
+        return f"P({names[self.query]} | {', '.join(told)})"
+
+    @property
+    def name(self) -> str:
+        """The roman number, or the formula where there is none."""
+        return self.roman or self.formula
+
+    @property
+    def mirrored(self) -> Question | None:
+        """The question in direction 1; None if mirroring does not change it."""
+        mirror = _mirrored(self.graph, self.question)
+        return None if mirror == self.question else mirror
+
+
+def _mirrored(graph: Graph, question: Question) -> Question:
+    place = _MIRROR.get(graph, (0, 1, 2))
+    query, *told = question
+    first, second, third = (told[i] for i in place)  # a mirror image is its own inverse
+    return place[query], first, second, third
+
+
+def _tasks(graph: Graph) -> tuple[Task, ...]:
+    """Return every question about one variable that tells of another, mirror images once."""
+    tasks: list[Task] = []
+    seen: set[Question] = set()
+    for query in range(3):
+        for others in product((NOT_TOLD, PRESENT, ABSENT), repeat=2):
+            told = list(others)
+            told.insert(query, NOT_TOLD)
+            first, second, third = told
+            question = (query, first, second, third)
+            if others != (NOT_TOLD, NOT_TOLD) and question not in seen:
+                seen |= {question, _mirrored(graph, question)}
+                tasks.append(Task(graph, query, (first, second, third)))
+    return tuple(tasks)
+
+
+# The eleven tasks of the collider, in the order of their roman numbers.
+TASKS: tuple[Task, ...] = (
+    Task("collider", 2, (0, 0, -1), "I", "i"),
+    Task("collider", 2, (0, 1, -1), "II", "j"),
+    Task("collider", 2, (1, 1, -1), "III", "k"),
+    Task("collider", 0, (-1, 1, -1), "IV", "d"),
+    Task("collider", 0, (-1, 0, -1), "V", "e"),
+    Task("collider", 0, (-1, 1, 1), "VI", "a"),
+    Task("collider", 0, (-1, -1, 1), "VII", "b"),
+    Task("collider", 0, (-1, 0, 1), "VIII", "c"),
+    Task("collider", 0, (-1, 1, 0), "IX", "f"),
+    Task("collider", 0, (-1, -1, 0), "X", "g"),
+    Task("collider", 0, (-1, 0, 0), "XI", "h"),
+)
+_TASKS: dict[Graph, tuple[Task, ...]] = {
+    "collider": TASKS,
+    "chain": _tasks("chain"),
+    "fork": _tasks("fork"),
+}
+
+
+def tasks(graph: Graph) -> tuple[Task, ...]:
+    """Return the tasks of a graph; a task's number is its place here.
+
+    Those of the collider are the eleven of Rehder and Waldmann (2017): a cause given anything
+    that can be told of the two others, the effect given both causes. Those of chain and fork are
+    made alike: every variable given anything that can be told of one or both of the others, never
+    given nothing, which would ask for a frequency that no prompt tells. That makes 24 of the
+    chain, and 13 of the fork, whose two effects are mirror images.
+    """
+    return _TASKS[graph]
+
+
+def questions(graph: Graph, directions: Directions = "both") -> tuple[Question, ...]:
+    """Return the questions about a graph: task by task, direction 0 before direction 1.
+
+    Both directions of the collider make 20, of the fork 24; a chain has one direction, of 24.
+    """
+    asked: list[Question] = []
+    for task in tasks(graph):
+        asked.append(task.question)
+        if directions == "both" and task.mirrored is not None:
+            asked.append(task.mirrored)
+    return tuple(asked)
+
+
+def _places() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    task_at = np.full((3, 3, 3, 3, 3), -1)
+    direction_at = np.full((3, 3, 3, 3, 3), -1)
+    for g, graph in enumerate(GRAPHS):
+        for number, task in enumerate(tasks(graph)):
+            for direction, question in enumerate((task.question, task.mirrored)):
+                if question is not None:
+                    query, *told = question
+                    place = (g, query, *(value + 1 for value in told))
+                    task_at[place], direction_at[place] = number, direction
+    return task_at, direction_at
+
+
+_TASK_AT, _DIRECTION_AT = _places()
+
+
+def task_of(
+    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike = 0
+) -> NDArray[np.int64]:
+    """Return the numbers of the tasks (0 to 10 are I to XI of the collider), -1 for no task."""
+    return np.asarray(_TASK_AT[_at(query, first, second, third, graph)])
+
+
+def direction_of(
+    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike = 0
+) -> NDArray[np.int64]:
+    """Return 0 for questions as they stand in `tasks`, 1 for mirrored ones, -1 for no task.
+
+    In the collider direction 1 asks about C2, or about the effect given C1 alone; tasks I and III
+    are their own mirror images.
+    """
+    return np.asarray(_DIRECTION_AT[_at(query, first, second, third, graph)])
+
+
+def _at(
+    query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike, graph: ArrayLike
+) -> tuple[NDArray[np.int64], ...]:
+    told = (np.asarray(value, dtype=np.int64) + 1 for value in (first, second, third))
+    return (np.asarray(graph, dtype=np.int64), np.asarray(query, dtype=np.int64), *told)
+
+
+def joint(graph: Graph, chance: Callable[[int, NDArray[np.int64]], ArrayLike]) -> Array:
+    """Return the probability of each of the eight `STATES`, [..., 8].
+
+    Parameters
+    ----------
+    chance
+        Called with a variable and the states of its causes, [8, n_causes]: the probability that
+        the variable is present, [..., 8], or [..., 1] where it has no causes.
+    """
+    total: Array = np.ones(8)
+    for variable in range(3):
+        causes = [cause for cause, effect in EDGES[graph] if effect == variable]
+        present = np.asarray(chance(variable, STATES[:, causes]), dtype=float)
+        total = total * np.where(STATES[:, variable] == PRESENT, present, 1.0 - present)
+    return total
+
+
+def noisy_or_joint(
+    graph: Graph, prior: ArrayLike, leak: ArrayLike, strengths: tuple[ArrayLike, ArrayLike]
+) -> Array:
+    """Return the joint distribution under a leaky noisy-OR of each effect's causes, [..., 8].
+
+    A variable with causes is absent with probability (1 - leak) prod(1 - strength) over those of
+    its causes that are present; one without is present with its prior.
+
+    Parameters
+    ----------
+    prior
+        [...]; or a tuple of two, of C1 and C2, in the collider.
+    leak
+        [...], of every variable that has causes.
+    strengths
+        Of the two edges, each [...].
+    """
+    priors = prior if isinstance(prior, tuple) else (prior, prior)
+
+    def chance(variable: int, causes: NDArray[np.int64]) -> Array:
+        edges = [i for i, (_, effect) in enumerate(EDGES[graph]) if effect == variable]
+        if not edges:
+            return _column(priors[min(variable, 1)])
+        absent = 1.0 - _column(leak)
+        for k, edge in enumerate(edges):
+            absent = absent * (1.0 - _column(strengths[edge]) * causes[:, k])
+        return 1.0 - absent
+
+    return joint(graph, chance)
+
+
+def logistic_joint(
+    graph: Graph, prior: ArrayLike, intercept: ArrayLike, weights: tuple[ArrayLike, ArrayLike]
+) -> Array:
+    """Return the joint distribution where log odds of an effect add up over its causes, [..., 8].
+
+    Parameters
+    ----------
+    prior
+        [...]; or a tuple of two, of C1 and C2, in the collider.
+    intercept
+        [...], of every variable that has causes: its log odds without any.
+    weights
+        Of the two edges, each [...].
+    """
+    priors = prior if isinstance(prior, tuple) else (prior, prior)
+
+    def chance(variable: int, causes: NDArray[np.int64]) -> Array:
+        edges = [i for i, (_, effect) in enumerate(EDGES[graph]) if effect == variable]
+        if not edges:
+            return _column(priors[min(variable, 1)])
+        odds = _column(intercept)
+        for k, edge in enumerate(edges):
+            odds = odds + _column(weights[edge]) * causes[:, k]
+        # The logistic function, without overflow.
+        return np.asarray(0.5 * (1.0 + np.tanh(0.5 * odds)))
+
+    return joint(graph, chance)
+
+
+def _column(values: ArrayLike) -> Array:
+    return np.asarray(values, dtype=float)[..., None]
+
+
+def conditional(
+    joint: ArrayLike, query: ArrayLike, first: ArrayLike, second: ArrayLike, third: ArrayLike
+) -> Array:
+    """Answer Q questions by enumeration, [..., Q]: P(queried variable present | what is told).
+
+    Parameters
+    ----------
+    joint
+        Probability of each of the `STATES`, [..., 8].
+    query, first, second, third
+        [Q], or one number each.
+
+    Returns
+    -------
+    NaN where what is told has probability 0.
+    """
+    asked, *values = np.broadcast_arrays(*map(np.atleast_1d, (query, first, second, third)))
+    told = np.stack(values, axis=-1)  # [Q, 3]
+    fits = ((told[:, None, :] == NOT_TOLD) | (told[:, None, :] == STATES)).all(axis=2)  # [Q, 8]
+    present = fits & (STATES[:, asked].T == PRESENT)
+    states = np.asarray(joint, dtype=float)
+    with np.errstate(invalid="ignore"):
+        answers: Array = (states @ present.T) / (states @ fits.T)
+    return answers
+
+
+def noisy_or_table(
+    p1: ArrayLike, p2: ArrayLike, b: ArrayLike, m1: ArrayLike, m2: ArrayLike
+) -> Array:
+    """Answer the eleven collider tasks under a leaky noisy-OR in closed form, [..., 11, 2].
+
+    The last axis is the direction; tasks I and III have the same answer in both. The published
+    scoring takes direction 0 for both directions.
+
+    Parameters
+    ----------
+    p1, p2
+        Prior probabilities of the causes; the published models have one, p1 = p2.
+    b
+        Leak: the probability of the effect without any cause.
+    m1, m2
+        Strengths of the causes.
+    """
+    one = _noisy_or_tasks(*np.broadcast_arrays(p1, p2, b, m1, m2))
+    mirrored = _noisy_or_tasks(*np.broadcast_arrays(p2, p1, b, m2, m1))
+    return np.stack([one, mirrored], axis=-1)
+
+
+def _noisy_or_tasks(p1: Array, p2: Array, b: Array, m1: Array, m2: Array) -> Array:
+    """Answer the tasks in direction 0, the way the thesis writes them, [..., 11]."""
+    e00, e10, e01 = b, 1 - (1 - b) * (1 - m1), 1 - (1 - b) * (1 - m2)
+    e11 = 1 - (1 - b) * (1 - m1) * (1 - m2)
+    z = p1 * p2 * e11 + p1 * (1 - p2) * e10 + (1 - p1) * p2 * e01 + (1 - p1) * (1 - p2) * e00
+    with np.errstate(invalid="ignore"):
+        answers = [
+            e00,
+            e01,
+            e11,
+            p1,
+            p1,
+            p1 * e11 / (p1 * e11 + (1 - p1) * e01),
+            p1 * (p2 * e11 + (1 - p2) * e10) / z,
+            p1 * e10 / (p1 * e10 + (1 - p1) * e00),
+            p1 * (1 - e11) / (p1 * (1 - e11) + (1 - p1) * (1 - e01)),
+            p1 * (p2 * (1 - e11) + (1 - p2) * (1 - e10)) / (1 - z),
+            p1 * (1 - e10) / (p1 * (1 - e10) + (1 - p1) * (1 - e00)),
+        ]
+    return np.stack(answers, axis=-1)

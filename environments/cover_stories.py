@@ -1,0 +1,196 @@
+"""Cover stories of causal graphs: what three variables are about, and how one brings about another.
+
+A story is told in a sense condition, three letters of p and m: which of the two unusual values of
+each variable is its value 1. Its value 0 is the usual one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+SENSES = ("ppp", "pmm", "mpm", "mmp")
+SHIPPED = Path(__file__).with_suffix(".toml")
+Edge = tuple[int, int]  # positions of cause and effect
+
+_PAIRS = ("pp", "pm", "mp", "mm")
+_STORY = ("introduction", "one", "many", "distraction")
+_VARIABLE = ("description", "p", "m", "normal", "causes")
+_EDGES: dict[str, Edge] = {"1_to_3": (0, 2), "2_to_3": (1, 2), "1_to_2": (0, 1)}
+_WORD = re.compile(r"[^\W\d_]+")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable in one of its senses.
+
+    Parameters
+    ----------
+    description
+        A sentence that says what it is; empty for one that means nothing.
+    present, absent
+        Its values 1 and 0, as something that can be had.
+    causes
+        The verb that goes with it.
+    """
+
+    description: str
+    present: str
+    absent: str
+    causes: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A story in one sense condition.
+
+    Parameters
+    ----------
+    introduction
+        What opens it.
+    one, many
+        What has the variables, in singular and plural.
+    variables
+        At the positions of the graph.
+    mechanisms
+        A sentence for each edge; none where variables mean nothing.
+    """
+
+    introduction: str
+    one: str
+    many: str
+    variables: tuple[Variable, ...]
+    mechanisms: Mapping[Edge, str]
+
+
+@dataclass(frozen=True)
+class Story:
+    """A domain of knowledge in all senses.
+
+    Parameters
+    ----------
+    words
+        Introduction, one, many, and the domain whose texts are its distraction.
+    variables
+        Of each variable the description, what it is called in sense p, m and normally, and verb.
+    mechanisms
+        A sentence for each edge and pair of senses.
+    """
+
+    words: Mapping[str, str]
+    variables: tuple[Mapping[str, str], ...]
+    mechanisms: Mapping[Edge, Mapping[str, str]]
+
+    def scene(self, sense: str) -> Scene:
+        """Return the story in a sense condition."""
+        variables = tuple(
+            Variable(words["description"], words[letter], words["normal"], words["causes"])
+            for letter, words in zip(sense, self.variables, strict=True)
+        )
+        mechanisms = {
+            (cause, effect): sentences[sense[cause] + sense[effect]]
+            for (cause, effect), sentences in self.mechanisms.items()
+        }
+        words = self.words
+        return Scene(words["introduction"], words["one"], words["many"], variables, mechanisms)
+
+
+def load_stories(file: str | Path) -> dict[str, Story]:
+    """Read the stories of a TOML file, by domain.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, or a text is missing or unknown; it is named.
+    """
+    path = Path(file)
+    try:
+        found = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"Stories are a readable TOML file; {path.name} is not: {error}") from None
+    if not found:
+        raise ValueError(f"A file of stories has a table per domain; {path.name} has none.")
+    stories = {}
+    for domain, table in found.items():
+        place = f"the domain {domain!r} of {path.name}"
+        entries = _entries(table, (*_STORY, "variable", "mechanism"), place)
+        words = _texts({name: entries[name] for name in _STORY}, _STORY, place)
+        if not isinstance(entries["variable"], list) or len(entries["variable"]) != 3:
+            raise ValueError(f"A story has three tables 'variable'; {place} has not.")
+        variables = tuple(
+            _texts(variable, _VARIABLE, f"variable {i} of {place}")
+            for i, variable in enumerate(entries["variable"], 1)
+        )
+        edges = _entries(entries["mechanism"], tuple(_EDGES), f"'mechanism' in {place}")
+        mechanisms = {
+            edge: _texts(edges[name], _PAIRS, f"'mechanism.{name}' in {place}")
+            for name, edge in _EDGES.items()
+        }
+        stories[domain] = Story(words, variables, mechanisms)
+    for domain, story in stories.items():
+        other = story.words["distraction"]
+        if other not in stories or other == domain:
+            raise ValueError(
+                f"The distraction of a domain is another one ({', '.join(stories)}); that of "
+                f"{domain!r} in {path.name} is {other!r}."
+            )
+    return stories
+
+
+def _entries(table: Any, names: tuple[str, ...], place: str) -> dict[str, Any]:
+    """Return a table that has exactly these entries."""
+    entries = table if isinstance(table, dict) else {}
+    missing = [name for name in names if name not in entries]
+    strange = [name for name in entries if name not in names]
+    if missing or strange:
+        what = f"lacks {missing[0]!r}" if missing else f"has an unknown {strange[0]!r}"
+        raise ValueError(
+            f"Stories have the entries of the shipped file; {place} {what}. "
+            "Copy the shipped file and change its sentences."
+        )
+    return entries
+
+
+def _texts(table: Any, names: tuple[str, ...], place: str) -> dict[str, str]:
+    entries = _entries(table, names, place)
+    for name, text in entries.items():
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"A story is made of texts; {name!r} in {place} is {text!r}.")
+    return {name: text.strip() for name, text in entries.items()}
+
+
+def filler(text: str, words: str) -> str:
+    """Replace each word of a text by one without meaning that has as many letters.
+
+    So the filler has the sentences, words and characters of the text. Where it has a capital
+    letter, so has the filler.
+
+    Parameters
+    ----------
+    words
+        Those that may be used, with blanks between them; each length is gone through in turn.
+
+    Raises
+    ------
+    ValueError
+        If no word is as long as one of the text.
+    """
+    lengths = {len(word) for word in words.split()}
+    next_of = {n: cycle([word for word in words.split() if len(word) == n]) for n in lengths}
+
+    def replaced(found: re.Match[str]) -> str:
+        word = found[0]
+        if len(word) not in next_of:
+            raise ValueError(
+                f"The filler needs words of every length; it has none of {len(word)} letters, "
+                f"as {word!r} has. Add one."
+            )
+        other = next(next_of[len(word)])
+        return other.capitalize() if word[0].isupper() else other
+
+    return _WORD.sub(replaced, text)

@@ -1,0 +1,191 @@
+"""Pictures of lines, markers and paths, blurred if wanted, and what is seen in them."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw, ImageFilter
+
+SIDE = 512  # px, width and height of a picture
+LINE = 400  # px, length of a line
+RADIUS = 4  # px, of a marker
+CELLS = 20  # of the grid of a path, across and up
+
+_LEFT = (SIDE - LINE) // 2
+_MIDDLE = SIDE // 2
+_ROWS = (SIDE // 3, SIDE - SIDE // 3)  # px from above, of two lines
+_WIDTH, _PATH = 5, 3  # px, of lines and of paths
+_CELL = SIDE / CELLS  # px
+_DOT, _DISC = 3, 8  # px, radius on a cell of a path, and at its ends
+_WHITE, _BLACK, _RED, _BLUE = (255, 255, 255), (0, 0, 0), (255, 0, 0), (0, 0, 255)
+_SEEN = 256  # pictures whose reading is remembered
+
+Box = tuple[int, int, int, int]
+
+
+def marker(location: float, blur: float = 0.0) -> Image.Image:
+    """Draw a horizontal black line with a red marker.
+
+    Parameters
+    ----------
+    location
+        Where the marker sits, from 0 (left end) to 1.
+    blur
+        Standard deviation of the Gaussian blur, px.
+    """
+    image, draw = _blank()
+    _line(draw, _MIDDLE, _LEFT, _LEFT + LINE)
+    _disc(draw, _LEFT + round(LINE * location), _MIDDLE, RADIUS, _RED)
+    box = (_LEFT - RADIUS, _MIDDLE - RADIUS, _LEFT + LINE + RADIUS, _MIDDLE + RADIUS)
+    return _blurred(image, [box], blur)
+
+
+def two_lines(ratio: float, shorter_below: bool, blur: float = 0.0) -> Image.Image:
+    """Draw two horizontal black lines that begin one below the other.
+
+    Parameters
+    ----------
+    ratio
+        Length of the shorter relative to the longer one, from 0 to 1.
+    shorter_below
+        Whether the longer one stands above.
+    blur
+        Standard deviation of the Gaussian blur, px.
+    """
+    image, draw = _blank()
+    lengths = [round(LINE * ratio), LINE]
+    boxes = []
+    for row, length in zip(_ROWS, lengths[::-1] if shorter_below else lengths, strict=True):
+        _line(draw, row, _LEFT, _LEFT + length - 1)
+        boxes.append((_LEFT, row - _WIDTH, _LEFT + length, row + _WIDTH))
+    return _blurred(image, boxes, blur)
+
+
+def maze(cells: Sequence[tuple[int, int]], blur: float = 0.0) -> Image.Image:
+    """Draw a path through the grid that the picture is.
+
+    It is a black line with a dot on every cell, a blue disc at the start and a red one at the end.
+
+    Parameters
+    ----------
+    cells
+        The cells it passes, (x to the right, y up), each from 0 to 19.
+    blur
+        Standard deviation of the Gaussian blur, px.
+    """
+    image, draw = _blank()
+    places = [(_across(x), _across(CELLS - 1 - y)) for x, y in cells]
+    draw.line(places, fill=_BLACK, width=_PATH)
+    for x, y in places[1:-1]:
+        _disc(draw, x, y, _DOT, _BLACK)
+    for (x, y), colour in ((places[0], _BLUE), (places[-1], _RED)):
+        _disc(draw, x, y, _DISC, colour)
+    xs, ys = zip(*places, strict=True)
+    box = (min(xs) - _DISC, min(ys) - _DISC, max(xs) + _DISC, max(ys) + _DISC)
+    return _blurred(image, [box], blur)
+
+
+def png(image: Image.Image) -> bytes:
+    """Encode a picture, without loss; the same bytes for the same picture and build of Pillow."""
+    encoded = io.BytesIO()
+    image.save(encoded, "PNG")
+    return encoded.getvalue()
+
+
+@lru_cache(maxsize=_SEEN)
+def marker_in(encoded: bytes) -> float:
+    """Return where the marker sits in a picture of `marker`, whatever its blur."""
+    pixels = _pixels(encoded)
+    x, _ = _centre(pixels[..., 0] - pixels[..., 1])
+    return (x - _LEFT) / LINE
+
+
+@lru_cache(maxsize=_SEEN)
+def ratio_in(encoded: bytes) -> float:
+    """Return the ratio of the lines in a picture of `two_lines`, whatever its blur.
+
+    A blur spreads what is dark, and leaves how much of it there is in each half.
+    """
+    dark = 255 - _pixels(encoded)[..., 1]
+    above, below = int(dark[:_MIDDLE].sum()), int(dark[_MIDDLE:].sum())
+    if not (above and below):
+        raise ValueError("The picture shows two lines; nothing is drawn in one of its halves.")
+    return min(above, below) / max(above, below)
+
+
+@lru_cache(maxsize=_SEEN)
+def ends_in(encoded: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Return the first and the last cell in a picture of `maze`, whatever its blur."""
+    pixels = _pixels(encoded)
+    first, last = (_centre(pixels[..., colour] - pixels[..., 1]) for colour in (2, 0))
+    return _cell(first), _cell(last)
+
+
+def _blank() -> tuple[Image.Image, ImageDraw.ImageDraw]:
+    image = Image.new("RGB", (SIDE, SIDE), _WHITE)
+    return image, ImageDraw.Draw(image)
+
+
+def _line(draw: ImageDraw.ImageDraw, row: int, left: int, right: int) -> None:
+    draw.rectangle((left, row - _WIDTH // 2, right, row + _WIDTH // 2), fill=_BLACK)
+
+
+def _disc(
+    draw: ImageDraw.ImageDraw, x: int, y: int, radius: int, colour: tuple[int, int, int]
+) -> None:
+    draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=colour)
+
+
+def _across(cell: int) -> int:
+    return round((cell + 0.5) * _CELL)
+
+
+def _cell(place: tuple[float, float]) -> tuple[int, int]:
+    x, y = (round(p / _CELL - 0.5) for p in place)
+    return x, CELLS - 1 - y
+
+
+def _blurred(image: Image.Image, boxes: Sequence[Box], blur: float) -> Image.Image:
+    """Blur what is drawn, which lies in these boxes.
+
+    To blur the white around it would take several times as long and change nothing.
+    """
+    reach = 3 * ceil(blur) + 4  # px; Pillow blurs by three boxes
+    for left, top, right, bottom in boxes if blur else ():
+        box = (
+            max(left - reach, 0),
+            max(top - reach, 0),
+            min(right + reach + 1, SIDE),
+            min(bottom + reach + 1, SIDE),
+        )
+        image.paste(image.crop(box).filter(ImageFilter.GaussianBlur(blur)), box)
+    return image
+
+
+def _pixels(encoded: bytes) -> NDArray[np.int64]:
+    """Decode a picture, [row, column, red green blue]."""
+    try:
+        image = Image.open(io.BytesIO(encoded))
+        pixels = np.asarray(image.convert("RGB"), dtype=np.int64)
+    except OSError as error:
+        raise ValueError(f"A stimulus is a picture as PNG; these bytes are none: {error}") from None
+    if pixels.shape[:2] != (SIDE, SIDE):
+        height, width = pixels.shape[:2]
+        raise ValueError(f"A stimulus is {SIDE} x {SIDE} px; got {width} x {height}.")
+    return pixels
+
+
+def _centre(colour: NDArray[np.int64]) -> tuple[float, float]:
+    """Return the mean place of a colour, (px from the left, px from above)."""
+    weight = np.maximum(colour, 0)
+    total = int(weight.sum())
+    if not total:
+        raise ValueError("The picture lacks a coloured disc that its kind of stimulus has.")
+    across, down = weight.sum(axis=0), weight.sum(axis=1)
+    places = np.arange(SIDE)
+    return float(across @ places) / total, float(down @ places) / total
