@@ -5,6 +5,7 @@ and a line here; the contract tests run over this dictionary.
 """
 
 from .agent import Agent
+from .associative_reasoner import AssociativeReasoner
 from .balloon_pumper import BalloonPumper
 from .confident_learners import (
     ChangePointObserver,
@@ -12,18 +13,50 @@ from .confident_learners import (
     RescorlaWagnerConfidence,
 )
 from .contaminants import Contaminants
+from .cue_combiner import (
+    CueCombiner,
+    CueCombinerEqual,
+    CueCombinerOptimal,
+)
 from .discounters import (
     ExponentialDiscounter,
     HyperbolicDiscounter,
     QuasiHyperbolicDiscounter,
 )
 from .horizon_explorer import HorizonBlind, HorizonExplorer
+from .kalman_observer import (
+    KalmanObserver,
+    KalmanObserverAffine,
+    KalmanObserverAffineLog,
+    KalmanObserverGain,
+    KalmanObserverGainLog,
+    KalmanObserverLog,
+    KalmanObserverShared,
+    KalmanObserverSharedLog,
+)
+from .logistic_collider import LogisticCollider
+from .magnitude_observer import MagnitudeObserver
+from .mutation_sampler import MutationSampler
+from .noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, NoisyOrThree
 from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
 from .perseverator import Perseverator
 from .play import play, simulate
 from .random_rater import RandomRater
 from .random_responder import RandomResponder
 from .rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .straight_observers import (
+    LinearObserver,
+    LinearObserverLog,
+    NoisyBayesObserver,
+    StaticBayesObserver,
+    StaticBayesObserverAffine,
+    StaticBayesObserverAffineLog,
+    StaticBayesObserverGain,
+    StaticBayesObserverGainLog,
+    StaticBayesObserverLog,
+    StaticBayesObserverShared,
+    StaticBayesObserverSharedLog,
+)
 from .two_step_hybrid import (
     TwoStepHybrid,
     TwoStepModelBased,
@@ -54,6 +87,36 @@ AGENTS: dict[str, type[Agent]] = {
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
+    "noisy_or": NoisyOr,
+    "noisy_or_three": NoisyOrThree,
+    "noisy_or_five": NoisyOrFive,
+    "noisy_or_gaussian": NoisyOrGaussian,
+    "noisy_or_pooled": NoisyOrPooled,
+    "logistic_collider": LogisticCollider,
+    "mutation_sampler": MutationSampler,
+    "associative_reasoner": AssociativeReasoner,
+    "linear_observer": LinearObserver,
+    "linear_observer_log": LinearObserverLog,
+    "static_bayes_observer": StaticBayesObserver,
+    "static_bayes_observer_log": StaticBayesObserverLog,
+    "static_bayes_observer_gain": StaticBayesObserverGain,
+    "static_bayes_observer_gain_log": StaticBayesObserverGainLog,
+    "static_bayes_observer_affine": StaticBayesObserverAffine,
+    "static_bayes_observer_affine_log": StaticBayesObserverAffineLog,
+    "static_bayes_observer_shared": StaticBayesObserverShared,
+    "static_bayes_observer_shared_log": StaticBayesObserverSharedLog,
+    "kalman_observer": KalmanObserver,
+    "kalman_observer_log": KalmanObserverLog,
+    "kalman_observer_gain": KalmanObserverGain,
+    "kalman_observer_gain_log": KalmanObserverGainLog,
+    "kalman_observer_affine": KalmanObserverAffine,
+    "kalman_observer_affine_log": KalmanObserverAffineLog,
+    "kalman_observer_shared": KalmanObserverShared,
+    "kalman_observer_shared_log": KalmanObserverSharedLog,
+    "noisy_bayes_observer": NoisyBayesObserver,
+    "cue_combiner": CueCombiner,
+    "cue_combiner_equal": CueCombinerEqual,
+    "cue_combiner_optimal": CueCombinerOptimal,
 }
 
 __all__ = [
@@ -63,13 +126,36 @@ __all__ = [
     "POSITIVE",
     "UNIT",
     "Agent",
+    "AssociativeReasoner",
     "BalloonPumper",
     "ChangePointObserver",
     "Contaminants",
+    "CueCombiner",
+    "CueCombinerEqual",
+    "CueCombinerOptimal",
     "ExponentialDiscounter",
     "HorizonBlind",
     "HorizonExplorer",
     "HyperbolicDiscounter",
+    "KalmanObserver",
+    "KalmanObserverAffine",
+    "KalmanObserverAffineLog",
+    "KalmanObserverGain",
+    "KalmanObserverGainLog",
+    "KalmanObserverLog",
+    "KalmanObserverShared",
+    "KalmanObserverSharedLog",
+    "LinearObserver",
+    "LinearObserverLog",
+    "LogisticCollider",
+    "MagnitudeObserver",
+    "MutationSampler",
+    "NoisyBayesObserver",
+    "NoisyOr",
+    "NoisyOrFive",
+    "NoisyOrGaussian",
+    "NoisyOrPooled",
+    "NoisyOrThree",
     "Parameter",
     "Parameters",
     "Perseverator",
@@ -80,6 +166,14 @@ __all__ = [
     "RescorlaWagner",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",
+    "StaticBayesObserver",
+    "StaticBayesObserverAffine",
+    "StaticBayesObserverAffineLog",
+    "StaticBayesObserverGain",
+    "StaticBayesObserverGainLog",
+    "StaticBayesObserverLog",
+    "StaticBayesObserverShared",
+    "StaticBayesObserverSharedLog",
     "Support",
     "TwoStepHybrid",
     "TwoStepModelBased",

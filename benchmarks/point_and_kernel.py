@@ -1,5 +1,8 @@
 """Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`."""
 
+from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
+
+# isort: split
 import numpy as np
 from baselines import (
     lanes_log_likelihood,
@@ -8,7 +11,6 @@ from baselines import (
     scalar_log_likelihood,
 )
 from scipy.optimize import minimize
-from side_by_side import goal, side_by_side  # first: it limits BLAS threads
 
 from knownminds.agents import RescorlaWagnerDual, play, simulate
 from knownminds.agents.play import simulate_sessions

@@ -3,12 +3,14 @@
 `python benchmarks/tasks.py [TASK ...]`; group fits take a minute each and come with --groups.
 """
 
+from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
+
+# isort: split
 import sys
 import time
 import warnings
 
 import numpy as np
-from side_by_side import goal, side_by_side  # first: it limits BLAS threads
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.agents.play import simulate_sessions

@@ -13,16 +13,29 @@ from .comparison import (
     leave_one_subject_out,
 )
 from .cross_validation import CrossValidation, Folds, cross_validate
+from .cue_weight import CueEfficiency, CueWeight, CueWeightExcess
+from .determinacy import Determinacy
+from .explaining_away import ExplainingAway
 from .exploration import Exploration
 from .identifiability import Identifiability, identifiability
 from .learning_rate import LearningRate
+from .least_squares_reasoner import (
+    LeastSquaresFit,
+    ReasoningConsistency,
+    least_squares,
+    leave_one_task_out,
+)
+from .markov_violation import MarkovViolation
 from .measures import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .meta_cognition import MetaCognition
 from .model_basedness import ModelBasedness
 from .model_data import ModelData, Unknowns
+from .normalised_error import NormalisedError
 from .optimism_bias import OptimismBias
 from .point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .posterior import Posterior, posterior
+from .reasoning_consistency import Consistency
+from .regression_to_the_mean import RegressionToTheMean
 from .risk import Risk
 from .temporal_discounting_score import TemporalDiscountingScore
 from .weighting import Weighting
@@ -48,6 +61,16 @@ MEASURES: dict[str, Measure] = {
     "random_exploration_released": Exploration("random", released=True),
     "meta_cognition": MetaCognition(),
     "meta_cognition_released": MetaCognition(released=True),
+    "explaining_away": ExplainingAway(),
+    "explaining_away_released": ExplainingAway(released=True),
+    "markov_violation": MarkovViolation(),
+    "determinacy": Determinacy(),
+    "reasoning_consistency": Consistency(),
+    "normalised_error": NormalisedError(),
+    "regression_to_the_mean": RegressionToTheMean(),
+    "cue_weight": CueWeight(),
+    "cue_weight_excess": CueWeightExcess(),
+    "cue_efficiency": CueEfficiency(),
 }
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
@@ -59,8 +82,14 @@ _LATER = {
 
 __all__ = [
     "MEASURES",
+    "Consistency",
     "CrossValidation",
+    "CueEfficiency",
+    "CueWeight",
+    "CueWeightExcess",
+    "Determinacy",
     "Estimate",
+    "ExplainingAway",
     "Exploration",
     "FittedMeasure",
     "Folds",
@@ -68,15 +97,20 @@ __all__ = [
     "HierarchicalFit",
     "Identifiability",
     "LearningRate",
+    "LeastSquaresFit",
     "LeaveOneOut",
+    "MarkovViolation",
     "Measure",
     "MetaCognition",
     "ModelBasedness",
     "ModelData",
+    "NormalisedError",
     "OptimismBias",
     "ParameterMeasure",
     "PointFit",
     "Posterior",
+    "ReasoningConsistency",
+    "RegressionToTheMean",
     "Risk",
     "SubjectMeasure",
     "TemporalDiscountingScore",
@@ -86,8 +120,10 @@ __all__ = [
     "cross_validate",
     "hierarchical",
     "identifiability",
+    "least_squares",
     "leave_one_sequence_out",
     "leave_one_subject_out",
+    "leave_one_task_out",
     "maximum_a_posteriori",
     "maximum_likelihood",
     "posterior",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -42,7 +42,7 @@ class ModelData:
     n_actions: int
     n_trials: NDArray[np.int64]
     # The data of which these are `repeat`, so that trials are merged only once.
-    _origin: tuple[ModelData, NDArray[np.int64]] | None = field(init=False, default=None)
+    _origin: ClassVar[tuple[ModelData, NDArray[np.int64]] | None] = None
 
     @classmethod
     def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:

@@ -382,11 +382,11 @@ def _kinks(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> NDArr
 def _invert(matrices: Array) -> Array:
     """Invert [N, K, K]; NaN for the matrices that are not positive definite."""
     inverse = np.full_like(matrices, np.nan)
-    usable = np.isfinite(matrices).all(axis=(1, 2))
+    usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     if matrices.shape[1] and usable.any():
-        lowest = np.full(len(matrices), -np.inf)
-        lowest[usable] = np.linalg.eigvalsh(matrices[usable])[:, 0]
-        usable = lowest > 0
+        values = np.linalg.eigvalsh(matrices[usable])
+        # Below the last digit of the largest, what is above 0 is so by rounding.
+        usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
         inverse[usable] = np.linalg.inv(matrices[usable])
     return inverse
 

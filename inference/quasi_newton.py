@@ -55,7 +55,9 @@ def _advance(rows, trial, value, gradient, scale, box, tolerance, state, done): 
                     continue
                 step[q] *= 0.5 if halvings[q] < 4 else 0.1
                 for i in range(k):
-                    trial[m, i] = point[q, i] + step[q] * direction[q, i]
+                    low, high = box[0, i] - box[1, i], box[0, i] + box[1, i]
+                    shifted = point[q, i] + step[q] * direction[q, i]
+                    trial[m, i] = min(max(shifted, low), high)
                 continue
             curvature, size = 0.0, 0.0
             for i in range(k):

@@ -28,14 +28,22 @@ TINY = {
 }
 
 
+# Settings in which a model remembers what it can remember.
+WHOLE = {
+    name: {"modality": "all"}
+    for name in ("cue_combiner", "cue_combiner_equal", "cue_combiner_optimal")
+}
+
+
 def playable(model):
     return [name for name in ENVIRONMENTS if model.plays(make(name))]
 
 
 def home(model, units=None):
     """Make the first experiment that the model can play, of so many units if not its own."""
-    place = make(playable(model)[0])
-    return make(place.name, **{place.size: units}) if units and place.size else place
+    name, settings = playable(model)[0], WHOLE.get(model.name, {})
+    place = make(name, **settings)
+    return make(name, **settings, **{place.size: units}) if units and place.size else place
 
 
 def drawn(model, n, seed=1):

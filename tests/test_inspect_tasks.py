@@ -5,14 +5,12 @@ import gc
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 pytest.importorskip("inspect_ai", reason="the extra inspect is not installed")
 pytest.importorskip("openai")
-sys.path.insert(0, str(Path(__file__).parent))  # importlib mode leaves it out
 from fault_server import FaultServer, last_letter
 from inspect_ai import Task
 from inspect_ai import eval as eval_task

@@ -19,6 +19,7 @@ from knownminds.inference import (
     measures,
 )
 from knownminds.inference.measures import Values, t_tests, welch_tests
+from knownminds.inference.reasoner_measure import ReasonerMeasure
 from knownminds.validation import effects
 from knownminds.validation.arguments import resolve_environment
 from knownminds.validation.effects import Dial
@@ -58,7 +59,10 @@ def test_what_a_measure_names_exists(name):
         place = ENVIRONMENTS[environment]()
         for model in filter(None, (measure.rational, measure.violator)):
             AGENTS[model].check_plays(place)
-    assert set(measure.dial) <= set(AGENTS[measure.violator].parameters.names)
+    # A dial may move other models besides: the violator by some of its names, each by at least one.
+    named = [set(AGENTS[model].parameters.names) for model in AGENTS]
+    assert set(measure.dial) <= set().union(*named)
+    assert set(measure.dial) & set(AGENTS[measure.violator].parameters.names)
     assert np.isfinite(measure.null) == bool(measure.rational)
 
 
@@ -92,8 +96,9 @@ def test_much_data_brings_the_estimate_to_the_truth(name, turn):
     if not model_name:
         return  # there is no mind without what it measures
     model, place = AGENTS[model_name], make(measure.environments[0])
-    if isinstance(measure, FittedMeasure):
-        # Forty-fold sessions: what a prior pulls away goes with one over the number of trials.
+    if isinstance(measure, FittedMeasure | ReasonerMeasure):
+        # Forty-fold sessions: what a prior pulls away, or noise takes from a share of variance,
+        # goes with one over the number of trials.
         n, place = 40, resolve_environment(place, 40 * place.n_trials)
     else:
         n = 400  # regressions and scores are those of the standard session

@@ -1,0 +1,399 @@
+"""Whether answers lean more on the prior where they should: the Bayesian consistency score."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+
+from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, MagnitudeAnswers
+
+ABLATIONS = ("verbal", "numeric", "constant_noise", "gradual_noise", "long_context")
+NOISE = ("constant_noise", "gradual_noise")
+MOST = len(ABLATIONS) * len(MULTIMODAL)
+DISREGARD = 0.9  # of the prior weight, above which the stimulus hardly counts
+SHIFT = 0.2  # of the prior weight in the known mind that adapts
+REPLICATES = 2000
+ROUNDING = 1e-9
+OBSERVERS = ("non-adapting", "adapting", "perfect")
+
+
+class Comparison(NamedTuple):
+    """A condition whose prior weight should be at least that of the base."""
+
+    task: str
+    ablation: str
+
+    @property
+    def modality(self) -> str:
+        """What is looked at: the blur is in the image alone."""
+        return IMAGE if self.ablation in NOISE else BOTH
+
+    def __str__(self) -> str:
+        """Task and condition."""
+        return f"{self.task} {self.ablation}"
+
+
+COMPARISONS = tuple(Comparison(task, ablation) for task in MULTIMODAL for ablation in ABLATIONS)
+
+
+def prior_weight(answers: Answers, *, shared: bool = False) -> Array:
+    """Return the weight of the prior in the data and each bootstrap, [B]; NaN if unknown.
+
+    The static Bayesian observer answers (1 - w) x + w mu_p; its most likely w is 1 minus the
+    least-squares slope of answers on stimuli, held in [0, 1], with a prior mean, and so an
+    intercept, of its own in each window.
+
+    Parameters
+    ----------
+    shared
+        Whether one prior mean serves all windows.
+    """
+    slope, _ = slopes(answers, shared=shared)
+    return np.clip(1.0 - slope, 0.0, 1.0)
+
+
+def slopes(answers: Answers, *, shared: bool = False) -> tuple[Array, Array]:
+    """Return least-squares slope and residual standard deviation, [B] each; NaN if unknown."""
+    held = np.isfinite(answers.response)
+    response = np.where(held, answers.response, 0.0)
+    weight = answers.weight * held
+    window = np.zeros(len(answers), dtype=np.int64) if shared else answers.window
+    x, y = (_within(column, window, weight) for column in (answers.value, response))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = (weight * x * y).sum(axis=1) / (weight * x**2).sum(axis=1)
+        residual = y - slope[:, None] * x
+        free = weight.sum(axis=1) - len(np.unique(window[held])) - 1
+        sigma = np.sqrt((weight * residual**2).sum(axis=1) / np.where(free > 0, free, np.nan))
+    return np.where(np.isfinite(slope), slope, np.nan), sigma
+
+
+def _within(column: Array, window: NDArray[np.int64], weight: Array) -> Array:
+    """Take the weighted mean of each window away, [B, n]."""
+    found = np.broadcast_to(column, weight.shape).copy()
+    for k in np.unique(window):
+        mine = window == k
+        total = weight[:, mine].sum(axis=1)
+        mean = weight[:, mine] @ column[mine] / np.where(total > 0, total, 1.0)
+        found[:, mine] -= mean[:, None]
+    return found
+
+
+def shift_scores(base: Array, ablation: Array) -> Array:
+    """Score prior weights: 1 if the ablation's is at least the base's, else -1; 0 above 0.9.
+
+    A weight above 0.9 scores 0 whatever the base's: such an observer disregards the stimulus,
+    which remains informative. NaN where a weight is missing. Weights that differ by rounding
+    alone are the same: those of an observer without any error are.
+    """
+    sign = np.where(ablation >= base - ROUNDING, 1.0, -1.0)
+    score = np.where(ablation > DISREGARD, 0.0, sign)
+    return np.where(np.isfinite(base) & np.isfinite(ablation), score, np.nan)
+
+
+@dataclass(frozen=True)
+class KnownScores:
+    """What a known mind earns in the same design.
+
+    Parameters
+    ----------
+    observer
+        "non-adapting": its prior weight is that of the participant's base condition in all
+        conditions; "adapting": it is larger by `shift` in each ablation; "perfect": it is 0
+        everywhere. All have the noise of the participant's answers and its prior means.
+    score
+        Of each simulated participant, [R].
+    """
+
+    observer: str
+    score: Array
+
+    @property
+    def expected(self) -> float:
+        """Mean score."""
+        return float(self.score.mean())
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the score."""
+        return float(self.score.std(ddof=1))
+
+    def reaching(self, score: float) -> float:
+        """Share of the simulated participants with at least this score."""
+        return float((self.score >= score).mean())
+
+
+@dataclass(frozen=True)
+class ConsistencyScore:
+    """The Bayesian consistency score of a participant, and what to hold it against.
+
+    Parameters
+    ----------
+    base, ablation
+        Prior weights by comparison, each [B]: the data, then bootstraps; NaN if missing.
+    reason
+        By comparison, why there is no score; "" if there is.
+    low, high
+        Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
+    mass
+        Of that interval.
+    known
+        Scores of known minds with the participant's noise; empty if a comparison is missing.
+    """
+
+    base: Mapping[Comparison, Array]
+    ablation: Mapping[Comparison, Array]
+    reason: Mapping[Comparison, str]
+    low: float
+    high: float
+    mass: float
+    known: tuple[KnownScores, ...]
+
+    @property
+    def scores(self) -> dict[Comparison, Array]:
+        """-1, 0 or 1 by comparison, each [B]."""
+        return {c: shift_scores(self.base[c], self.ablation[c]) for c in self.base}
+
+    @property
+    def total(self) -> Array:
+        """Sum over all comparisons, [B], from -15 to 15; NaN if one is missing."""
+        total: Array = np.sum(list(self.scores.values()), axis=0)
+        return total
+
+    @property
+    def of_tasks(self) -> dict[str, float]:
+        """Sum over the ablations of each task, from -5 to 5; NaN if one is missing."""
+        scores = self.scores
+        return {
+            task: float(sum(scores[c][0] for c in scores if c.task == task))
+            for task in dict.fromkeys(c.task for c in scores)
+        }
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The comparisons without a score, with the reason."""
+        return tuple(f"{c}: {why}" for c, why in self.reason.items() if why)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per comparison."""
+        scores = self.scores
+        return pd.DataFrame(
+            {
+                "task": c.task,
+                "ablation": c.ablation,
+                "modality": c.modality,
+                "base": self.base[c][0],
+                "weight": self.ablation[c][0],
+                "shift": self.ablation[c][0] - self.base[c][0],
+                "score": scores[c][0],
+                "reason": self.reason[c],
+            }
+            for c in self.base
+        )
+
+    def to_json(self) -> str:
+        """Return comparisons, total and known minds as JSON; what is missing is null."""
+        total = float(self.total[0])
+        return json.dumps(
+            {
+                "score": None if np.isnan(total) else total,
+                "low": None if np.isnan(self.low) else self.low,
+                "high": None if np.isnan(self.high) else self.high,
+                "mass": self.mass,
+                "comparisons": json.loads(self.to_frame().to_json(orient="records")),
+                "known": [
+                    {
+                        "observer": mind.observer,
+                        "expected": mind.expected,
+                        "sd": mind.sd,
+                        "share_that_reaches_the_score": None
+                        if np.isnan(total)
+                        else mind.reaching(total),
+                    }
+                    for mind in self.known
+                ],
+            }
+        )
+
+    def __str__(self) -> str:
+        """The score, its interval, and what known minds earn."""
+        total = float(self.total[0])
+        if np.isnan(total):
+            return f"consistency score: none, {'; '.join(self.missing)}"
+        told = f"consistency score {total:+.0f} of {MOST}"
+        if np.isfinite(self.low):
+            told += f" ({self.mass:.0%} {self.low:+.0f} to {self.high:+.0f})"
+        lines = [told]
+        for mind in self.known:
+            lines.append(
+                f"  {mind.observer:<13} expected {mind.expected:+.1f}, sd {mind.sd:.1f}, "
+                f"{mind.reaching(total):.0%} score at least as much"
+            )
+        return "\n".join(lines)
+
+
+def consistency_score(
+    answers: MagnitudeAnswers,
+    participant: str = "",
+    *,
+    mass: float = 0.68,
+    shared: bool = False,
+    shift: float = SHIFT,
+    replicates: int = REPLICATES,
+    seed: int = 0,
+    comparisons: Sequence[Comparison] = COMPARISONS,
+) -> ConsistencyScore:
+    """Score the shifts of a participant's prior weight in all ablations.
+
+    The score alone says little: an observer that makes no error at all earns the maximum, and one
+    that never adapts earns 0 only on average, with a wide spread, since the comparisons share
+    their base. So it comes with the scores of known minds in the same design: the same stimuli,
+    the same trials answered, the participant's own noise.
+
+    Parameters
+    ----------
+    answers
+        Their bootstraps give the interval.
+    mass
+        Of the percentile interval.
+    shared
+        Whether one prior mean serves all windows.
+    shift
+        By how much the prior weight of the known mind that adapts grows.
+    replicates, seed
+        Of the known minds; 0 for none.
+    comparisons
+        Which are summed.
+    """
+    base, ablation, reason = {}, {}, {}
+    cells: list[_Pair] = []
+    for c in comparisons:
+        pairs = [
+            answers.cells.get((participant, c.task, condition, c.modality))
+            for condition in (BASE, c.ablation)
+        ]
+        weights = [None if cell is None else prior_weight(cell, shared=shared) for cell in pairs]
+        nothing = np.full(_rounds(answers), np.nan)
+        base[c], ablation[c] = (nothing if w is None else w for w in weights)
+        reason[c] = _why(c, pairs, weights)
+        if pairs[0] is not None and pairs[1] is not None and not reason[c]:
+            cells.append(_Pair(c, pairs[0], pairs[1]))
+    known: tuple[KnownScores, ...] = ()
+    if replicates and len(cells) == len(comparisons):
+        known = tuple(
+            KnownScores(name, _simulate(cells, name, shift, shared, replicates, seed + k))
+            for k, name in enumerate(OBSERVERS)
+        )
+    result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
+    low, high = percentile_interval(result.total, mass)
+    return ConsistencyScore(base, ablation, reason, low, high, mass, known)
+
+
+def percentile_interval(values: Array, mass: float) -> tuple[float, float]:
+    """Return the ends of the bootstrap percentile interval of values[B], row 0 being the data.
+
+    NaN if there are no bootstraps, or the data themselves have no value; bootstraps without a
+    value are left out.
+    """
+    rounds = values[1:][np.isfinite(values[1:])]
+    if len(rounds) == 0 or not np.isfinite(values[0]):
+        return float("nan"), float("nan")
+    low, high = np.quantile(rounds, [0.5 - mass / 2, 0.5 + mass / 2])
+    return float(low), float(high)
+
+
+class _Pair(NamedTuple):
+    comparison: Comparison
+    base: Answers
+    ablation: Answers
+
+
+def _rounds(answers: MagnitudeAnswers) -> int:
+    return max((len(cell.weight) for cell in answers.cells.values()), default=1)
+
+
+def _why(c: Comparison, pairs: Sequence[Answers | None], weights: Sequence[Array | None]) -> str:
+    """Say what a comparison lacks; "" if nothing."""
+    lost = [
+        f"no {name} trials with {c.modality}"
+        for name, cell in zip((BASE, c.ablation), pairs, strict=True)
+        if cell is None
+    ]
+    lost += [
+        f"too few answers in {name} with {c.modality}"
+        for name, weight in zip((BASE, c.ablation), weights, strict=True)
+        if weight is not None and not np.isfinite(weight[0])
+    ]
+    return ", ".join(lost)
+
+
+def _simulate(
+    cells: Sequence[_Pair], observer: str, shift: float, shared: bool, replicates: int, seed: int
+) -> Array:
+    """Return the scores of known minds in these designs, [R]."""
+    rng = session_stream(seed, 11)
+    drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
+
+    def weight_of(c: Comparison, condition: str, played: Answers, base: Answers) -> Array:
+        key = (c.task, condition, c.modality)
+        if key not in drawn:
+            drawn[key] = _play(played, base, observer, shift * (condition != BASE), shared,
+                               replicates, rng)  # fmt: skip
+        return drawn[key]
+
+    total = np.zeros(replicates)
+    for c, base, ablation in cells:
+        first = weight_of(c, BASE, base, base)
+        total += shift_scores(first, weight_of(c, c.ablation, ablation, base))
+    return total
+
+
+def _play(
+    played: Answers,
+    base: Answers,
+    observer: str,
+    shift: float,
+    shared: bool,
+    replicates: int,
+    rng: np.random.Generator,
+) -> Array:
+    """Let R known minds answer the trials that were answered; return their prior weights, [R].
+
+    Prior means and noise are those that the base condition shows.
+    """
+    slope, sigma = slopes(base, shared=shared)
+    weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
+    held = np.isfinite(played.response)
+    x, window = played.value[held], played.window[held]
+    centre = np.array([_prior_mean(base, k, weight, shared) for k in window])
+    aim = {"non-adapting": weight, "adapting": min(weight + shift, 1.0), "perfect": 0.0}[observer]
+    mean = (1.0 - aim) * x + aim * centre
+    said = mean + noise * rng.standard_normal((replicates, len(x)))
+    # No answer lies beyond the scale.
+    np.clip(said, 0.0, played.ceiling, out=said)
+    deviation = x.copy()
+    for k in np.unique(window) if not shared else (None,):
+        mine = np.ones(len(x), dtype=bool) if k is None else window == k
+        deviation[mine] -= x[mine].mean()
+    return np.clip(1.0 - said @ deviation / (deviation @ deviation), 0.0, 1.0)
+
+
+def _prior_mean(base: Answers, window: int, weight: float, shared: bool) -> float:
+    """Return the prior mean that fits the base condition; the middle where there is no prior."""
+    mine = np.isfinite(base.response) & (shared | (base.window == window))
+    if not mine.any():
+        mine = np.isfinite(base.response)
+    x, y = base.value[mine], base.response[mine]
+    middle = float(base.middle[mine].mean())
+    if weight < 0.02:  # the intercept is weight x mean, which says nothing of the mean then
+        return middle
+    mean = float((y - (1.0 - weight) * x).mean() / weight)
+    return float(np.clip(mean, 0.0, base.ceiling))

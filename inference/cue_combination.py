@@ -1,0 +1,262 @@
+"""How answers to text and image together compare with combinations of the answers to each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+
+from .magnitude_answers import Answers
+from .normalised_error import relative_error
+
+REFERENCES = ("equal", "linear", "bayes_responses", "bayes_residuals", "bayes_oracle")
+MEANINGS = {
+    "equal": "the mean of both answers",
+    "linear": "the weight in [0, 1] that fits the combined answers best, by least squares",
+    "bayes_responses": "weights by the inverse variances of the answers themselves, as published "
+    "(non-oracle); most of that variance is the stimuli's, so that they are near one half",
+    "bayes_residuals": "weights by the inverse variances of the answers' errors",
+    "bayes_oracle": "the truth is regressed on the answers of each modality, and what that "
+    "predicts is combined by generalised least squares; weights may be negative",
+}
+
+
+@dataclass(frozen=True)
+class CuePairs:
+    """Answers to the same stimuli as text, as image and as both; [n] each, all answered.
+
+    Parameters
+    ----------
+    combined
+        The trials with both; `text` and `image` are the answers to each alone.
+    matched
+        "items": the three tell of the same stimulus; "values": of stimuli of the same value in
+        the same window, in the order in which they came.
+    left_out
+        How many items were not answered in all three, or not shown in all.
+    """
+
+    combined: Answers
+    text: Array
+    image: Array
+    matched: str
+    left_out: int
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.text)
+
+    def only(self, chosen: NDArray[Any]) -> CuePairs:
+        """Return some of the items."""
+        return CuePairs(
+            self.combined.only(chosen), self.text[chosen], self.image[chosen], self.matched, 0
+        )
+
+
+@dataclass(frozen=True)
+class CueCombination:
+    """Combined answers against the five references, each [B]: the data, then bootstraps.
+
+    Parameters
+    ----------
+    error
+        NRMSE of the combined answers.
+    text_weight
+        Weight of the text's answer by reference; of the oracle, that of the calibrated one.
+    reference_error
+        NRMSE of each reference.
+    efficiency
+        RRE = reference_error / error; above 1 the combined answers are better than the
+        reference. NaN where the combined answers have no error.
+    n, left_out, matched
+        See `CuePairs`.
+    reason
+        Why there is nothing; empty if there is.
+    """
+
+    error: Array
+    text_weight: Mapping[str, Array]
+    reference_error: Mapping[str, Array]
+    efficiency: Mapping[str, Array]
+    n: int
+    left_out: int
+    matched: str
+    reason: str = ""
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per reference, of the data."""
+        return pd.DataFrame(
+            {
+                "reference": name,
+                "text_weight": self.text_weight[name][0],
+                "reference_error": self.reference_error[name][0],
+                "efficiency": self.efficiency[name][0],
+            }
+            for name in REFERENCES
+        )
+
+    def __str__(self) -> str:
+        """One line per reference."""
+        lines = [f"NRMSE {self.error[0]:.3f}, {self.n} items"]
+        for row in self.to_frame().to_dict("records"):
+            lines.append(
+                f"{row['reference']:<18}weight of text {row['text_weight']:>7.3f}"
+                f"{row['reference_error']:>9.3f}{row['efficiency']:>9.3f}"
+            )
+        return "\n".join(lines)
+
+
+def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
+    """Find the answers to the same stimuli.
+
+    Stimuli of a session that was shown in all modalities are the same where they have the same
+    window, number and value. Where the modalities were played apart, on stimuli of their own, the
+    k-th of each value in a window is taken for the same.
+    """
+    frames = [_rows(answers) for answers in (text, image, both)]
+    matched, keys = "items", ["place", "item", "value"]
+    joined = _join(frames, keys)
+    if joined["at_2"].notna().sum() < len(both) or joined[["at_0", "at_1"]].isna().any(axis=None):
+        # `place` names windows of sessions, which modalities that were played apart do not share.
+        by_value = _join(frames, ["window", "value", "turn"])
+        if _complete(by_value) > _complete(joined):
+            joined, matched = by_value, "values"
+    held = joined.notna().all(axis=1)
+    at = joined[held].astype(int)
+    combined = both.only(at["at_2"].to_numpy())
+    said_text = text.response[at["at_0"].to_numpy()]
+    said_image = image.response[at["at_1"].to_numpy()]
+    answered = np.isfinite(said_text) & np.isfinite(said_image) & np.isfinite(combined.response)
+    return CuePairs(
+        combined.only(answered),
+        said_text[answered],
+        said_image[answered],
+        matched,
+        len(joined) - int(answered.sum()),
+    )
+
+
+def combine(pairs: CuePairs) -> CueCombination:
+    """Set combined answers against the five references."""
+    answers, text, image = pairs.combined, pairs.text, pairs.image
+    if len(pairs) < 3:
+        nothing = {name: np.full(len(answers.weight), np.nan) for name in REFERENCES}
+        why = "fewer than 3 items answered as text, as image and as both"
+        return CueCombination(
+            nothing["equal"], nothing, nothing, nothing, len(pairs), pairs.left_out,
+            pairs.matched, why,
+        )  # fmt: skip
+    weights = text_weights(pairs)
+    error = relative_error(answers, answers.response)
+    against: dict[str, Array] = {}
+    for name, weight in weights.items():
+        first, second = text[None, :], image[None, :]
+        if name == "bayes_oracle":
+            first, second = (
+                _calibrated(said, answers.value, answers.weight) for said in (text, image)
+            )
+        against[name] = relative_error(answers, second + weight[:, None] * (first - second))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        efficiency = {
+            name: np.where(error > 0, found / error, np.nan) for name, found in against.items()
+        }
+    return CueCombination(
+        error, weights, against, efficiency, len(pairs), pairs.left_out, pairs.matched
+    )
+
+
+def text_weights(pairs: CuePairs) -> dict[str, Array]:
+    """Return the weight of the text's answer by reference, each [B]; the image's is the rest."""
+    answers, text, image = pairs.combined, pairs.text, pairs.image
+    weight, value = answers.weight, answers.value
+    spread = text - image
+    with np.errstate(invalid="ignore", divide="ignore"):
+        linear = (weight @ (spread * (answers.response - image))) / (weight @ spread**2)
+    linear = np.clip(np.where(np.isfinite(linear), linear, 0.5), 0.0, 1.0)
+    return {
+        "equal": np.full(len(weight), 0.5),
+        "linear": linear,
+        "bayes_responses": _least_variance(text[None, :], image[None, :], weight, together=False),
+        "bayes_residuals": _least_variance(
+            (text - value)[None, :], (image - value)[None, :], weight, together=False
+        ),
+        "bayes_oracle": _least_variance(
+            _calibrated(text, value, weight) - value,
+            _calibrated(image, value, weight) - value,
+            weight,
+            together=True,
+        ),
+    }
+
+
+def _calibrated(said: Array, value: Array, weight: Array) -> Array:
+    """Regress the truth on the answers; return what that predicts for each answer, [B, n]."""
+    total = weight.sum(axis=1, keepdims=True)
+    mean_said = weight @ said[:, None] / total
+    mean_value = weight @ value[:, None] / total
+    deviation = said - mean_said
+    with np.errstate(invalid="ignore", divide="ignore"):
+        slope = (weight * deviation * (value - mean_value)).sum(axis=1, keepdims=True) / (
+            weight * deviation**2
+        ).sum(axis=1, keepdims=True)
+    # Answers that are always the same say nothing about the truth.
+    predicted: Array = mean_value + np.where(np.isfinite(slope), slope, 0.0) * deviation
+    return predicted
+
+
+def _least_variance(first: Array, second: Array, weight: Array, *, together: bool) -> Array:
+    """Return the weight of the first with which the weighted sum varies least, [B].
+
+    Generalised least squares, 1' S^-1 / 1' S^-1 1, if `together`; with the covariance taken for
+    0, weights by inverse variances.
+    """
+    total = weight.sum(axis=1)
+
+    def centred(said: Array) -> Array:
+        mean = (weight * said).sum(axis=1) / total
+        deviation: Array = said - mean[:, None]
+        return deviation
+
+    a, b = centred(first), centred(second)
+    va, vb = ((weight * e**2).sum(axis=1) / total for e in (a, b))
+    shared = (weight * a * b).sum(axis=1) / total if together else np.zeros(len(weight))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (vb - shared) / (va + vb - 2 * shared)
+    # Where both vary alike in all, or not at all, every weight is as good: half and half.
+    flat: NDArray[np.bool_] = ~np.isfinite(found)
+    return np.where(flat, 0.5, found)
+
+
+def _rows(answers: Answers) -> pd.DataFrame:
+    """Return where each stimulus of a modality stands, by what may tell it from the others."""
+    frame = pd.DataFrame(
+        {
+            "place": answers.place,
+            "window": answers.window,
+            "item": answers.item,
+            "value": answers.value,
+            "trial": answers.trial,
+            "at": np.arange(len(answers)),
+        }
+    ).sort_values(["place", "trial"], kind="stable")
+    frame["turn"] = frame.groupby(["window", "value"]).cumcount()
+    return frame.drop(columns="trial")
+
+
+def _join(frames: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
+    """Return the position of each stimulus in the three modalities, missing where not shown."""
+    columns = [
+        frame.drop_duplicates(keys).set_index(keys)["at"].rename(f"at_{k}")
+        for k, frame in enumerate(frames)
+    ]
+    return pd.concat(columns, axis=1)
+
+
+def _complete(joined: pd.DataFrame) -> int:
+    return int(joined.notna().all(axis=1).sum())

@@ -1,0 +1,45 @@
+"""How much a judgement of one cause follows the other cause, of which it is independent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from knownminds.agents import Agent, LogisticCollider, NoisyOr
+from knownminds.agents.parameters import Array
+
+from .cell_contrast import CellContrast
+
+COMPLIANT = 0.05  # largest violation, to either side, that passes for none
+
+
+class MarkovViolation(CellContrast):
+    """IV - V: P(Ci | Cj = 1) - P(Ci | Cj = 0), from raw answers as shares of 1, with its sign.
+
+    As long as nothing is known of their effect, causes that work on their own tell nothing of each
+    other: every noisy-OR, whatever its parameters, has 0. An associative reasoner has its share of
+    association. Published as a distance; here positive means that causes are taken to go together.
+    """
+
+    name = "markov_violation"
+    summary = "how much the presence of one cause raises the judgement of the other"
+    source = "Rehder and Waldmann 2017; Dettki 2025"
+    rational = "noisy_or"
+    violator = "associative_reasoner"
+    # The first moves the associative reasoner, the second the mutation sampler.
+    dial: Mapping[str, float] = {"k": 1.0, "lambda": -1.0}
+    reach = 6.0
+    steps = 49
+    plus, minus = "IV", "V"
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the difference of the judgements, [n]; 0 where causes are independent."""
+        if issubclass(model, NoisyOr | LogisticCollider):
+            return np.full(len(theta), self.null)
+        return super().truth(model, theta)
+
+
+def complies(violation: float) -> bool:
+    """Say whether a Markov violation is small enough to pass for none."""
+    return abs(violation) <= COMPLIANT

@@ -1,0 +1,84 @@
+"""Measures read off the noisy-ORs that are fitted to somebody's answers by least squares."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.environments.causal_graph import questions
+
+from .causal_answers import QUESTION, SCALE, causal_answers, judgements
+from .least_squares_reasoner import ReasoningConsistency, leave_one_task_out
+from .measures import Estimate, SubjectMeasure, Values, t_tests
+
+STANDS_FOR_ALL = 128  # minds whose mean stands for that of a larger group, drawn evenly
+FEWER_STARTS = 4  # of fits to judgements without noise
+
+
+class ReasonerMeasure(SubjectMeasure):
+    """A number read off the fits with 3 and 4 parameters, of which the better one counts.
+
+    Better is the one that predicts left-out tasks better. With several subjects the test is over
+    subjects. A single one has the interval of the jackknife over its settings, the cells of domain
+    and sense (Tukey 1958).
+    """
+
+    environments = ("collider",)
+    null = float("nan")
+    rational = ""
+
+    @abstractmethod
+    def of(self, found: ReasoningConsistency) -> Array:
+        """Return the number of each subject, [N]."""
+
+    def values(self, trials: Trials) -> Values:
+        """Fit each subject and return its number."""
+        return self._of_fits(leave_one_task_out(trials))
+
+    def estimate(self, trials: Trials) -> Estimate:
+        """Return the mean over subjects, or the number of a single one."""
+        answers = causal_answers(trials)
+        values = self._of_fits(leave_one_task_out(answers))
+        if len(values.value) > 1:
+            return self.over_subjects(values)
+        own = replace(self.over_subjects(values), unit="setting")
+        story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
+        n = len(stories)
+        if n < 2 or values.reason[0]:
+            return replace(own, n=0 if values.reason[0] else n)
+        parts = [answers[story != k].assign(subject=k) for k in range(n)]
+        left = self.of(leave_one_task_out(pd.concat(parts)))
+        # Pseudo-values have the standard error of the jackknife.
+        tests = t_tests((n * values.value - (n - 1) * left)[None, :], self.null)
+        half = float(tests.high[0] - tests.mean[0])
+        value = own.value
+        error = float(tests.standard_error[0])
+        return replace(own, standard_error=error, low=value - half, high=value + half, n=n)
+
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return the mean over minds; of very many, over some that lie as evenly."""
+        return float(self.truth(model, theta[:STANDS_FOR_ALL]).mean())
+
+    def of_judgements(self, model: type[Agent], theta: Array) -> Array:
+        """Return the number that fits to judgements without noise have, [n]."""
+        asked = questions("collider")
+        n = len(theta)
+        table = pd.DataFrame(np.tile(np.array(asked), (n, 1)), columns=list(QUESTION))
+        table["subject"] = np.repeat(np.arange(n), len(asked))
+        table["response"] = SCALE * judgements(model, theta, asked).ravel()
+        return self.of(leave_one_task_out(table, starts=FEWER_STARTS))
+
+    def _of_fits(self, found: ReasoningConsistency) -> Values:
+        value = self.of(found)
+        reasons = []
+        for i, number in enumerate(value):
+            fit = found.fits[max(int(found.chosen[i]), 0)]
+            told = found.reason[i] or fit.message[i] or "no value"
+            reasons.append("" if np.isfinite(number) else told)
+        return Values(value, tuple(reasons))
