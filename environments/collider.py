@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -297,6 +297,13 @@ class Collider(Environment):
             return ()
         drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, _NAME)
         return {"names": [[_name(u, self.content) for u in triple] for triple in drawn]}
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the graph that its trials tell."""
+        if "graph" in frame and frame["graph"].isin([1, 2]).all():
+            return cls(graph=GRAPHS[int(frame["graph"].iloc[0])])
+        return cls()
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table with the columns that follow from others.

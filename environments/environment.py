@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,8 +72,6 @@ class Environment(ABC):
         Whether actions can make later trials fall away.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
-    pictures
-        Whether prompts hold images.
     forgets
         Whether a prompt tells of a part of the past only, such as the last ten trials. A mind
         that remembers more has to live through the rest by itself.
@@ -95,17 +93,32 @@ class Environment(ABC):
     response_range: tuple[float, float] = (0.0, 1.0)
     ends_early: ClassVar[bool] = False
     feedback: ClassVar[bool] = True
-    pictures: bool = False
     forgets: ClassVar[bool] = False
     retold: ClassVar[bool] = True
 
     _design: Design | None = None
     _trial: int = 0
 
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the settings that trials tell; as shipped where they do not.
+
+        Raises
+        ------
+        ValueError
+            If a column tells what no setting is.
+        """
+        return cls()
+
     @property
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, JSON-able: `make(name, **settings)` rebuilds it."""
+
+    @property
+    def pictures(self) -> bool:
+        """Whether prompts show pictures, so that who answers must be able to see."""
+        return False
 
     @property
     @abstractmethod

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
@@ -267,7 +267,7 @@ class Magnitude(Retelling):
             "condition": (0, len(CONDITIONS) - 1),
             "item": (0, self.n_items - 1),
             "unit": (0.0, 2 * self.ceiling),
-            "ceiling": (self.ceiling, self.ceiling),
+            "ceiling": (0.0, self.ceiling),
         }
 
     @property
@@ -458,6 +458,37 @@ class Magnitude(Retelling):
                     f"{trials.place(wrong[0])} has {frame['value'].iloc[wrong[0]]}. Set ranges to "
                     "those that were shown."
                 )
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the task with the condition, modality and repeats that its trials tell.
+
+        Raises
+        ------
+        ValueError
+            If a number stands for no condition or modality.
+        """
+        if not {"condition", "modality", "item"} <= set(frame.columns):
+            return cls()
+        found = {}
+        for column, names in (("condition", CONDITIONS), ("modality", MODALITIES)):
+            codes = frame[column].to_numpy(dtype=float, na_value=np.nan)
+            if np.isnan(codes).any():
+                return cls()
+            wrong = np.flatnonzero(~np.isin(codes, np.arange(len(names))))
+            if len(wrong):
+                told = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+                raise ValueError(
+                    f"The column {column!r} holds one of {told}; row {wrong[0] + 1} has "
+                    f"{codes[wrong[0]]:g}. Recode it."
+                )
+            found[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
+        settings: dict[str, Any] = {"condition": found["condition"][0]}
+        settings["modality"] = found["modality"][0] if len(found["modality"]) == 1 else "all"
+        plain = cls(**settings)
+        repeats = -(-(int(frame["item"].max()) + 1) // plain.n_values)
+        settings["repeats"] = max(repeats, plain.repeats)
+        return cls(**settings)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table of trials, with columns that follow from the settings.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +25,7 @@ class _CueMeasure(SubjectMeasure):
 
     source = "Ernst and Banks 2002"
     environments = MULTIMODAL
+    settings: Mapping[str, Any] = {"modality": "all"}  # of the experiment, to be read off it
     violator = "cue_combiner"
     reach = 6.0
     steps = 241

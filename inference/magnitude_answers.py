@@ -210,30 +210,6 @@ def middles(frame: pd.DataFrame) -> Array:
     return middle
 
 
-def played_as(task: str, frame: pd.DataFrame) -> Magnitude:
-    """Return the task with the modality, condition and repeats that its trials tell.
-
-    Trials are checked against these: one condition, and one modality or all.
-
-    Raises
-    ------
-    ValueError
-        If a number stands for no condition or modality.
-    """
-    kind = ENVIRONMENTS[task]
-    assert issubclass(kind, Magnitude)
-    condition = _named(frame, "condition", CONDITIONS)[0]
-    modality = list(dict.fromkeys(_named(frame, "modality", MODALITIES)))
-    settings: dict[str, Any] = {
-        "condition": condition,
-        "modality": modality[0] if len(modality) == 1 else "all",
-    }
-    shown = int(frame["item"].max()) + 1
-    plain = kind(**settings)
-    repeats = -(-shown // plain.n_values)
-    return kind(**settings | {"repeats": max(repeats, plain.repeats)})
-
-
 def _labelled(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
     """Check the columns and put names where there are numbers."""
     for column in ("environment", *NEEDED):

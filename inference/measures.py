@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,6 +86,8 @@ class Measure(ABC):
 
     Attributes
     ----------
+    settings
+        Settings of the experiment without which it cannot be read off.
     null
         Value under the hypothesis that its test rejects.
     rational
@@ -102,6 +104,7 @@ class Measure(ABC):
     summary: str
     source: str
     environments: tuple[str, ...]
+    settings: Mapping[str, Any] = {}
     null: float = 0.0
     rational: str
     violator: str

@@ -81,9 +81,10 @@ def test_every_measure_is_read_off_one_file_of_all_experiments(knownminds, tmp_p
         # Nobody says that preferences are right or wrong, or what is true of a cover story.
         if name not in ("temporal_discounting", "collider"):
             wanted |= {(name, "performance")}
-        model = AGENTS[[n for n in players(name) if len(AGENTS[n].parameters)][-1]]
-        theta = model.parameters.draw(np.random.default_rng(0), 30)
-        frames.append(simulate(model, theta, make(name), 1).to_frame())
+        place = make(name, **{k: v for m in own for k, v in MEASURES[m].settings.items()})
+        able = [n for n, m in AGENTS.items() if m.plays(place) and len(m.parameters)]
+        theta = AGENTS[able[-1]].parameters.draw(np.random.default_rng(0), 30)
+        frames.append(simulate(AGENTS[able[-1]], theta, place, 1).to_frame())
         assert issubclass(kind, Environment)
     pd.concat(frames).to_csv(tmp_path / "all.csv", index=False)
     code, out, err = knownminds("score", tmp_path / "all.csv", "--json", "--out", tmp_path / "s")

@@ -139,8 +139,9 @@ def test_every_environment_is_a_task_with_its_settings_as_arguments():
     for name, kind in ENVIRONMENTS.items():
         info = registry_info(TASKS[name])
         assert info.name.removeprefix("knownminds/") == name
-        settings = list(kind().settings)
-        assert info.metadata["params"] == ["sessions", "seed", "session_seed", *settings]
+        first, own = info.metadata["params"][:3], info.metadata["params"][3:]
+        assert first == ["sessions", "seed", "session_seed"]
+        assert sorted(own) == sorted(kind().settings)
         assert [s.id for s in TASKS[name](sessions=2).dataset] == [0, 1]
     assert len(TASKS["instrumental_learning"](sessions=5, n_visits=1).dataset) == 5
     with pytest.raises(ValueError, match="n_visits"):

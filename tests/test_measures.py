@@ -95,7 +95,7 @@ def test_much_data_brings_the_estimate_to_the_truth(name, turn):
     model_name = measure.rational if turn is None else measure.violator
     if not model_name:
         return  # there is no mind without what it measures
-    model, place = AGENTS[model_name], make(measure.environments[0])
+    model, place = AGENTS[model_name], make(measure.environments[0], **measure.settings)
     if isinstance(measure, FittedMeasure | ReasonerMeasure):
         # Forty-fold sessions: what a prior pulls away, or noise takes from a share of variance,
         # goes with one over the number of trials.

@@ -9,9 +9,9 @@ from scipy.stats import norm
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
-from knownminds.environments import Trials, make
+from knownminds.environments import LineRatio, Trials, make
 from knownminds.inference import MEASURES
-from knownminds.inference.magnitude_answers import Answers, MagnitudeAnswers, played_as
+from knownminds.inference.magnitude_answers import Answers, MagnitudeAnswers
 from knownminds.inference.normalised_error import (
     bias_and_variance,
     clipped_error,
@@ -143,9 +143,9 @@ def test_trials_tell_the_settings_they_were_played_with() -> None:
         place = make("line_ratio", **settings)
         table = place.draw(np.random.default_rng(1)).table
         frame = pd.DataFrame({name: table[name] for name in place.stimulus})
-        assert played_as("line_ratio", frame).settings == place.settings
+        assert LineRatio.as_played(frame).settings == place.settings
     with pytest.raises(ValueError, match="row 1 has 77"):
-        played_as("line_ratio", frame.assign(condition=77))
+        LineRatio.as_played(frame.assign(condition=77))
 
 
 def test_trials_of_another_experiment_or_without_a_column_are_refused() -> None:

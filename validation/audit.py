@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import AGENTS
-from knownminds.environments import Environment, unknown
+from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, Measure
 
 from .arguments import resolve_environment, settings_asked
@@ -170,7 +170,7 @@ def audit(
     if measure not in MEASURES:
         raise ValueError(unknown("measure", measure, MEASURES))
     found = MEASURES[measure]
-    place = resolve_environment(environment or found.environments[0])
+    place = resolve_environment(environment or make(found.environments[0], **found.settings))
     if subjects < 2:
         raise ValueError(f"The test is over subjects and needs at least 2; got {subjects}.")
     wanted = usual_effects(found) if effects is None else effects

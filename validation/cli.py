@@ -393,8 +393,19 @@ def score(
             seed=seed,
         )
     else:
+        if measure or released or over or reference:
+            raise ValueError(
+                "Several runs are scored by one table, which takes no --measure, --released, "
+                "--over or --reference. Name a single run or file with those."
+            )
         result = magnitude_table(
-            data, by=by, columns=_mapping(columns), rounds=bootstraps, mass=mass, seed=seed
+            data,
+            by=by,
+            environment=environment,
+            columns=_mapping(columns),
+            rounds=bootstraps,
+            mass=mass,
+            seed=seed,
         )
     if out is not None:
         result.save(out)
@@ -667,7 +678,11 @@ def audit(
 
     if measure not in MEASURES:
         raise ValueError(unknown("measure", measure, MEASURES))
-    place, _ = _resolve(environment or MEASURES[measure].environments[0], [], None, values)
+    found = MEASURES[measure]
+    given = {text.partition("=")[0] for text in values or []}
+    needed = [f"{k}={v}" for k, v in found.settings.items() if k not in given]
+    values = [*needed, *(values or [])]
+    place, _ = _resolve(environment or found.environments[0], [], None, values)
     return lambda running: run_audit(
         measure,
         environment=place,

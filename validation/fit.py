@@ -32,7 +32,7 @@ from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
 from knownminds.llm_adapters.session_runner import TRIALS
 
-from .arguments import resolve_model
+from .arguments import one_of, resolve_model
 from .folders import finite, writable, write_text
 from .parameter_recovery import METHODS, recover
 from .study import versions
@@ -366,7 +366,8 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
                 f"{', '.join(able) or 'none'}. Name it with --environment."
             )
         name = able[0]
-    place = make(name)
+    one_of("environment", name, ENVIRONMENTS)
+    place = ENVIRONMENTS[name].as_played(trials.frame)
     model.check_plays(place)
     return place
 

@@ -16,7 +16,6 @@ from knownminds.environments import (
     Environment,
     Rate,
     Trials,
-    make,
     outcome_rates,
     unknown,
 )
@@ -25,6 +24,7 @@ from knownminds.inference.performance import performance
 from knownminds.llm_adapters.session_runner import TRIALS
 
 from .arguments import one_of
+from .causal_profile import CausalProfile, causal_profile
 from .folders import finite, writable, write_text
 from .study import versions
 
@@ -32,6 +32,7 @@ RELEASED = "_released"
 FILE = "measures.json"
 
 PERFORMANCE = "performance"
+COLLIDER = "collider"
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Measured:
         is no value.
     outcomes
         By experiment, how often each outcome of an answer occurred.
+    causal
+        What answers about a collider tell besides; None without any.
     """
 
     source: str
@@ -58,6 +61,7 @@ class Measured:
     outcomes: Mapping[str, tuple[Rate, ...]]
     options: Mapping[str, Any]
     versions: Mapping[str, str]
+    causal: CausalProfile | None = None
 
     def to_frame(self) -> pd.DataFrame:
         """One row per experiment, sample and measure."""
@@ -76,6 +80,7 @@ class Measured:
                 },
                 "options": dict(self.options),
                 "versions": dict(self.versions),
+                **({"causal": self.causal.to_dict()} if self.causal else {}),
             }
         )
         return content
@@ -89,13 +94,15 @@ class Measured:
         flat = self.table.assign(excluded=self.table["excluded"].map(json.dumps))
         with writable(folder) as path:
             write_text(path / "measures.csv", flat.to_csv(index=False))
+            for name, table in (self.causal.tables if self.causal else {}).items():
+                write_text(path / f"causal_{name}.csv", table.to_csv(index=False))
             write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
 
     def __str__(self) -> str:
         """One line per measure."""
         lines = []
         for row in self.table.to_dict("records"):
-            who = f" of {row['sample']}" if self.by else ""
+            who = f" of {row['sample']}" if row["sample"] else ""
             told = f"{row['measure']}{who} ({row['environment']}): "
             if row["status"] != "ok":
                 lines.append(f"{told}none, {row['status']}")
@@ -108,7 +115,7 @@ class Measured:
             told += f", {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
             left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
             lines.append("; ".join([told, *left]))
-        return "\n".join(lines)
+        return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
 
 
 def score(
@@ -119,6 +126,9 @@ def score(
     columns: Mapping[str, str] | None = None,
     by: str | None = None,
     released: bool = False,
+    over: Sequence[str] | None = None,
+    reference: Trials | pd.DataFrame | str | Path | None = None,
+    seed: int = 0,
 ) -> Measured:
     """Read off a trial file every measure that its experiments have, and the performance.
 
@@ -137,6 +147,9 @@ def score(
         A column whose values are samples of their own, such as "model".
     released
         Whether measures whose published code departs from the definition follow the code.
+    over, reference, seed
+        Of answers about a collider, see `causal_profile`: columns of conditions between which
+        measures are compared, judgements to be aligned with, seed of the bootstrap.
 
     Raises
     ------
@@ -150,14 +163,18 @@ def score(
     rows: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[Rate, ...]] = {}
     used: set[str] = set()
+    causal: CausalProfile | None = None
     for place, part in _experiments(trials, environment):
         outcomes[place.name] = outcome_rates(part)
         scored = place.feedback or type(place).performance is not Environment.performance
         wanted = names or [*_names_of(place, released), *([PERFORMANCE] if scored else [])]
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
-        for sample, some in _samples(part, by):
+        apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
+        for sample, some in _samples(part, apart):
             rows += [_row(name, place, sample, some) for name in own]
+        if names is None and _about_collider(place):
+            causal = causal_profile(part, agent=by, conditions=over, reference=reference, seed=seed)
     lost = [name for name in names or () if name not in used]
     if lost:
         raise ValueError(
@@ -166,7 +183,15 @@ def score(
         )
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {})}
-    return Measured(source, by or "", pd.DataFrame(rows), outcomes, options, versions())
+    if causal is None and (over or reference is not None):
+        raise ValueError(
+            "Conditions are compared, and a reference is used, in answers about a collider; the "
+            f"trials are of {', '.join(outcomes)}. Leave --over and --reference out."
+        )
+    if causal is not None:
+        options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
+    table = pd.DataFrame(rows)
+    return Measured(source, by or "", table, outcomes, options, versions(), causal)
 
 
 def records_of(
@@ -180,7 +205,7 @@ def records_of(
     _, trials = _load(data, columns)
     found: dict[str, list[Trials]] = {}
     for _, part in _experiments(trials, environment):
-        for sample, some in _samples(part, by):
+        for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
 
@@ -200,6 +225,7 @@ def read_measured(folder: str | Path) -> Measured:
             {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
             found["options"],
             found["versions"],
+            CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
@@ -227,13 +253,17 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
     for place, part in frame.groupby("environment", sort=False):
         if place not in ENVIRONMENTS:
             raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = make(str(place))
+        environment = ENVIRONMENTS[str(place)].as_played(part)
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
         for column in environment.answer_columns:
             own[column] = part[column].to_numpy() if column in part else None
         found.append((environment, Trials.from_frame(own, environment=environment)))
     return found
+
+
+def _about_collider(place: Environment) -> bool:
+    return place.name == COLLIDER and place.settings["graph"] == "collider"
 
 
 def _names_of(place: Environment, released: bool) -> list[str]:
@@ -246,16 +276,19 @@ def _names_of(place: Environment, released: bool) -> list[str]:
     return names
 
 
-def _samples(trials: Trials, by: str | None) -> list[tuple[str, Trials]]:
-    if by is None:
+def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
+    """Return the trials of each combination of values of some columns, under its name."""
+    if not by:
         return [("", trials)]
     frame = trials.frame
-    if by not in frame:
-        raise ValueError(
-            f"Samples are told apart by a column of the trials; there is no {by!r} among "
-            f"{', '.join(frame.columns)}."
-        )
-    return [(str(k), Trials.from_frame(part)) for k, part in frame.groupby(by, sort=False)]
+    for name in by:
+        if name not in frame:
+            raise ValueError(
+                f"Samples are told apart by a column of the trials; there is no {name!r} among "
+                f"{', '.join(frame.columns)}."
+            )
+    groups = frame.groupby(list(by), sort=False)
+    return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
 
 
 def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from knownminds.inference import MEASURES
 
 from . import figures as draw
+from .causal_page import causal_figures, causal_notes, causal_tables
 from .measured import Measured, null_of
 from .pages import Page, Table, listed, number, outcome_table
 
@@ -18,7 +19,7 @@ COLUMNS = 4
 
 def measured_page(measured: Measured) -> Page:
     """Return the page of the measures of a trial file."""
-    told = {k: v for k, v in measured.options.items() if v}
+    told = {k: ", ".join(v) if isinstance(v, list) else v for k, v in measured.options.items() if v}
     usable = measured.table[measured.table["status"] == "ok"]
     caption = (
         "Each measure with its 95% interval; the dashed line is the value that its test rejects."
@@ -37,9 +38,13 @@ def measured_page(measured: Measured) -> Page:
             "95% intervals, over subjects or robust to dependence within sessions. Trials without "
             "a readable answer are left out and counted; nothing is put in their place.",
             *(_meaning(name) for name in usable["measure"].unique() if name in MEASURES),
+            *(causal_notes(measured.causal) if measured.causal else []),
         ],
-        tables=_tables(measured),
-        figures=[(caption, intervals(measured))] if len(usable) else [],
+        tables=_tables(measured) + (causal_tables(measured.causal) if measured.causal else []),
+        figures=[
+            *(causal_figures(measured.causal) if measured.causal else []),
+            *([(caption, intervals(measured))] if len(usable) else []),
+        ],
         command=measured_command(measured),
         versions=measured.versions,
     )
@@ -56,6 +61,10 @@ def measured_command(measured: Measured) -> str:
         words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
     words += ["--by", measured.by] if measured.by else []
     words += ["--released"] if options["released"] else []
+    for name in options.get("over") or ():
+        words += ["--over", name]
+    words += ["--reference", options["reference"]] if options.get("reference") else []
+    words += ["--seed", str(options["seed"])] if options.get("seed") else []
     return shlex.join(words)
 
 
@@ -65,7 +74,8 @@ def _meaning(name: str) -> str:
 
 
 def _tables(measured: Measured) -> list[Table]:
-    head = ["experiment", *([measured.by] if measured.by else []), "measure", "value", "95%"]
+    apart = bool((measured.table["sample"] != "").any())
+    head = ["experiment", *([measured.by or "sample"] if apart else []), "measure", "value", "95%"]
     head += ["p", "n", "left out"]
     rows = []
     for row in measured.table.to_dict("records"):
@@ -74,7 +84,7 @@ def _tables(measured: Measured) -> list[Table]:
         rows.append(
             [
                 row["environment"],
-                *([row["sample"]] if measured.by else []),
+                *([row["sample"]] if apart else []),
                 row["measure"],
                 number(row["value"]),
                 f"{number(row['low'])} to {number(row['high'])}",
@@ -95,16 +105,20 @@ def intervals(measured: Measured) -> str:
     usable = measured.table[measured.table["status"] == "ok"]
     groups = list(usable.groupby(["environment", "measure"], sort=False))
     figure, axes = draw.panels(len(groups), height=1.6 + 0.12 * len(usable) / len(groups))
-    for axis, ((place, name), some) in zip(axes, groups, strict=True):
+    named: list[str] = []
+    for k, (axis, ((place, name), some)) in enumerate(zip(axes, groups, strict=True)):
         rows: list[dict[Any, Any]] = some.to_dict("records")
         at = np.arange(len(rows))[::-1]
-        for y, row in zip(at, rows, strict=True):
-            axis.plot([row["low"], row["high"]], [y, y], color=draw.BLUE, linewidth=2)
-            axis.plot(row["value"], y, "o", color=draw.BLUE, markersize=5)
+        low, high, value = ([row[name] for row in rows] for name in ("low", "high", "value"))
+        axis.hlines(at, low, high, color=draw.BLUE, linewidth=2)
+        axis.plot(value, at, "o", color=draw.BLUE, markersize=5)
         null = null_of(str(name))
         if np.isfinite(null):
             axis.axvline(null, color=draw.GREY, linestyle="--", linewidth=1)
-        axis.set_yticks(at, [row["sample"] for row in rows])
+        samples = [row["sample"] for row in rows]
+        # Those of the panel to the left need not be said again.
+        axis.set_yticks(at, samples if k % COLUMNS == 0 or samples != named else [""] * len(rows))
+        named = samples
         axis.set_ylim(-0.7, len(rows) - 0.3)
         title = str(name).replace("_", " ")
         draw.entitle(axis, f"{title}\n{place}" if name == "performance" else title)

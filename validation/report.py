@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import importlib.resources
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from .channel_page import channel_page
 from .fit import Fit, read_fit
 from .fit_page import fit_page
 from .folders import writable, write_text
+from .magnitude_page import magnitude_page, task_pages
+from .magnitude_table import FILE as MAGNITUDE
+from .magnitude_table import MagnitudeTable, read_magnitude
 from .measured import Measured, read_measured
 from .measured_page import measured_page
 from .model_recovery import ModelRecovery, read_confusion
@@ -65,6 +68,7 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "fit.json": read_fit,
     "budget.json": read_budget,
     "measures.json": read_measured,
+    MAGNITUDE: read_magnitude,
     LEDGER: read_run,
 }
 PAGES: dict[type, Callable[[Any], Page]] = {
@@ -79,8 +83,11 @@ PAGES: dict[type, Callable[[Any], Page]] = {
     Budget: budget_page,
     Fit: fit_page,
     Measured: measured_page,
+    MagnitudeTable: magnitude_page,
     Run: run_page,
 }
+# Further pages of a kind of result, by the name of their file.
+MORE: dict[type, Callable[[Any], Mapping[str, Page]]] = {MagnitudeTable: task_pages}
 
 
 def report(folder: str | Path) -> Path:
@@ -121,10 +128,14 @@ def page_of(result: Any) -> Page:
 
 
 def write_report(result: Any, folder: str | Path) -> Path:
-    """Write report.html into the folder and return its path."""
-    text = render(page_of(result))
+    """Write report.html into the folder, and further pages beside it; return its path."""
+    pages = {"report": page_of(result)}
+    if type(result) in MORE:
+        pages |= MORE[type(result)](result)
+    texts = {name: render(page) for name, page in pages.items()}
     with writable(folder) as place:
-        write_text(place / "report.html", text)
+        for name, text in texts.items():
+            write_text(place / f"{name}.html", text)
     return Path(folder) / "report.html"
 
 
