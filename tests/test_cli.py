@@ -155,7 +155,8 @@ def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
 
 def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
     data = tmp_path / "t.csv"
-    knownminds("simulate", PLACE, "--subjects", 16, "--model", "rescorla_wagner", "--out", data)
+    words = ("--subjects", 16, "--model", "rescorla_wagner", "--seed", 1)
+    knownminds("simulate", PLACE, *words, "--out", data)
     frame = pd.read_csv(data)
     frame["condition"] = (frame["subject"] % 2).map({0: "a", 1: "b"})
     frame.to_csv(data, index=False)
