@@ -149,6 +149,6 @@ def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
     supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
     name = f"{op.model.__module__}.{op.model.__qualname__}"
     made_from = repr((name, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
-    for file in (inspect.getfile(kernel.py_func), __file__):
+    for file in (inspect.getfile(kernel.py_func), inspect.getfile(op.model), __file__):
         made_from += Path(file).read_bytes()
     return call, f"knownminds_{hashlib.sha256(made_from).hexdigest()}"

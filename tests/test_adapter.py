@@ -160,7 +160,7 @@ def test_images_are_shown_with_their_message(name):
     prompt = with_images(Prompt((first, *shown)), (PICTURE, b"second"))
     with FaultServer() as server:
         ask(name, server, prompt, can={"images": True})
-        with pytest.raises(NotCapable, match="asked for images"):
+        with pytest.raises(NotCapable, match="to be shown pictures"):
             ask(name, server, prompt, can={"images": False})
     (call,) = server.calls
     assert call.images == prompt.images
@@ -423,7 +423,7 @@ def test_what_an_adapter_cannot_heed_is_told_before_the_run():
     check_capable(adapter, Sampling(max_tokens=5, seed=1))
     with pytest.raises(NotCapable, match="m is asked for temperature"):
         check_capable(adapter, Sampling(temperature=0.0))
-    with pytest.raises(NotCapable, match="m is asked for images"):
+    with pytest.raises(NotCapable, match="m is to be shown pictures"):
         check_capable(adapter, Sampling(), images=True)
     with pytest.raises(NotCapable, match="m is asked for reasoning"):
         check_capable(adapter, Sampling(reasoning="none"))

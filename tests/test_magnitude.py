@@ -407,7 +407,7 @@ def test_who_cannot_see_is_not_shown_pictures():
 
     assert make("marker_location", modality="all").pictures
     assert not make("duration").pictures
-    with pytest.raises(NotCapable, match="blind-1 is asked for images"):
+    with pytest.raises(NotCapable, match="blind-1 is to be shown pictures"):
         check_capable(Blind(), Sampling(), images=True)
 
 
