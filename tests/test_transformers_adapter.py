@@ -242,7 +242,7 @@ def test_the_chat_template_is_used_if_there_is_one():
 
 def test_what_it_cannot_do_is_told():
     adapter = tiny()
-    with pytest.raises(NotCapable, match="images"):
+    with pytest.raises(NotCapable, match="to be shown pictures"):
         run(adapter, [Prompt((Message("user", "x", (b"png",)),))], Sampling())
     with pytest.raises(NotCapable, match="reasoning"):
         run(adapter, [ask("x")], Sampling(reasoning="low"))
