@@ -31,6 +31,8 @@ from .meta_cognition import MetaCognition
 from .model_basedness import ModelBasedness
 from .model_data import ModelData, Unknowns
 from .normalised_error import NormalisedError
+from .observer_equivalence import ObserverEquivalence, observer_equivalence
+from .observer_fits import ObserverFits, fit_observers
 from .optimism_bias import OptimismBias
 from .point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .posterior import Posterior, posterior
@@ -105,6 +107,8 @@ __all__ = [
     "ModelBasedness",
     "ModelData",
     "NormalisedError",
+    "ObserverEquivalence",
+    "ObserverFits",
     "OptimismBias",
     "ParameterMeasure",
     "PointFit",
@@ -118,6 +122,7 @@ __all__ = [
     "Weighting",
     "compare",
     "cross_validate",
+    "fit_observers",
     "hierarchical",
     "identifiability",
     "least_squares",
@@ -126,6 +131,7 @@ __all__ = [
     "leave_one_task_out",
     "maximum_a_posteriori",
     "maximum_likelihood",
+    "observer_equivalence",
     "posterior",
 ]
 
