@@ -11,6 +11,7 @@ from numba import njit
 from knownminds.environments.environment import Observation
 
 from .agent import Agent
+from .exponential import exp_of_negative
 from .parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 
 LANES = 32  # as in sequences.py
@@ -26,22 +27,6 @@ N_ROWS = 14
 
 TINY = 1e-150  # a product of probabilities is rescaled below this, and each counts at least this
 LOG_TINY = log(TINY)
-
-
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def exp_of_negative(x):  # type: ignore[no-untyped-def]
-    """e**x for x <= 0, as in rescorla_wagner.py: in operations that exist for vectors."""
-    x = max(x, -700.0)
-    rounded = x * 1.4426950408889634 + 6755399441055744.0
-    n = rounded - 6755399441055744.0
-    r = x - n * 0.693145751953125 - n * 1.42860682030941723212e-6
-    r2 = r * r
-    r4 = r2 * r2
-    low = (1.0 + r) + r2 * (1 / 2 + r * (1 / 6))
-    middle = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
-    high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800))
-    power = np.int64((np.float64(rounded).view(np.int64) + 1023) << 52).view(np.float64)
-    return (low + r4 * (middle + r4 * high)) * power
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

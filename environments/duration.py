@@ -67,6 +67,7 @@ class Duration(Magnitude):
     name = "duration"
     summary = "how long a dialogue took, from its transcript"
     source = "BayesBench (anonymous authors 2025)"
+    shipped = Path(__file__).with_suffix(".toml")
     wording = ("first", "second", "words_first", "words_second", "script")
     n_wording = 4
     kinds = ("text",)
@@ -97,7 +98,7 @@ class Duration(Magnitude):
         reasoning: Reasoning = "none",
         templates: str | None = None,
     ):
-        self._set_up(
+        super().__init__(
             modality,
             condition,
             windows,
@@ -111,7 +112,6 @@ class Duration(Magnitude):
             history,
             reasoning,
             templates,
-            Path(__file__).with_suffix(".toml"),
         )
         self.transcripts = transcripts
         self._recordings = None if transcripts is None else self._covering(transcripts)

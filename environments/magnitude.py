@@ -119,6 +119,7 @@ class Magnitude(Retelling):
     default_ranges: ClassVar[Mapping[str, tuple[float, float]]]
     limits: ClassVar[tuple[float, float]]
     ceiling: ClassVar[float]
+    shipped: ClassVar[Path]
     modalities: ClassVar[tuple[str, ...]] = MODALITIES
     n_wording: ClassVar[int] = 0
 
@@ -153,25 +154,22 @@ class Magnitude(Retelling):
     def _separator(self) -> str:
         """What stands between the lines of a stimulus that is told in one line."""
 
-    def _set_up(
+    def __init__(
         self,
-        modality: Modality,
-        condition: Condition,
-        windows: Sequence[str],
-        n_values: int,
-        repeats: int,
-        continuous: bool,
-        ranges: Mapping[str, Range] | None,
-        context: int | None,
-        blur: float | None,
-        biased_range: Range,
-        history: History,
-        reasoning: Reasoning,
-        templates: str | None,
-        shipped: Path,
-        **sizes: object,
-    ) -> None:
-        """Check and keep the settings and load the templates."""
+        modality: Modality = "text",
+        condition: Condition = "base",
+        windows: Sequence[str] = ("short", "medium", "long"),
+        n_values: int = 11,
+        repeats: int = 3,
+        continuous: bool = False,
+        ranges: Mapping[str, Range] | None = None,
+        context: int | None = None,
+        blur: float | None = None,
+        biased_range: Range = (0.0, 0.5),
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
         known = (*self.modalities, *(("all",) if len(self.modalities) > 1 else ()))
         if modality not in known:
             raise ValueError(f"modality of {self.name} is {_among(known)}; got {modality!r}.")
@@ -211,8 +209,9 @@ class Magnitude(Retelling):
         self.unit += max(high for _, high in self.ranges.values())
         self.response_range = (0.0, self.ceiling)
         self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
-        self._choose_words(history, reasoning, templates, shipped, **sizes)
-        self._introduce(load_templates(templates or shipped, self._wanted(), self.required), sizes)
+        self._choose_words(history, reasoning, templates, self.shipped)
+        words = load_templates(templates or self.shipped, self._wanted(), self.required)
+        self._introduce(words)
         self._pictures: OrderedDict[Any, bytes] = OrderedDict()
 
     @property
@@ -576,11 +575,11 @@ class Magnitude(Retelling):
         wanted |= {f"stimulus_{kind}": frozenset() for kind in self.kinds}
         return wanted | {"verbal": frozenset(), "numeric": frozenset({"low", "high"})}
 
-    def _introduce(self, words: Mapping[str, Template], sizes: Mapping[str, object]) -> None:
+    def _introduce(self, words: Mapping[str, Template]) -> None:
         """Say behind the introduction how stimuli are given, and what the condition adds."""
         steering = {"verbal": "verbal", "numeric": "numeric", "numeric_biased": "numeric"}
         added = steering.get(self.condition)
-        begun = words["introduction"].render(**sizes)
+        begun = words["introduction"].text
         for kind in self.kinds:
             said = f"{begun} {words[f'stimulus_{kind}'].text}"
             said += f"\n\n{words[added].text}" if added else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from . import drawing
 from .environment import Observation
-from .magnitude import Condition, Magnitude, Modality, Range
-from .retelling import History, Reasoning
+from .magnitude import Magnitude
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -63,43 +62,11 @@ class MarkerLocation(Magnitude):
     name = "marker_location"
     summary = "where on a line a marker sits, told in dashes, shown in a picture, or both"
     source = "BayesBench (anonymous authors 2025)"
+    shipped = Path(__file__).with_suffix(".toml")
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
     limits = (0.0, 1.0)
     ceiling = 1.0
     thought = "I compare the part of the line before the marker with the whole line."
-
-    def __init__(
-        self,
-        modality: Modality = "text",
-        condition: Condition = "base",
-        windows: Sequence[str] = ("short", "medium", "long"),
-        n_values: int = 11,
-        repeats: int = 3,
-        continuous: bool = False,
-        ranges: Mapping[str, Range] | None = None,
-        context: int | None = None,
-        blur: float | None = None,
-        biased_range: Range = (0.0, 0.5),
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        self._set_up(
-            modality,
-            condition,
-            windows,
-            n_values,
-            repeats,
-            continuous,
-            ranges,
-            context,
-            blur,
-            biased_range,
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
-        )
 
     def _make(
         self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
