@@ -27,8 +27,6 @@ from knownminds.inference import ModelData, leave_one_task_out  # noqa: E402
 
 MODEL, N, ANSWERS = NoisyOr, 50, 240
 PARAMETERS = MODEL.parameters
-CHAINS, DRAWS, TUNE = 4, 1000, 1000
-REPEATS = 2
 AGENTS, SUBSET, STARTS = 1000, 3, 10
 BOX = 1e-6
 TASKS = 11
@@ -149,9 +147,8 @@ def numpyro_sampler(trials, merged, centred):
     import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
-    from group import least_ess
     from jax.scipy.stats import norm
-    from numpyro.infer import MCMC, NUTS
+    from samplers import numpyro_nuts
 
     numpyro.enable_x64()
     frame = trials.frame
@@ -205,31 +202,13 @@ def numpyro_sampler(trials, merged, centred):
         theta = jnp.concatenate([jax.nn.sigmoid(z[:, :4]), jnp.exp(z[:, 4:])], axis=1)
         numpyro.factor("log_likelihood", jax.vmap(one)(theta, *columns).sum())
 
-    mcmc = MCMC(
-        NUTS(model),
-        num_warmup=TUNE,
-        num_samples=DRAWS,
-        num_chains=1,  # as long as each of ours; four would take a quarter of an hour
-        chain_method="sequential",
-        progress_bar=False,
-    )
-
-    def run(seed):
-        begin, wall = time.process_time(), time.perf_counter()
-        mcmc.run(jax.random.PRNGKey(seed))
-        samples = mcmc.get_samples(group_by_chain=True)
-        means, spreads = (np.asarray(samples[name]) for name in ("group_mean", "group_sd"))
-        cpu, wall = time.process_time() - begin, time.perf_counter() - wall
-        diverging = int(np.asarray(mcmc.get_extra_fields(True).get("diverging", 0)).sum())
-        ess, draws = least_ess(means, spreads)
-        return ess, cpu, wall, diverging, draws
-
-    return run
+    # One chain, as long as each of ours; four would take a quarter of an hour.
+    return numpyro_nuts(model, chains=1)
 
 
 def group():
     """Fit 50 agents, ours and NumPyro's way, and compare effective draws per CPU second."""
-    from group import ours
+    from samplers import compare, ours
 
     from knownminds.inference import GroupModel, hierarchical
 
@@ -244,29 +223,12 @@ def group():
     model = GroupModel.build(data)
     model.compile(data)
     ways = {
-        "knownminds (nutpie)": lambda s: ours(model, data, s, "nutpie"),
+        "knownminds (nutpie)": lambda s: ours(model, data, s),
         "NumPyro, our sums, centred": numpyro_sampler(trials, merged=True, centred=True),
         "NumPyro, our sums": numpyro_sampler(trials, merged=True, centred=False),
         "NumPyro, answers, centred": numpyro_sampler(trials, merged=False, centred=True),
     }
-    rates, all_draws = {name: [] for name in ways}, {}
-    for repeat in range(REPEATS):
-        for name, way in ways.items():
-            ess, cpu, wall, diverging, draws = way(repeat + 1)
-            rates[name].append(ess / cpu)
-            all_draws[name] = draws
-            print(
-                f"  {name:<32} least ESS {ess:7.0f}, CPU {cpu:7.1f} s, wall {wall:7.1f} s, "
-                f"{ess / cpu:8.2f} per CPU second, {diverging} divergent",
-                flush=True,
-            )
-    first, *others = ways
-    for name in others:
-        ratios = np.array(rates[first]) / np.array(rates[name])
-        goal(f"ours / {name}", float(np.median(ratios)), 10)
-        gap = np.abs(all_draws[first].mean((0, 1)) - all_draws[name].mean((0, 1)))
-        largest = (gap / all_draws[first].std((0, 1))).max()
-        print(f"  posterior means differ by at most {largest:.3f} sd")
+    compare(ways, dict.fromkeys(list(ways)[1:], 10))
 
 
 if __name__ == "__main__":

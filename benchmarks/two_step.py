@@ -25,8 +25,6 @@ from knownminds.inference import ModelData  # noqa: E402
 
 MODEL, N, DAYS = TwoStepHybrid, 50, 200
 PARAMETERS = MODEL.parameters
-CHAINS, DRAWS, TUNE = 4, 1000, 1000
-REPEATS = 2
 MINUTES = 2.0  # within which a group is to be fitted, compilation included
 
 
@@ -118,8 +116,7 @@ def numpyro_sampler(trials):
     import jax.numpy as jnp
     import numpyro
     import numpyro.distributions as dist
-    from group import least_ess
-    from numpyro.infer import MCMC, NUTS
+    from samplers import numpyro_nuts
 
     numpyro.enable_x64()
     frame = trials.frame
@@ -160,31 +157,12 @@ def numpyro_sampler(trials):
         theta = jnp.stack([f(z[:, k]) for k, f in enumerate(maps)], axis=1)
         numpyro.factor("log_likelihood", jax.vmap(one)(theta, *days).sum())
 
-    mcmc = MCMC(
-        NUTS(model),
-        num_warmup=TUNE,
-        num_samples=DRAWS,
-        num_chains=CHAINS,
-        chain_method="sequential",
-        progress_bar=False,
-    )
-
-    def run(seed):
-        begin, wall = time.process_time(), time.perf_counter()
-        mcmc.run(jax.random.PRNGKey(seed))
-        samples = mcmc.get_samples(group_by_chain=True)
-        means, spreads = (np.asarray(samples[name]) for name in ("group_mean", "group_sd"))
-        cpu, wall = time.process_time() - begin, time.perf_counter() - wall
-        diverging = int(np.asarray(mcmc.get_extra_fields(True).get("diverging", 0)).sum())
-        ess, draws = least_ess(means, spreads)
-        return ess, cpu, wall, diverging, draws
-
-    return run
+    return numpyro_nuts(model)
 
 
 def group():
     """Fit 50 subjects, ours and NumPyro's way, and compare effective draws per CPU second."""
-    from group import ours
+    from samplers import compare, ours
 
     from knownminds.inference import GroupModel, hierarchical
 
@@ -200,28 +178,10 @@ def group():
     model.compile(data)
     run = numpyro_sampler(trials)
     ways = {
-        "knownminds (nutpie, lanes)": lambda s: ours(model, data, s, "nutpie"),
+        "knownminds (nutpie, lanes)": lambda s: ours(model, data, s),
         "NumPyro (scan, vmap)": run,
     }
-    rates, all_draws = {name: [] for name in ways}, {}
-    for repeat in range(REPEATS):
-        for name, way in ways.items():
-            ess, cpu, wall, diverging, draws = way(repeat + 1)
-            rates[name].append(ess / cpu)
-            all_draws[name] = draws
-            print(
-                f"  {name:<32} least ESS {ess:7.0f}, CPU {cpu:7.1f} s, wall {wall:7.1f} s, "
-                f"{ess / cpu:8.2f} per CPU second, {diverging} divergent",
-                flush=True,
-            )
-    first, second = ways
-    ratios = np.array(rates[first]) / np.array(rates[second])
-    print(f"{second}: {ratios.min():.1f} to {ratios.max():.1f} times slower per effective draw")
-    goal(f"ours / {second}", float(np.median(ratios)), 10)
-    gap = np.abs(all_draws[first].mean((0, 1)) - all_draws[second].mean((0, 1)))
-    print(
-        f"  posterior means differ by at most {(gap / all_draws[first].std((0, 1))).max():.3f} sd"
-    )
+    compare(ways, {"NumPyro (scan, vmap)": 10})
 
 
 if __name__ == "__main__":

@@ -19,10 +19,8 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 
-from .centring import Centring
 from .convergence import Convergence, check_convergence
 from .levels import Levels, units_of
-from .likelihood_op import LogLikelihood
 from .model_data import ModelData, Unknowns
 from .regressors import Regressors
 from .sampling import (
@@ -33,6 +31,8 @@ from .sampling import (
     run_nutpie,
     run_pymc,
 )
+from .subject_coordinates import SubjectCoordinates
+from .subject_law import SubjectLaw
 from .subject_table import subject_table
 
 Sampler = Literal["nutpie", "pymc"]
@@ -60,6 +60,8 @@ class HierarchicalFit:
         How it was sampled in the end.
     data, unknowns, regressors, levels
         What was fitted, for whatever is computed from the draws.
+    sample_stats
+        Which draws diverged.
     """
 
     model: str
@@ -73,6 +75,7 @@ class HierarchicalFit:
     unknowns: Unknowns = field(repr=False)
     regressors: Regressors | None = field(default=None, repr=False)
     levels: Levels | None = field(default=None, repr=False)
+    sample_stats: xr.Dataset | None = field(default=None, repr=False)
     method: str = "hierarchical"
 
     @property
@@ -201,6 +204,12 @@ class HierarchicalFit:
             }
         )
 
+    def to_arviz(self) -> Any:
+        """Return the posterior as ArviZ holds one: see `arviz_object`."""
+        from .arviz_objects import arviz_object
+
+        return arviz_object(self)
+
     def __str__(self) -> str:
         """Return the group table and the verdict."""
         table = self.group.round(3).to_string(na_rep="")
@@ -222,15 +231,15 @@ def hierarchical(
     draws: int = 1000,
     tune: int = 1000,
     sampler: Sampler = "nutpie",
-    target_accept: float | None = None,
+    target_accept: float = 0.8,
     seed: int = 0,
     cores: int | None = None,
     rounds: int = 3,
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
-    On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates that
-    `Centring` chooses; mean has the model's prior, sd a half-normal one of scale `group_sd`,
+    On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates of
+    `SubjectCoordinates`; mean has the model's prior, sd a half-normal one of scale `group_sd`,
     effects Normal(0, prior sd). With crossed factors, z_i ~ Normal(mean + X_i effect + sum_f
     level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the same law as sd.
 
@@ -250,8 +259,7 @@ def hierarchical(
     sampler
         "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
     target_accept
-        Acceptance rate aimed at; None for .8, or .9 where subjects' own trials say much (see
-        `Centring`), whose posteriors have long tails.
+        Acceptance rate aimed at; more takes smaller steps, against divergences.
     cores
         Chains run side by side; None for one per core.
     rounds
@@ -335,14 +343,12 @@ class GroupModel:
         with pm.Model(coords=coords) as pymc_model:
             chosen = {
                 name: pm.Data(name, value)
-                for name, value in Centring.of(data, unknowns, levels).inputs.items()
+                for name, value in SubjectCoordinates.of(data, unknowns, levels).inputs.items()
             }
             if levels is None:
                 mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
             else:
-                mean = _with_levels(
-                    levels, parameters, chosen.pop("level"), chosen.pop("level_error")
-                )
+                mean = _with_levels(levels, parameters, chosen["level"], chosen["level_error"])
             # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
             # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
             # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).
@@ -354,20 +360,15 @@ class GroupModel:
                 design = pm.Data("design", regressors.by_subject)
                 onto = np.eye(len(parameters))[regressors.parameter]
                 expected = expected + pt.dot(design * effect, onto)
+            # One kernel for the subjects' law and their trials, in coordinates that are nearly
+            # independent of the group's means and spreads: see `SubjectCoordinates`.
             eta = pm.Flat("eta", dims=("subject", "parameter"))
-            centred, centre, root = chosen.values()
-            own = centre + (root * eta[:, None, :]).sum(axis=-1)
-            z = pt.switch(centred > 0.5, own, expected + sd * eta)
-            # z ~ Normal(expected, |sd|): as a density of z where it is sampled, of eta elsewhere.
-            scale = pt.switch(centred > 0.5, sd, 1.0)
-            deviation = pt.switch(centred > 0.5, (own - expected) / scale, eta)
-            law = -0.5 * deviation**2 - pt.log(pt.abs(scale))
-            pm.Potential("law_of_the_group", law.sum())
-            op = LogLikelihood(data.model, data.n_actions, unknowns)
+            op = SubjectLaw(data.model, data.n_actions, unknowns)
             arrays = kernel_inputs(data, unknowns.lapse)
             inputs = [pm.Data(name, value) for name, value in arrays.items()]
-            log_likelihood, _ = op(z, *inputs)
-            pm.Potential("log_likelihood_of_all", log_likelihood.sum())
+            expected = expected + pt.zeros_like(eta)
+            law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
+            pm.Potential("law_of_the_subjects", law.sum())
         return cls(data.model, unknowns, len(data), effects, pymc_model, regressors, levels)
 
     def sample(
@@ -378,7 +379,7 @@ class GroupModel:
         draws: int = 1000,
         tune: int = 1000,
         sampler: Sampler = "nutpie",
-        target_accept: float | None = None,
+        target_accept: float = 0.8,
         seed: int = 0,
         cores: int | None = None,
         rounds: int = 3,
@@ -393,8 +394,6 @@ class GroupModel:
             raise ValueError(f"Samplers are nutpie and pymc; got {sampler!r}.")
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
-        if target_accept is None:
-            target_accept = 0.9 if self._centring(data).centred.any() else 0.8
         settings = Settings(chains, draws, tune, target_accept, seed, cores)
         for _ in range(rounds):
             if sampler == "nutpie":
@@ -415,24 +414,24 @@ class GroupModel:
 
     def inputs(self, data: ModelData) -> dict[str, NDArray[Any]]:
         """Name the arrays of a data set that the sampled model reads."""
-        return kernel_inputs(data, self.unknowns.lapse) | self._centring(data).inputs
+        return kernel_inputs(data, self.unknowns.lapse) | self._coordinates(data).inputs
 
-    def _centring(self, data: ModelData) -> Centring:
-        return Centring.of(data, self.unknowns, self.levels)
+    def _coordinates(self, data: ModelData) -> SubjectCoordinates:
+        return SubjectCoordinates.of(data, self.unknowns, self.levels)
 
     def _finish(self, data: ModelData, trace: Any, settings: Settings) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
-        centring = self._centring(data)
+        chosen = self._coordinates(data)
         if self.levels is not None:
             posterior = _with_deviations(
-                posterior, self.levels, self.unknowns.parameters, centring, settings.seed
+                posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
             )
         expected = _expected(posterior, self.unknowns.parameters, self.regressors, self.levels)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
         sd = posterior["signed_sd"].transpose("chain", "draw", "parameter").to_numpy()
         eta = posterior["eta"].transpose("chain", "draw", "subject", "parameter").to_numpy()
         coordinates = eta.reshape(-1, *eta.shape[2:])
-        values = centring.values(coordinates, expected, sd.reshape(-1, sd.shape[-1]))
+        values = chosen.values(coordinates, expected, sd.reshape(-1, sd.shape[-1]))
         z = xr.DataArray(
             values.reshape(*shape, *values.shape[1:]),
             dims=("chain", "draw", "subject", "parameter"),
@@ -440,7 +439,8 @@ class GroupModel:
         kept = posterior.drop_vars(["eta", "signed_sd"])
         kept = kept.assign(z=z, group_sd=abs(posterior["signed_sd"]))
         kept = kept.assign_coords(subject=list(data.subjects))
-        divergences = int(dataset_of(trace, "sample_stats")["diverging"].sum())
+        sample_stats = dataset_of(trace, "sample_stats")[["diverging"]]
+        divergences = int(sample_stats["diverging"].sum())
         return HierarchicalFit(
             model=self.model.name,
             subjects=data.subjects,
@@ -453,6 +453,7 @@ class GroupModel:
             unknowns=self.unknowns,
             regressors=self.regressors,
             levels=self.levels,
+            sample_stats=sample_stats,
         )
 
 
@@ -490,7 +491,11 @@ def _contrast(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
 
 
 def _with_deviations(
-    posterior: xr.Dataset, levels: Levels, parameters: Parameters, centring: Centring, seed: int
+    posterior: xr.Dataset,
+    levels: Levels,
+    parameters: Parameters,
+    chosen: SubjectCoordinates,
+    seed: int,
 ) -> xr.Dataset:
     """Replace what was sampled of the levels by group_mean, level and level_sd."""
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
@@ -502,7 +507,7 @@ def _with_deviations(
 
     sd = flat("signed_level_sd", "factor", "parameter")
     own, eta = sd[:, levels.of_contrast], flat("level_eta", "contrast", "parameter")
-    contrast = own * _contrast(own, eta, centring.level, centring.level_error)
+    contrast = own * _contrast(own, eta, chosen.level, chosen.level_error)
     group, level = levels.spread_out(
         flat("group_centre", "parameter"), sd, contrast, parameters.mean, parameters.sd, seed
     )

@@ -142,13 +142,14 @@ def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
     inner = op.call
 
     @numba_dispatch.numba_njit
-    def call(z, *data):  # type: ignore[no-untyped-def]
-        return inner(np.ascontiguousarray(z), *data)
+    def call(z, *rest):  # type: ignore[no-untyped-def]
+        return inner(np.ascontiguousarray(z), *rest)
 
     kernel: Any = op.model.log_likelihood
     supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
-    name = f"{op.model.__module__}.{op.model.__qualname__}"
-    made_from = repr((name, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
-    for file in (inspect.getfile(kernel.py_func), inspect.getfile(op.model), __file__):
+    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in (type(op), op.model)]
+    made_from = repr((names, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
+    sources = (kernel.py_func, op.model, type(op), LogLikelihood)
+    for file in map(inspect.getfile, sources):
         made_from += Path(file).read_bytes()
     return call, f"knownminds_{hashlib.sha256(made_from).hexdigest()}"
