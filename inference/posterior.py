@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -22,8 +23,9 @@ from .point import PointFit, maximum_a_posteriori
 from .subject_table import subject_table
 
 DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
-SUBJECTS_PER_BATCH = 64
-ROUNDS = 3
+POINTS_PER_BATCH = 2**17  # subjects x points proposed at once
+LEAST_EFFECTIVE = 400.0  # the bound that samplers are held to as well
+ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Posterior:
     z_draws
         Draws on the unconstrained scale, [draws, N, K]; equally weighted.
     pareto_k
-        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted.
+        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted, and
+        infinite where too few of them count.
     method
         How each subject's draws were made: "importance" or "nuts".
     """
@@ -84,6 +87,12 @@ class Posterior:
         more = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
         return subject_table(self.subjects, self.names, self.mean, self.interval(mass), more)
 
+    def to_arviz(self) -> Any:
+        """Return ArviZ's own object; see `arviz_object`."""
+        from .arviz_objects import arviz_object
+
+        return arviz_object(self)
+
     def to_json(self, mass: float = 0.9) -> str:
         """Return the frame as JSON records."""
         records: str = self.to_frame(mass).to_json(orient="records")
@@ -114,8 +123,10 @@ def posterior(
 
     Proposals come from a multivariate t around the MAP with the inverse observed information as
     its scale; importance weights are Pareto-smoothed and the draws resampled by them. Where the
-    Pareto k exceeds 0.7 the proposal is matched to the weighted moments and drawn again, twice at
-    most; the few subjects for whom that fails are sampled by NUTS, if `nuts`.
+    Pareto k exceeds 0.7 (Vehtari et al. 2024), or the weights are worth fewer than 400 draws (on a
+    curved ridge k alone may be small with a part of it never proposed), the proposal is matched to
+    the weighted moments and drawn again, three times at most and with more points; the few
+    subjects for whom that fails are sampled by NUTS, if `nuts`.
     """
     data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
     unknowns = Unknowns.of(model, fixed, lapse)
@@ -123,23 +134,26 @@ def posterior(
     n, k = fit.z.shape
     if k == 0:
         return Posterior(fit, np.zeros((draws, n, 0)), np.full(n, -np.inf), ("importance",) * n)
-    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(
-        int(np.ceil(np.log2(2 * draws)))
-    )
+    least = int(np.ceil(np.log2(2 * draws)))
     z_draws, pareto_k = np.empty((draws, n, k)), np.full(n, np.inf)
     centre, covariance = fit.z.copy(), _proposal_covariance(fit)
     floor = 1e-3 * np.diag(fit.parameters.sd**2)  # keeps a proposal from collapsing to a point
-    # A second and third round start from the moments of the one before, for whom it was poor.
-    for _ in range(ROUNDS):
+    enough = min(LEAST_EFFECTIVE, 0.4 * draws)
+    # Later rounds start from the moments of the one before, for whom it was poor.
+    for times in ROUNDS:
         poor = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
-        for batch in np.array_split(poor, -(-len(poor) // SUBJECTS_PER_BATCH) or 1):
-            if len(batch) == 0:
-                continue
+        if len(poor) == 0:
+            break
+        count = times * 2**least
+        points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(count.bit_length() - 1)
+        for batch in np.array_split(poor, -(-len(poor) * count // POINTS_PER_BATCH)):
             z, log_weights = _propose(
                 data.repeat(batch), unknowns, centre[batch], covariance[batch], points
             )
-            smoothed, pareto_k[batch] = smooth_weights(log_weights.T)
+            smoothed, found = smooth_weights(log_weights.T)
             weights = np.exp(smoothed)
+            worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+            pareto_k[batch] = np.where(worth >= enough, found, np.inf)
             for i, subject in enumerate(batch):
                 # The same stream for each subject, so that no result depends on the batches.
                 chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))

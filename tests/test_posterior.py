@@ -1,10 +1,17 @@
 """Single-agent posteriors: calibrated, equal to NUTS, and honest about their weights."""
 
+import importlib
+
 import numpy as np
 import pytest
 
-from knownminds.agents import RandomResponder, RescorlaWagnerDual, simulate
-from knownminds.environments import InstrumentalLearning
+from knownminds.agents import (
+    RandomResponder,
+    RescorlaWagnerDual,
+    StaticBayesObserverAffine,
+    simulate,
+)
+from knownminds.environments import InstrumentalLearning, MarkerLocation
 from knownminds.inference import ModelData, Unknowns, posterior
 from knownminds.inference.pareto_smoothing import smooth_weights
 from knownminds.inference.separate import sample_separately
@@ -79,3 +86,25 @@ def test_nothing_to_estimate_is_no_error():
     _, trials = learners(2)
     result = posterior(RandomResponder, trials, draws=10)
     assert result.z_draws.shape == (10, 2, 0)
+
+
+def test_draws_that_rest_on_few_points_are_not_trusted(monkeypatch):
+    """An observer's prior weight and gain lie on a curved ridge, of which k alone knows nothing."""
+    model = StaticBayesObserverAffine
+    theta = model.parameters.draw(np.random.default_rng(1), 20)
+    data = ModelData.read(model, simulate(model, theta, MarkerLocation(), 1))
+
+    def worth():
+        """Of the poorest posterior that is trusted, from how often its points were drawn."""
+        result = posterior(model, data, nuts=False)
+        trusted = np.flatnonzero(result.pareto_k <= 0.7)
+        times = [np.unique(result.z_draws[:, i, 0], return_counts=True)[1] for i in trusted]
+        return min(1 / ((n / n.sum()) ** 2).sum() for n in times), len(trusted)
+
+    module = importlib.import_module("knownminds.inference.posterior")
+    least, trusted = worth()
+    monkeypatch.setattr(module, "LEAST_EFFECTIVE", 0.0)
+    without, more = worth()
+    assert trusted < more
+    # Drawing 1,000 from weights that are worth 400 leaves 1 / (1 / 400 + 1 / 1,000) or more.
+    assert without < 200 < least
