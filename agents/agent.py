@@ -18,9 +18,18 @@ Kernel = Callable[..., Any]
 Condense = Callable[
     [NDArray[np.int64], tuple[Array, ...]], tuple[NDArray[np.int64], tuple[Array, ...]]
 ]
+Arrange = Callable[
+    [NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]],
+    tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]],
+]
 
 ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
-_ASKED = {"action": "an action", "response": "a number", "both": "an action and a number"}
+_ASKED = {
+    "action": "an action",
+    "response": "a number",
+    "both": "an action and a number",
+    "either": "an action on some trials and a number on the others",
+}
 
 
 class Agent(ABC):
@@ -50,13 +59,17 @@ class Agent(ABC):
     separate
         Stimulus columns across which nothing is carried over: one state per value.
     given
-        What the model gives on a trial: an "action", a "response" (a number), or "both".
+        What the model gives on a trial: an "action", a "response" (a number), "both", or
+        "either", as the trial asks: an int is then an action and a float a number.
     n_uniforms
         How many uniform numbers a trial takes.
     n_actions
         How many actions the model can choose between; None for any number.
     remembers
         Whether earlier trials change what the model does.
+    infers
+        Whether the likelihood of a trial uses answers to earlier ones, such as a stated belief,
+        although what the model does hangs on none of them.
     censored
         What becomes of numbers beyond the range of responses: None where the model gives none;
         True where its end is given instead and the likelihood knows it (`log_density` is there a
@@ -66,6 +79,11 @@ class Agent(ABC):
         sufficient statistics: (subject [trials], columns) -> (subject [places], merged columns).
         The likelihood then reads the merged columns; where it is mixed with lapses, which have
         no such statistics, each trial comes as a place of its own. None if nothing is merged.
+    arrange
+        The same for a model that keeps its sequences, with lapses or without: (subject [trials],
+        sequence [trials], columns) -> (subject [places], sequence [places], columns that the
+        likelihood reads instead). Places of a sequence stay in order of time. None if the
+        likelihood reads the trials themselves.
     """
 
     name: ClassVar[str]
@@ -79,8 +97,10 @@ class Agent(ABC):
     n_uniforms: ClassVar[int] = 1
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
+    infers: ClassVar[bool] = False
     censored: ClassVar[bool | None] = None
     condense: ClassVar[Condense | None] = None
+    arrange: ClassVar[Arrange | None] = None
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
 

@@ -41,8 +41,9 @@ def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Tr
         rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)
         drawn = int(observation["trial"]) + 1
         choice = agent.choose(observation, rng)
+        asked = environment.asks(observation)
         following, reward, over, _, _ = environment.step(choice)
-        action, response = environment.split(choice)
+        action, response = environment.split(choice, asked)
         agent.learn(
             observation, -1 if action is None else action, nan if reward is None else reward
         )
@@ -158,7 +159,7 @@ def simulate_sessions(
         sequences.pack(drawn[lived]),
         *(sequences.pack(flat[name][lived]) for name in model.design),
     )
-    parts = packed if model.given == "both" else (packed,)
+    parts = packed if model.given in ("both", "either") else (packed,)
     names = environment.answer_columns
     whole = {name: np.full(n * n_trials, np.nan) for name in names}
     for name, part in zip(names, parts, strict=True):
@@ -167,6 +168,10 @@ def simulate_sessions(
     if "action" in whole:
         action[lived] = whole["action"][lived].astype(np.int64)
         whole["action"] = action
+    if model.given == "either":  # what a trial does not ask for is empty
+        acts = environment.acts(stimuli)
+        whole["action"] = np.where(acts, action, np.nan)
+        whole["response"] = np.where(acts, np.nan, whole["response"])
     brought = environment.follow(Design(tables), action.reshape(n, n_trials))
     columns = {**stimuli, **{name: brought[name].ravel() for name in environment.dependent}}
     columns = (

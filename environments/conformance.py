@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .answer import Outcome
 from .design import Design, session_stream
-from .environment import Choice, Environment, Turn
+from .environment import Choice, Environment, Given, Observation, Turn
 from .streams import session_uniforms
 
 
@@ -55,7 +55,7 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     gaps = [None if rng.random() < 0.2 else choice for choice in ones]
     for choices in (ones, others, gaps):
         _check_follows(environment, design, choices)
-    _check_many(environment, seed, _actions(environment, ones))
+    _check_many(environment, seed, _actions(environment, design, ones))
     _check_ends(environment, design)
     _check_words(environment, design, first, seed)
     rebuilt = type(environment)(**environment.settings)
@@ -64,17 +64,31 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     _rule(_same(design, rebuilt.design), "A rebuilt environment draws the same sessions.")
 
 
-def _any_choice(environment: Environment, rng: np.random.Generator) -> Choice:
-    """Give anything that a trial may be given."""
+def _any_choice(
+    environment: Environment, rng: np.random.Generator, asked: Given | None = None
+) -> Choice:
+    """Give anything that a trial may be given; where trials differ, one of either."""
     action = int(rng.integers(max(environment.n_actions, 1)))
     low, high = environment.response_range
     response = round(float(rng.uniform(low, high)), 2)
     choices: dict[str, Choice] = {"action": action, "response": response}
-    return choices.get(environment.given, (action, response))
+    return choices.get(asked or environment.given, (action, response))
 
 
-def _actions(environment: Environment, choices: Sequence[Choice]) -> NDArray[np.int64]:
+def _asked(environment: Environment, choice: Choice, observation: Observation) -> Choice:
+    """Of a choice for either, return what the trial asks for."""
+    if environment.given != "either" or not isinstance(choice, tuple):
+        return choice
+    return choice[0] if environment.asks(observation) == "action" else choice[1]
+
+
+def _actions(
+    environment: Environment, design: Design, choices: Sequence[Choice]
+) -> NDArray[np.int64]:
     """Return the actions among what is given, -1 where there is none."""
+    if environment.given == "either":
+        taken = np.array([choice[0] for choice in choices if isinstance(choice, tuple)])
+        return np.where(environment.acts(design.table), taken, -1)
     split = [environment.split(choice)[0] for choice in choices]
     return np.array([-1 if action is None else action for action in split])
 
@@ -114,7 +128,7 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
             and observation.keys() == {"trial", *environment.bounds},
             f"An observation is the trial and the fields of `bounds`; got {observation}.",
         )
-        choice = choices[trial]
+        choice = _asked(environment, choices[trial], observation)
         following, reward, terminated, truncated, info = environment.step(choice)
         missing = choice is None
         _rule(missing == bool(info.get("missing", False)), "A missing answer is marked in info.")
@@ -124,7 +138,7 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
         )
         over = terminated or truncated
         text = "?" if missing else environment.say(choice, observation)
-        action, response = environment.split(choice)
+        action, response = environment.split(choice, environment.asks(observation))
         turns.append(Turn(observation, action, reward, text, response))
         _rule((following is None) == over, "Before the end, and only then, a step shows a trial.")
         observation, before = following or observation, trial
@@ -151,18 +165,18 @@ def _check_ends(environment: Environment, design: Design) -> None:
     _live(environment, design, [None] * environment.n_trials)
     for over in (environment, type(environment)(**environment.settings)):
         try:
-            over.step(_any_choice(environment, np.random.default_rng(0)))
+            over.step(_any_choice(environment, np.random.default_rng(0), "action"))
         except RuntimeError:
             continue
         raise AssertionError("Stepping after the end or before reset raises RuntimeError.")
-    environment.reset(options={"design": design})
+    observation, _ = environment.reset(options={"design": design})
     low, high = environment.response_range
     wrong: dict[str, list[Choice]] = {
         "action": [-1, environment.n_actions],
         "response": [low - 0.1, high + 0.1],
         "both": [(-1, low), (environment.n_actions, low), (0, high + 0.1), 0],
     }
-    for choice in wrong[environment.given]:
+    for choice in wrong[environment.asks(observation)]:
         try:
             environment.step(choice)
         except ValueError:
@@ -198,8 +212,9 @@ def _check_words(
         )
         environment.reset(options={"design": design})
         choices: list[Choice] = list(range(environment.n_actions))
-        if environment.given != "action":
-            choices = [_any_choice(environment, rng) for _ in range(5)]
+        asked = environment.asks(observation)
+        if asked != "action":
+            choices = [_any_choice(environment, rng, asked) for _ in range(5)]
         for choice in choices:
             answer = environment.parse(environment.say(choice, observation), observation)
             _rule(

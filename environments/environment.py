@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Observation = Mapping[str, int | float]
 # What a player gives: an action, a number, both, or nothing that could be read.
 Choice = int | float | tuple[int, float] | None
-Given = Literal["action", "response", "both"]
+Given = Literal["action", "response", "both", "either"]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,8 @@ class Environment(ABC):
     size
         The setting to which the number of trials is proportional; None if it is fixed.
     given
-        What a trial asks for: an "action", a "response" (a number), or "both".
+        What a trial asks for: an "action", a "response" (a number), or "both"; "either" where
+        some trials ask for the one and some for the other, as `acts` says.
     n_actions
         Actions are whole numbers from 0 to n_actions - 1; 0 if a trial asks for none.
     response_range
@@ -132,7 +133,22 @@ class Environment(ABC):
     @property
     def answer_columns(self) -> tuple[str, ...]:
         """Columns in which answers stand."""
-        return ("action", "response") if self.given == "both" else (self.given,)
+        if self.given in ("both", "either"):
+            return ("action", "response")
+        return (self.given,)
+
+    def acts(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Say which trials ask for an action, from their stimulus columns; where `given` is either.
+
+        The others ask for a number. An observation is a mapping with a single trial.
+        """
+        raise NotImplementedError(f"Every trial of {self.name} asks for the same.")
+
+    def asks(self, observation: Observation) -> Given:
+        """Return what a trial asks for: "action", "response" or "both"."""
+        if self.given != "either":
+            return self.given
+        return "action" if bool(self.acts(observation)) else "response"
 
     @property
     def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
@@ -185,6 +201,11 @@ class Environment(ABC):
         if "present" in design.table:
             brought["present"] = design.table["present"]
         return brought
+
+    @property
+    def scored(self) -> bool:
+        """Whether trials can be done well or badly, so that there is a `performance`."""
+        return self.feedback or type(self).performance is not Environment.performance
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return how well each trial was done, [rows]: the reward; NaN where a row has none."""
@@ -272,6 +293,16 @@ class Environment(ABC):
                     f"Responses of {self.name} go from {low:g} to {high:g}; "
                     f"{trials.place(wrong[0])} has {response[wrong[0]]:g}. Rescale them."
                 )
+        if self.given == "either":
+            asked = np.asarray(self.acts({name: frame[name].to_numpy() for name in self.stimulus}))
+            for name, wrongly in (("action", ~asked), ("response", asked)):
+                wrong = np.flatnonzero(frame[name].notna().to_numpy() & wrongly)
+                if len(wrong):
+                    other = "a number" if name == "action" else "an action"
+                    raise ValueError(
+                        f"{trials.place(wrong[0])} of {self.name} asks for {other}; it has the "
+                        f"{name} {frame[name][wrong[0]]:g}. Leave the column empty there."
+                    )
         if not self.feedback and "reward" in frame and frame["reward"].notna().any():
             row = int(np.flatnonzero(frame["reward"].notna())[0])
             raise ValueError(
@@ -321,8 +352,9 @@ class Environment(ABC):
             raise RuntimeError(
                 f"The session ended after {self.n_trials} trials; call reset() for a new one."
             )
-        action, _ = self.split(choice)
         t = self._trial
+        asked = self.given if self.given != "either" else self.asks(self._observation())
+        action, _ = self.split(choice, asked)
         reward = None if choice is None else self._reward(t, -1 if action is None else action)
         self._take(t, action)
         self._trial = self._from(t + 1)
@@ -330,8 +362,10 @@ class Environment(ABC):
         info = {"missing": True} if choice is None else {}
         return None if over else self._observation(), reward, over, False, info
 
-    def split(self, choice: Choice) -> tuple[int | None, float | None]:
+    def split(self, choice: Choice, asked: Given | None = None) -> tuple[int | None, float | None]:
         """Return action and response of what a player gives, each None if there is none.
+
+        `asked` is what the trial asks for, needed where that differs between trials.
 
         Raises
         ------
@@ -342,13 +376,14 @@ class Environment(ABC):
             return None, None
         action: Any = None
         response: Any = None
-        if self.given == "response":
+        asked = asked or self.given
+        if asked == "response":
             response = choice
-        elif self.given == "both" and isinstance(choice, tuple):
+        elif asked == "both" and isinstance(choice, tuple):
             action, response = choice
         else:
             action = choice
-        if self.given != "response" and not (
+        if asked != "response" and not (
             isinstance(action, int | float | np.number)
             and 0 <= action < self.n_actions
             and action == int(action)
@@ -358,10 +393,10 @@ class Environment(ABC):
                 f"(or None for a missing answer); got {choice!r}."
             )
         low, high = self.response_range
-        if self.given != "action" and not (
+        if asked != "action" and not (
             isinstance(response, int | float | np.number) and low <= response <= high
         ):
-            pair = " beside the action, (action, response)" if self.given == "both" else ""
+            pair = " beside the action, (action, response)" if asked == "both" else ""
             raise ValueError(
                 f"Responses of {self.name} are numbers from {low:g} to {high:g}{pair} "
                 f"(or None for a missing answer); got {choice!r}."

@@ -60,10 +60,14 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
         """Take an action and go to the next trial."""
-        if self.environment.given == "both":
+        given = self.environment.given
+        asked = self.environment.asks(self._shown)
+        if given == "either":  # of the pair only what the trial asks for counts
+            action = action[0] if asked == "action" else action[1]
+        if asked == "both":
             choice: Choice = (int(action[0]), float(action[1]))
         else:
-            choice = int(action) if self.environment.given == "action" else float(action)
+            choice = int(action) if asked == "action" else float(action)
         observation, reward, terminated, truncated, info = self.environment.step(choice)
         self._shown = observation or self._shown
         shown = self._typed(self._shown)

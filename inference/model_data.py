@@ -73,7 +73,7 @@ class ModelData:
         separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
-        given = np.logical_and.reduce([np.isfinite(flat[name]) for name in answered_by(model)])
+        given = _answered(model, flat)
         action = flat.get("action", np.zeros(1))
         actions = n_actions or model.n_actions or int(np.nanmax(action, initial=1)) + 1
         return cls.of_columns(model, list(map(str, names)), subject, codes, flat, actions, given)
@@ -91,6 +91,8 @@ class ModelData:
     ) -> ModelData:
         """Assemble from flat arrays in order of time; `given` marks trials with a response."""
         columns = {name: flat[name] for name in model.columns}
+        if model.given == "either":  # each trial lacks what it did not ask for
+            columns |= {n: _filled(columns[n], gone) for n, gone in _GONE.items() if n in columns}
         if given is not None and not given.all():
             columns = {n: np.where(given, c, _GONE.get(n, 0.0)) for n, c in columns.items()}
         if "reward" in columns:  # NaN on trials that pay none, which teach nothing either way
@@ -110,9 +112,7 @@ class ModelData:
     def answered(self) -> NDArray[np.bool_]:
         """Whether each flat trial has an answer, [trials]."""
         columns = dict(zip(self.model.columns, self.flat, strict=True))
-        given = [columns[name] != _GONE[name] for name in answered_by(self.model)]
-        found: NDArray[np.bool_] = np.logical_and.reduce(given)
-        return found
+        return _combined(self.model, [columns[n] != _GONE[n] for n in answered_by(self.model)])
 
     @cached_property
     def packed(self) -> tuple[Array, ...]:
@@ -139,15 +139,36 @@ class ModelData:
     def _packed_alone(self) -> tuple[Sequences, tuple[Array, ...]]:
         return _packed(*self._condensed(each_alone=True))
 
-    def _condensed(self, each_alone: bool) -> tuple[Sequences, tuple[Array, ...]]:
-        parts = self.sequences
-        row = np.repeat(parts.subject, parts.length)
-        within = np.arange(len(row)) - np.repeat(
-            np.cumsum(parts.length) - parts.length, parts.length
+    @cached_property
+    def arranged(self) -> tuple[Sequences, tuple[Array, ...]]:
+        """The places of a model that arranges its sequences anew, and its columns, flat."""
+        if self._origin is not None:
+            data, chosen = self._origin
+            sequences, columns = data.arranged
+            return sequences.repeat(chosen), columns
+        assert self.model.arrange is not None
+        sequence, columns = self._in_order()
+        row, sequence, columns = self.model.arrange(
+            self.sequences.subject[sequence], sequence, columns
         )
-        place = parts.order[np.repeat(parts.begin, parts.length) + within]
-        columns = tuple(column[place] for column in self.flat)
+        return Sequences.group(row, (sequence,), len(self)), columns
+
+    @cached_property
+    def _packed_arranged(self) -> tuple[Sequences, tuple[Array, ...]]:
+        return _packed(*self.arranged)
+
+    def _in_order(self) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
+        """Return the number of the sequence of each trial and the columns, one after the other."""
+        parts = self.sequences
+        sequence = np.repeat(np.arange(len(parts.length)), parts.length)
+        within = np.arange(len(sequence)) - (np.cumsum(parts.length) - parts.length)[sequence]
+        place = parts.order[parts.begin[sequence] + within]
+        return sequence, tuple(column[place] for column in self.flat)
+
+    def _condensed(self, each_alone: bool) -> tuple[Sequences, tuple[Array, ...]]:
         assert self.model.condense is not None
+        sequence, columns = self._in_order()
+        row = self.sequences.subject[sequence]
         code = np.arange(len(row)) if each_alone else row
         kept, merged = self.model.condense(code, columns)
         subject = row[kept] if each_alone else kept
@@ -159,6 +180,8 @@ class ModelData:
         A model that merges trials does so unless a lapse rate is estimated: the mixture has no
         sufficient statistics, and each trial is a place of its own.
         """
+        if self.model.arrange is not None:
+            return self._packed_arranged
         if self.model.condense is None:
             return self.sequences, self.packed
         return self._packed_alone if lapse else self._packed_merged
@@ -195,6 +218,21 @@ def _packed(
     sequences: Sequences, columns: tuple[Array, ...]
 ) -> tuple[Sequences, tuple[Array, ...]]:
     return sequences, tuple(sequences.pack(column) for column in columns)
+
+
+def _answered(model: type[Agent], flat: Mapping[str, Array]) -> NDArray[np.bool_]:
+    return _combined(model, [np.isfinite(flat[name]) for name in answered_by(model)])
+
+
+def _combined(model: type[Agent], given: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Say which trials have an answer, from which have its parts."""
+    join = np.logical_or if model.given == "either" else np.logical_and
+    found: NDArray[np.bool_] = join.reduce(given)
+    return found
+
+
+def _filled(column: Array, gone: float) -> Array:
+    return np.where(np.isfinite(column), column, gone)
 
 
 def answered_by(model: type[Agent]) -> tuple[str, ...]:

@@ -16,8 +16,10 @@ from knownminds.environments import (
     make,
     parse_label,
 )
+from knownminds.environments.broken_off import DISTRACTORS, FORMS
 from knownminds.environments.causal_graph import GRAPHS
-from knownminds.environments.coins import FORMS, SIZES
+from knownminds.environments.choice import SIZES as N_OPTIONS
+from knownminds.environments.coins import SIZES
 from knownminds.environments.retelling import HISTORIES, REASONINGS
 from knownminds.environments.temporal_discounting import PLANS
 
@@ -26,7 +28,15 @@ FACTORS = {
     "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
     "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
-    "coins": {"n_coins": SIZES, "form": FORMS},
+    "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},
+    "dice": {
+        "n_dice": (1, 3),
+        "n_faces": (4, 12),
+        "form": FORMS,
+        "distractors": DISTRACTORS,
+    },
+    "choice": {"n_options": N_OPTIONS, "form": FORMS, "distractors": DISTRACTORS},
+    "preference": {"form": FORMS, "distractors": DISTRACTORS},
     # Smaller sessions with every other combination of content are in test_collider.py.
     "collider": {"graph": GRAPHS, "content": ("meaningful", "letters")},
     # Conditions and forms of reasoning are in test_magnitude.py.
@@ -50,6 +60,12 @@ FACTORS = {
         "n_problems": (2, 5),
         "history": HISTORIES,
         "reasoning": REASONINGS,
+    },
+    "diagnosis": {
+        "network": ("heart", "fever"),
+        "reasoning": REASONINGS,
+        "n_contexts": (4,),
+        "repeats": (1, 2),
     },
     "temporal_discounting": {
         "design": PLANS,
