@@ -1,0 +1,103 @@
+"""Answers on labelled lines: one value behind each of several labels, such as a distribution."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .answer import Answer, Outcome, _told, _unreadable, parse_label, parse_number
+
+SUM_TOLERANCE = 0.01  # what two decimals may leave; more is no distribution
+_EXACT = 1e-9
+_MARKS = r"[\s*_`>#\-]*"
+
+
+def read_lines(
+    text: str, labels: Sequence[str], alone: bool = True
+) -> tuple[list[str], list[str]] | Answer:
+    """Return what stands behind each label, and what was repaired to find it.
+
+    Each label opens exactly one line, before a colon; capitals and signs of markup are repaired,
+    and so is another order. If `alone`, there are no other lines than these; else others may come
+    before them, and some behind are repaired. A label that is missing, or that opens two lines, is
+    malformed.
+    """
+    if not text.strip():
+        return Answer(Outcome.EMPTY, text=text, note="no text")
+    lines = [line for line in text.strip().splitlines() if line.strip()]
+    found: dict[str, int] = {}
+    values: dict[str, str] = {}
+    notes = []
+    for label in labels:
+        pattern = re.compile(rf"{_MARKS}{re.escape(label)}[*_`]*\s*:[*_`]*(.*)", re.IGNORECASE)
+        at = [(i, match) for i, line in enumerate(lines) if (match := pattern.fullmatch(line))]
+        if not at:
+            return _unreadable(text, f'no line begins with "{label}:"')
+        if len(at) > 1:
+            note = f'{len(at)} lines begin with "{label}:"'
+            return Answer(Outcome.MALFORMED, text=text, note=note)
+        found[label], values[label] = at[0][0], at[0][1][1].strip()
+        if not lines[at[0][0]].startswith(f"{label}:"):
+            notes.append("signs around the answer or letter case")
+    places = [found[label] for label in labels]
+    others = set(range(len(lines))) - set(places)
+    if alone and others:
+        return _unreadable(text, f"expected the lines {', '.join(labels)} and no others")
+    if any(i > min(places) for i in others):
+        notes.append("text after the answer")
+    if places != sorted(places):
+        notes.append("another order of lines")
+    return [values[label] for label in labels], notes
+
+
+def parse_distribution(text: str, labels: Sequence[str], asked: str, alone: bool = True) -> Answer:
+    """Read probabilities behind labels that must sum to 1; the response is that of `asked`.
+
+    By the rules of `read_lines` and, behind each label, of `parse_number`. A sum that misses 1 by
+    no more than .01, as rounded numbers may, is repaired: the response stays as it was given. A
+    sum that misses it by more is malformed.
+    """
+    lines = read_lines(text, labels, alone)
+    if isinstance(lines, Answer):
+        return lines
+    values, notes = lines
+    shares = []
+    for label, value in zip(labels, values, strict=True):
+        answer = parse_number(value, 0.0, 1.0)
+        if answer.response is None:
+            note = f"{label}: {answer.note}"
+            outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
+            return replace(answer, outcome=outcome, text=text, note=note)
+        notes += [answer.note] if answer.note else []
+        shares.append(answer.response)
+    total = sum(shares)
+    if abs(total - 1.0) > SUM_TOLERANCE + _EXACT:
+        note = f"probabilities sum to {total:g}, not to 1"
+        return Answer(Outcome.MALFORMED, text=text, note=note)
+    if abs(total - 1.0) > _EXACT:
+        notes.append(f"probabilities sum to {total:g}")
+    outcome = Outcome.REPAIRED if notes else Outcome.OK
+    response = shares[list(labels).index(asked)]
+    return Answer(outcome, response=response, text=text, note=_told(notes))
+
+
+def parse_words(
+    text: str, labels: Sequence[str], words: Sequence[str], alone: bool = True
+) -> tuple[list[int], Answer] | Answer:
+    """Read one of `words` behind each label: their positions, and an answer without an action."""
+    lines = read_lines(text, labels, alone)
+    if isinstance(lines, Answer):
+        return lines
+    values, notes = lines
+    chosen = []
+    for label, value in zip(labels, values, strict=True):
+        answer = parse_label(value, words)
+        if answer.action is None:
+            note = f"{label}: {answer.note}"
+            outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
+            return replace(answer, outcome=outcome, text=text, note=note)
+        notes += [answer.note] if answer.note else []
+        chosen.append(answer.action)
+    outcome = Outcome.REPAIRED if notes else Outcome.OK
+    return chosen, Answer(outcome, text=text, note=_told(notes))
