@@ -1,0 +1,532 @@
+"""Whether decisions tell of the state what stated beliefs do not: I(action; state | belief)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+from scipy.special import digamma, ndtri
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+
+from .belief_decisions import BeliefDecisions
+
+NEIGHBOURS = 3  # of the estimator, as published
+CLOSE = 1e-9  # distances that differ by less are the same: .31 - .30 is not .30 - .29 in floats
+BLOCK = 5  # contexts that exchange their states
+HALVES = 200  # random halves of the contexts, for the standard error
+WIDTH = 0.05  # most that stated beliefs differ within a block
+
+Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowBootstrap:
+    """The published reading: an interval from resampled rows, taken for a test.
+
+    It is none. Rows of one context share their state, and a row drawn twice has itself as a
+    neighbour, which adds some .01 to .03; so the interval lies above zero for rational deciders
+    too. It is here to be set beside the permutation test.
+
+    Parameters
+    ----------
+    mean, standard_error
+        Of the estimates of the bootstraps.
+    low, high
+        Ends of the 95% percentile interval.
+    around_low, around_high
+        Ends of the interval around the estimate, with 1.96 standard errors to either side.
+    replicates
+        How many bootstraps.
+    """
+
+    mean: float
+    standard_error: float
+    low: float
+    high: float
+    around_low: float
+    around_high: float
+    replicates: int
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether the percentile interval lies above zero."""
+        return bool(self.low > 0)
+
+    @property
+    def around_above_zero(self) -> bool:
+        """Whether the interval around the estimate lies above zero."""
+        return bool(self.around_low > 0)
+
+
+@dataclass(frozen=True)
+class ConditionalIndependence:
+    """How much the action tells of the state beyond the stated belief, in nats, and its test.
+
+    Parameters
+    ----------
+    estimate
+        k-nearest-neighbour estimate of I(action; state | belief); can be negative.
+    standard_error, low, high
+        By random halves of the contexts, and the 95% interval; to be held against `null_mean`, not
+        against zero, from which the estimate differs under the null.
+    null_mean, null_low, null_high
+        Mean and central 95% of the estimate under permutation.
+    p_value
+        Share of permutations with an estimate as large or larger, the data counted as one.
+    published
+        The published reading of the same data.
+    rows, contexts
+        What it rests on.
+    exchangeable
+        Contexts with a neighbour that has another state; only these make permutations differ.
+    k, replicates, calibrated
+        As asked for.
+    excluded
+        Rows that were left out, by reason.
+    """
+
+    estimate: float
+    standard_error: float
+    low: float
+    high: float
+    null_mean: float
+    null_low: float
+    null_high: float
+    p_value: float
+    published: RowBootstrap | None
+    rows: int
+    contexts: int
+    exchangeable: int
+    k: int
+    replicates: int
+    calibrated: bool
+    excluded: dict[str, int]
+
+    @property
+    def excess(self) -> float:
+        """Estimate minus its mean under the null."""
+        return self.estimate - self.null_mean
+
+    def to_json(self) -> str:
+        """Return all fields as JSON; what is missing is null."""
+        content: dict[str, Any] = asdict(self) | {"excess": self.excess}
+        return json.dumps(_without_gaps(content))
+
+    def __str__(self) -> str:
+        """Estimate, null and test; then the published reading."""
+        belief = "calibrated belief" if self.calibrated else "belief"
+        lines = [
+            f"I(action; state | {belief}) {self.estimate:+.4f} nats "
+            f"(95% {self.low:+.4f} to {self.high:+.4f})",
+            f"  under permutation   {self.null_mean:+.4f} "
+            f"({self.null_low:+.4f} to {self.null_high:+.4f}), p = {self.p_value:.3g}",
+        ]
+        if self.published is not None:
+            told = "above zero" if self.published.above_zero else "not above zero"
+            lines.append(
+                f"  rows resampled      {self.published.mean:+.4f} "
+                f"({self.published.low:+.4f} to {self.published.high:+.4f}), {told}: no test"
+            )
+        lines.append(
+            f"  {self.rows} rows of {self.contexts} contexts, {self.exchangeable} of which can "
+            "exchange their state"
+        )
+        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
+        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
+
+
+def conditional_independence(
+    data: BeliefDecisions,
+    *,
+    belief: str = "plain",
+    k: int = NEIGHBOURS,
+    calibrated: bool = False,
+    replicates: int = 1000,
+    bootstraps: int = 500,
+    block: int = BLOCK,
+    width: float = WIDTH,
+    seed: int = 0,
+) -> ConditionalIndependence:
+    """Test whether action and state are independent given the stated belief.
+
+    The estimator is that of Mesner & Shalizi (2020) with 0/1 distances between actions and
+    between states and |dp| between beliefs; all within the distance of the k-th neighbour are
+    counted, ties too.
+
+    The state is drawn once per context, so contexts are what can be exchanged: the test permutes
+    the states of contexts with nearly the same belief (mean over their repetitions). A decider
+    that truthfully reports the belief on which it acts has actions independent of the state given
+    that belief, and the state's odds hardly change within a block; so its p-value is uniform.
+    Where the report is noisy, action and state share what the report lost, and the hypothesis is
+    false although the decider is rational.
+
+    With `calibrated`, beliefs are first replaced by the isotonic regression of the state on them.
+    That makes wide ties in which action and state vary together; the regression is therefore
+    fitted anew in each permutation.
+
+    Parameters
+    ----------
+    belief
+        The elicitation that is held constant.
+    k
+        Neighbours; 1 or more.
+    replicates, bootstraps
+        Permutations, and bootstraps of the published reading (0 for none).
+    block, width
+        Contexts in a block, and the most by which their beliefs may differ. Contexts with the
+        same belief always share a block.
+
+    Raises
+    ------
+    ValueError
+        If no row has belief, action and state, or a setting is out of range.
+    """
+    if k < 1 or replicates < 1 or bootstraps < 0 or block < 2 or not width >= 0:
+        raise ValueError(
+            "k and replicates are 1 or more, bootstraps and width 0 or more, block 2 or more; got "
+            f"k={k}, replicates={replicates}, bootstraps={bootstraps}, width={width}, "
+            f"block={block}."
+        )
+    held, excluded = data.complete("action", belief)
+    frame = held.frame
+    p = frame[belief].to_numpy(dtype=float)
+    action = frame["action"].to_numpy(dtype=np.int64)
+    state = frame["state"].to_numpy(dtype=np.int64)
+    context = held.context
+    problem = _Problem(p, action, k, calibrated)
+    estimate = float(problem.estimates(state[None, :])[0])
+
+    n_contexts = int(context.max()) + 1
+    of_context = np.zeros(n_contexts, dtype=np.int64)
+    of_context[context] = state
+    mean = np.bincount(context, p) / np.bincount(context)
+    blocks = neighbourhoods(mean, block, width)
+    rng = session_stream(seed, 31)
+    null = problem.estimates(permuted(of_context, blocks, replicates, rng)[:, context])
+    # Equal up to the order of summation is equal.
+    p_value = (1 + int((null >= estimate - 1e-12).sum())) / (replicates + 1)
+    null_low, null_high = np.quantile(null, [0.025, 0.975])
+    error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
+    half = float(ndtri(0.975)) * error
+    published = None
+    if bootstraps:
+        n = len(p)
+        drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
+        rounds = problem.estimates(state[None, :], drawn)
+        low, high = np.quantile(rounds, [0.025, 0.975])
+        spread = float(rounds.std(ddof=1)) if bootstraps > 1 else float("nan")
+        published = RowBootstrap(
+            mean=float(rounds.mean()),
+            standard_error=spread,
+            low=float(low),
+            high=float(high),
+            around_low=estimate - 1.96 * spread,
+            around_high=estimate + 1.96 * spread,
+            replicates=bootstraps,
+        )
+    ones = np.bincount(blocks, of_context) / np.bincount(blocks)
+    return ConditionalIndependence(
+        estimate=estimate,
+        standard_error=error,
+        low=estimate - half,
+        high=estimate + half,
+        null_mean=float(null.mean()),
+        null_low=float(null_low),
+        null_high=float(null_high),
+        p_value=p_value,
+        published=published,
+        rows=len(p),
+        contexts=n_contexts,
+        exchangeable=int(((ones > 0) & (ones < 1))[blocks].sum()),
+        k=k,
+        replicates=replicates,
+        calibrated=calibrated,
+        excluded=excluded,
+    )
+
+
+def conditional_mutual_information(
+    p: Array,
+    action: Integers,
+    state: Integers,
+    *,
+    k: int = NEIGHBOURS,
+    weight: Integers | None = None,
+    calibrated: bool = False,
+) -> float:
+    """Return the k-nearest-neighbour estimate of I(action; state | p) in nats.
+
+    mean_i psi(k_i) - psi(n_ap,i) - psi(n_sp,i) + psi(n_p,i), the counts being of other rows within
+    the distance of row i's k-th neighbour. Mesner & Shalizi (2020) put 0 for what is negative,
+    which is not done here.
+
+    Parameters
+    ----------
+    p, action, state
+        [n]; actions from 0, states 0 or 1.
+    weight
+        How often each row counts, [n].
+    """
+    rounds = None if weight is None else weight[None, :]
+    return float(_Problem(p, action, k, calibrated).estimates(state[None, :], rounds)[0])
+
+
+def exchanged_mean(
+    p: Array,
+    action: Integers,
+    state: Integers,
+    context: Integers,
+    replicates: int,
+    k: int = NEIGHBOURS,
+    calibrated: bool = False,
+    seed: int = 0,
+) -> tuple[float, float]:
+    """Return the estimate, and its mean with states exchanged as in `conditional_independence`."""
+    problem = _Problem(p, action, k, calibrated)
+    mean = np.bincount(context, p) / np.bincount(context)
+    of_context = np.zeros(len(mean), dtype=np.int64)
+    of_context[context] = state
+    drawn = permuted(of_context, neighbourhoods(mean), replicates, session_stream(seed, 31))
+    estimate = float(problem.estimates(state[None, :])[0])
+    return estimate, float(problem.estimates(drawn[:, context]).mean())
+
+
+def neighbourhoods(p: Array, block: int = BLOCK, width: float = WIDTH) -> Integers:
+    """Return for each context the number of its block of neighbours in p, [C].
+
+    Blocks are runs of contexts in the order of p: closed when they have `block` members, or when
+    the next would be more than `width` from their first. Equal p share a block. A short run joins
+    the one before it if that does not make it wider than `width`.
+    """
+    order = np.argsort(p, kind="stable")
+    ranked = p[order]
+    starts, size = [0], 1
+    for i in range(1, len(p)):
+        same = ranked[i] - ranked[i - 1] < CLOSE
+        far = ranked[i] - ranked[starts[-1]] > width + CLOSE
+        if not same and (size >= block or far):
+            starts.append(i)
+            size = 0
+        size += 1
+    joined = [0]
+    ends = [*starts[1:], len(p)]
+    for start, end in zip(starts[1:], ends[1:], strict=True):
+        short = end - start < block
+        if not short or ranked[end - 1] - ranked[joined[-1]] > width + CLOSE:
+            joined.append(start)
+    blocks = np.zeros(len(p), dtype=np.int64)
+    blocks[joined[1:]] = 1
+    found = np.empty(len(p), dtype=np.int64)
+    found[order] = np.cumsum(blocks)
+    return found
+
+
+def permuted(
+    state: Integers, blocks: Integers, replicates: int, rng: np.random.Generator
+) -> Integers:
+    """Return R permutations of the states[C] of contexts within their blocks, [R, C]."""
+    home = np.argsort(blocks, kind="stable")
+    key = rng.random((replicates, len(state))) + blocks
+    found = np.empty((replicates, len(state)), dtype=np.int64)
+    found[:, home] = state[np.argsort(key, axis=1)]
+    return found
+
+
+class _Problem:
+    """Beliefs and actions of n rows, whose order in p serves all permutations."""
+
+    def __init__(self, p: Array, action: Integers, k: int, calibrated: bool):
+        values, place = np.unique(np.asarray(p, dtype=float), return_inverse=True)
+        # Beliefs that differ by rounding are one.
+        group = np.concatenate([[0], np.cumsum(np.diff(values) > CLOSE)])
+        first = np.concatenate([[True], np.diff(group) > 0])
+        self.values = values[first]
+        self.place = group[place].astype(np.int64)
+        self.action = np.asarray(action, dtype=np.int64)
+        self.n_actions = int(self.action.max()) + 1
+        self.k, self.calibrated = k, calibrated
+
+    def estimates(self, state: Integers, weight: Integers | None = None) -> Array:
+        """Return the estimate for each row of states[R, n] or weights[R, n], [R]."""
+        if weight is None:
+            weight = np.ones((1, len(self.place)), dtype=np.int64)
+        n = int(weight.sum(axis=1).max())
+        psi = np.zeros(n + 1)
+        psi[1:] = digamma(np.arange(1, n + 1))
+        found: Array = _estimates(
+            self.values, self.place, self.action, state, weight, self.n_actions, self.k,
+            self.calibrated, psi,
+        )  # fmt: skip
+        return found
+
+    def standard_error(
+        self, state: Integers, context: Integers, rounds: int, rng: np.random.Generator
+    ) -> float:
+        """Return the standard error of the estimate, by random halves of the contexts.
+
+        A bootstrap of contexts makes rows their own neighbours, and a jackknife that leaves out
+        one at a time overstates the spread by half, since neighbours change abruptly; leaving
+        out half of them does neither (Shao & Wu 1989).
+        """
+        n = int(context.max()) + 1
+        if n < 4:
+            return float("nan")
+        rank = np.argsort(np.argsort(rng.random((rounds, n)), axis=1), axis=1)
+        weight = (rank < n // 2).astype(np.int64)[:, context]
+        found = self.estimates(state[None, :], weight)
+        kept = n // 2 / n
+        return float(found.std() * np.sqrt(kept / (1 - kept)))
+
+
+def _without_gaps(content: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_gaps(value)
+        if isinstance(value, dict)
+        else None
+        if isinstance(value, float) and not np.isfinite(value)
+        else value
+        for name, value in content.items()
+    }
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _estimates(values, place, action, state, weight, n_actions, k, calibrated, psi):  # type: ignore[no-untyped-def]
+    """Return the estimate for each replicate; states or weights may be the same in all."""
+    n, m = len(place), len(values)
+    replicates = max(len(state), len(weight))
+    found = np.empty(replicates)
+    cells = 2 * n_actions  # cell = 2 action + state
+    count = np.zeros((cells, m), np.int64)
+    # Rows with a value before v: of the cell, the action, the state, all.
+    of_cell = np.zeros((cells, m + 1), np.int64)
+    of_action = np.zeros((n_actions, m + 1), np.int64)
+    of_state = np.zeros((2, m + 1), np.int64)
+    of_all = np.zeros(m + 1, np.int64)
+    occupied = np.empty(m, np.int64)
+    level = np.arange(m)
+    height = values.copy()
+    size, ones = np.empty(m), np.empty(m)
+    for r in range(replicates):
+        theta = state[min(r, len(state) - 1)]
+        times = weight[min(r, len(weight) - 1)]
+        levels = m
+        if calibrated:
+            levels = _pool(place, theta, times, m, size, ones, height, level)
+        count[:] = 0
+        total = 0
+        for i in range(n):
+            count[2 * action[i] + theta[i], level[place[i]]] += times[i]
+            total += times[i]
+        for v in range(levels):
+            of_all[v + 1] = of_all[v]
+            for s in range(2):
+                of_state[s, v + 1] = of_state[s, v]
+            for a in range(n_actions):
+                of_action[a, v + 1] = of_action[a, v]
+                for s in range(2):
+                    c = 2 * a + s
+                    of_cell[c, v + 1] = of_cell[c, v] + count[c, v]
+                    of_action[a, v + 1] += count[c, v]
+                    of_state[s, v + 1] += count[c, v]
+                    of_all[v + 1] += count[c, v]
+        value = 0.0
+        for c in range(cells):
+            a, s = c // 2, c % 2
+            filled = 0
+            for v in range(levels):
+                if count[c, v] > 0:
+                    occupied[filled] = v
+                    filled += 1
+            if of_cell[c, levels] <= k:
+                continue  # all rows are within the distance 1 of the k-th neighbour: psi cancel
+            for q in range(filled):
+                v = occupied[q]
+                radius = _radius(height, occupied, filled, count[c], q, k)
+                if radius > 1.0 - 1e-9:
+                    continue
+                low = _first(height, height[v] - radius - 1e-9, levels)
+                high = _first(height, height[v] + radius + 1e-9, levels)
+                value += count[c, v] * (
+                    psi[of_cell[c, high] - of_cell[c, low] - 1]
+                    - psi[of_action[a, high] - of_action[a, low] - 1]
+                    - psi[of_state[s, high] - of_state[s, low] - 1]
+                    + psi[of_all[high] - of_all[low] - 1]
+                )
+        found[r] = value / total
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _radius(height, occupied, filled, count, q, k):  # type: ignore[no-untyped-def]
+    """Return the distance of the k-th neighbour within the cell of the q-th occupied value."""
+    here = height[occupied[q]]
+    have = count[occupied[q]] - 1
+    left, right, radius = q - 1, q + 1, 0.0
+    while have < k:
+        below = here - height[occupied[left]] if left >= 0 else np.inf
+        above = height[occupied[right]] - here if right < filled else np.inf
+        if below <= above:
+            radius = below
+            have += count[occupied[left]]
+            left -= 1
+        else:
+            radius = above
+            have += count[occupied[right]]
+            right += 1
+    return radius
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _first(height, bound, n):  # type: ignore[no-untyped-def]
+    """Return the place of the first of n ascending heights that is not below the bound."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if height[middle] < bound:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pool(place, state, weight, m, size, ones, height, level):  # type: ignore[no-untyped-def]
+    """Isotonic regression of the state on the values: heights of its levels, level of each value.
+
+    Adjacent violators are pooled (Ayer et al. 1955). Values without rows belong to the level
+    before them.
+    """
+    for v in range(m):
+        size[v] = 0.0
+        ones[v] = 0.0
+    for i in range(len(place)):
+        size[place[i]] += weight[i]
+        ones[place[i]] += weight[i] * state[i]
+    last = -1
+    for v in range(m):
+        if size[v] == 0.0:
+            level[v] = max(last, 0)
+            continue
+        last += 1
+        rows, positive = size[v], ones[v]
+        # size and ones are overwritten from the front, always behind v
+        while last > 0 and ones[last - 1] * rows >= positive * size[last - 1]:
+            rows += size[last - 1]
+            positive += ones[last - 1]
+            last -= 1
+        size[last], ones[last] = rows, positive
+        level[v] = last
+    # A value pooled later has a level that was lowered since.
+    least = last
+    for v in range(m - 1, -1, -1):
+        least = min(least, level[v])
+        level[v] = least
+    for b in range(last + 1):
+        height[b] = ones[b] / size[b]
+    return last + 1

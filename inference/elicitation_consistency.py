@@ -1,0 +1,328 @@
+"""Whether the same belief is stated however it is asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+
+from .belief_decisions import ELICITATIONS, BeliefDecisions
+
+PLAIN = ELICITATIONS[0]
+
+
+@dataclass(frozen=True)
+class ElicitationDistance:
+    """How far the beliefs stated under another elicitation are from the plain ones.
+
+    Parameters
+    ----------
+    elicitation
+        Its name.
+    contexts
+        With an answer to both.
+    rmse_means
+        Root mean square over contexts of the difference between the means over repetitions.
+    rmse_answers
+        Of single answers against the mean of the plain ones, as published.
+    shift
+        Mean difference, elicitation minus plain.
+    means_low, means_high, answers_low, answers_high, shift_low, shift_high
+        Ends of 95% intervals, contexts being resampled.
+    null_means, null_answers
+        Mean of the two distances if elicitations are exchanged within contexts: what repeats
+        that differ among themselves bring about alone.
+    p_value
+        Share of such exchanges with an `rmse_means` as large or larger.
+    excess
+        Mean square difference of means less its mean over all such exchanges: about 0 where
+        nothing but repetitions differs.
+    """
+
+    elicitation: str
+    contexts: int
+    rmse_means: float
+    means_low: float
+    means_high: float
+    rmse_answers: float
+    answers_low: float
+    answers_high: float
+    shift: float
+    shift_low: float
+    shift_high: float
+    null_means: float
+    null_answers: float
+    p_value: float
+    excess: float
+
+
+@dataclass(frozen=True)
+class ElicitationConsistency:
+    """Spread of the plain answers, and the distance of the other elicitations from them.
+
+    Parameters
+    ----------
+    spread
+        Standard deviation between repetitions of the plain question in a context, pooled over
+        contexts; NaN without repetitions.
+    spread_low, spread_high
+        Its 95% interval, contexts being resampled.
+    contexts
+        With two plain answers or more.
+    distances
+        Of the elicitations that were asked.
+    excess, single_answers
+        Means over elicitations of their `excess` and `rmse_answers`: value, ends of the 95%
+        interval and standard error, contexts being resampled.
+    missing
+        Answers that are not there, by elicitation.
+    """
+
+    spread: float
+    spread_low: float
+    spread_high: float
+    contexts: int
+    distances: tuple[ElicitationDistance, ...]
+    excess: tuple[float, float, float, float]
+    single_answers: tuple[float, float, float, float]
+    missing: Mapping[str, int]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per elicitation."""
+        return pd.DataFrame([asdict(distance) for distance in self.distances])
+
+    def to_json(self) -> str:
+        """Return spread, distances and what is missing as JSON; no value is null."""
+        ends = (self.spread, self.spread_low, self.spread_high)
+        spread, low, high = (None if np.isnan(x) else x for x in ends)
+        return json.dumps(
+            {
+                "spread": spread,
+                "low": low,
+                "high": high,
+                "contexts": self.contexts,
+                "distances": json.loads(self.to_frame().to_json(orient="records")),
+                "missing": dict(self.missing),
+            }
+        )
+
+    def __str__(self) -> str:
+        """One line for the spread and one per elicitation."""
+        lines = [
+            f"plain, between repetitions    sd   {self.spread:.4f} "
+            f"(95% {self.spread_low:.4f} to {self.spread_high:.4f}), {self.contexts} contexts"
+        ]
+        for d in self.distances:
+            lines.append(
+                f"{d.elicitation:<9} means              rmse {d.rmse_means:.4f} "
+                f"(95% {d.means_low:.4f} to {d.means_high:.4f}), if exchanged "
+                f"{d.null_means:.4f}, p = {d.p_value:.3g}"
+            )
+            lines.append(
+                f"{'':<9} single answers     rmse {d.rmse_answers:.4f} "
+                f"(95% {d.answers_low:.4f} to {d.answers_high:.4f}), if exchanged "
+                f"{d.null_answers:.4f}; shift {d.shift:+.4f}"
+            )
+        left = [f"{n} {name} answers missing" for name, n in self.missing.items() if n]
+        return "\n".join([*lines, ", ".join(left)] if left else lines)
+
+
+def elicitation_consistency(
+    data: BeliefDecisions, *, replicates: int = 1000, bootstraps: int = 500, seed: int = 0
+) -> ElicitationConsistency:
+    """Compare the beliefs stated under each elicitation with the plain ones.
+
+    Distances between noisy answers are above zero although the belief is the same. So the test
+    exchanges the answers to the two questions within contexts, which changes nothing if they are
+    answered alike.
+
+    Raises
+    ------
+    ValueError
+        If the plain question, or every other, was not asked or never answered.
+    """
+    beliefs = {name: data.frame[name].to_numpy() for name in ELICITATIONS if name in data.frame}
+    answers = _answered(data.context, beliefs)
+    plain = answers.pop(PLAIN)
+    n = len(plain)
+    weight = np.ones((1 + bootstraps, n))
+    rng = session_stream(seed, 34)
+    weight[1:] = rng.multinomial(n, np.full(n, 1 / n), size=bootstraps)
+    count = np.isfinite(plain).sum(axis=1)
+    repeated = count > 1
+    residual = np.where(np.isfinite(plain), plain - _mean(plain)[:, None], 0.0)
+    squares = np.where(repeated, (residual**2).sum(axis=1), 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.sqrt(weight @ squares / (weight @ np.where(repeated, count - 1, 0)))
+    found = [
+        _distance(name, plain, other, weight, replicates, session_stream(seed, 35, i))
+        for i, (name, other) in enumerate(answers.items())
+    ]
+    return ElicitationConsistency(
+        spread=float(spread[0]),
+        spread_low=_ends(spread)[0],
+        spread_high=_ends(spread)[1],
+        contexts=int(repeated.sum()),
+        distances=tuple(distance for distance, _, _ in found),
+        excess=_summary(np.mean([excess for _, excess, _ in found], axis=0)),
+        single_answers=_summary(np.mean([single for _, _, single in found], axis=0)),
+        missing={name: data.missing[name] for name in ELICITATIONS if name in data.missing},
+    )
+
+
+@dataclass(frozen=True)
+class BareDistance:
+    """`rmse_answers` and `excess` of an `ElicitationDistance`, without intervals."""
+
+    elicitation: str
+    rmse_answers: float
+    excess: float
+
+
+def distances(context: NDArray[np.int64], beliefs: Mapping[str, Array]) -> tuple[BareDistance, ...]:
+    """Return how far each elicitation's answers[n] are from the plain ones.
+
+    Raises
+    ------
+    ValueError
+        If the plain question, or every other, was not asked or never answered.
+    """
+    answers = _answered(context, beliefs)
+    plain = answers.pop(PLAIN)
+    found = []
+    for name, other in answers.items():
+        both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
+        _, squares, count = _differences(plain[both], other[both])
+        single = float(np.sqrt(squares.sum() / count.sum())) if both.any() else float("nan")
+        excess = float(_excess(plain[both], other[both]).mean()) if both.any() else float("nan")
+        found.append(BareDistance(name, single, excess))
+    return tuple(found)
+
+
+def _answered(context: NDArray[np.int64], beliefs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the answers to each elicitation that has some, side by side for each context."""
+    found = {name: _by_context(context, said) for name, said in beliefs.items()}
+    found = {name: said for name, said in found.items() if np.isfinite(said).any()}
+    if PLAIN not in found or len(found) < 2:
+        raise ValueError(
+            f"Consistency is between the plain question and others ({', '.join(ELICITATIONS[1:])});"
+            f" there are answers to {', '.join(found) or 'none'}. Ask for more elicitations."
+        )
+    return found
+
+
+def _excess(plain: Array, other: Array) -> Array:
+    """Return per context the squared difference of means less its mean over exchanges.
+
+    The latter is the variance of all answers times 1 / n + 1 / m, as in any random partition.
+    """
+    together = np.concatenate([plain, other], axis=1)
+    held = np.isfinite(together)
+    n = held.sum(axis=1)
+    residual = np.where(held, together - _mean(together)[:, None], 0.0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        variance = np.where(n > 1, (residual**2).sum(axis=1) / (n - 1), 0.0)
+    parts = sum(1.0 / np.isfinite(side).sum(axis=1) for side in (plain, other))
+    difference: Array = (_mean(other) - _mean(plain)) ** 2 - variance * parts
+    return difference
+
+
+def _summary(rounds: Array) -> tuple[float, float, float, float]:
+    """Return the value, its 95% interval and its standard error, of [1 + B]."""
+    low, high = _ends(rounds)
+    spread = rounds[1:][np.isfinite(rounds[1:])]
+    error = float(spread.std(ddof=1)) if len(spread) > 1 else float("nan")
+    return float(rounds[0]), low, high, error
+
+
+def _by_context(context: NDArray[np.int64], said: Array) -> Array:
+    """Return the answers[n] about each context side by side, [C, R]; NaN where there is none."""
+    order = np.argsort(context, kind="stable")
+    count = np.bincount(context)
+    number = np.empty(len(context), dtype=np.int64)
+    number[order] = np.arange(len(context)) - np.repeat(np.cumsum(count) - count, count)
+    found = np.full((len(count), int(count.max())), np.nan)
+    found[context, number] = said
+    return found
+
+
+def _mean(answers: Array) -> Array:
+    """Return means over the last axis; NaN where all is missing."""
+    held = np.isfinite(answers)
+    with np.errstate(invalid="ignore"):
+        mean: Array = np.where(held, answers, 0.0).sum(axis=-1) / held.sum(axis=-1)
+    return mean
+
+
+def _distance(
+    name: str, plain: Array, other: Array, weight: Array, replicates: int, rng: np.random.Generator
+) -> tuple[ElicitationDistance, Array, Array]:
+    """Return the distance, and its excess and `rmse_answers` in the data and each bootstrap."""
+    both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
+    if not both.any():
+        rounds = np.full(len(weight), np.nan)
+        return ElicitationDistance(name, 0, *(float("nan"),) * 13), rounds, rounds
+    plain, other, weight = plain[both], other[both], weight[:, both]
+    difference, squares, count = _differences(plain, other)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        contexts = weight.sum(axis=1)
+        means = np.sqrt(weight @ difference**2 / contexts)
+        single = np.sqrt(weight @ squares / (weight @ count))
+        shift = weight @ difference / contexts
+        excess = weight @ _excess(plain, other) / contexts
+    exchanged = np.empty((2, replicates))
+    together = np.concatenate([plain, other], axis=1)
+    n_plain = np.isfinite(plain).sum(axis=1)[:, None]
+    held = np.isfinite(together)
+    for r in range(replicates):
+        # All answers of a context in random order, the missing ones last; plain takes the first.
+        key = np.where(held, rng.random(together.shape), 2.0)
+        drawn = np.take_along_axis(together, np.argsort(key, axis=1), axis=1)
+        place = np.arange(drawn.shape[1])
+        first = np.where(place < n_plain, drawn, np.nan)
+        rest = np.where(place >= n_plain, drawn, np.nan)
+        difference, squares, count = _differences(first, rest)
+        exchanged[0, r] = np.sqrt((difference**2).mean())
+        exchanged[1, r] = np.sqrt(squares.sum() / count.sum())
+    found = ElicitationDistance(
+        elicitation=name,
+        contexts=int(both.sum()),
+        rmse_means=float(means[0]),
+        means_low=_ends(means)[0],
+        means_high=_ends(means)[1],
+        rmse_answers=float(single[0]),
+        answers_low=_ends(single)[0],
+        answers_high=_ends(single)[1],
+        shift=float(shift[0]),
+        shift_low=_ends(shift)[0],
+        shift_high=_ends(shift)[1],
+        null_means=float(exchanged[0].mean()),
+        null_answers=float(exchanged[1].mean()),
+        p_value=(1 + int((exchanged[0] >= means[0] - 1e-12).sum())) / (replicates + 1),
+        excess=float(excess[0]),
+    )
+    return found, excess, single
+
+
+def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return per context the difference of means, the squares of single answers, their number."""
+    centre = _mean(plain)
+    held = np.isfinite(other)
+    squares = np.where(held, (other - centre[:, None]) ** 2, 0.0).sum(axis=1)
+    return _mean(other) - centre, squares, held.sum(axis=1)
+
+
+def _ends(values: Array) -> tuple[float, float]:
+    """Return the ends of the 95% percentile interval of values[1:]."""
+    rounds = values[1:][np.isfinite(values[1:])]
+    if len(rounds) == 0 or not np.isfinite(values[0]):
+        return float("nan"), float("nan")
+    low, high = np.quantile(rounds, [0.025, 0.975])
+    return float(low), float(high)

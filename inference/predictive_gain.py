@@ -1,0 +1,458 @@
+"""How much better decisions are predicted when the state is known besides the stated belief."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+
+from .belief_decisions import ACTIONS, ELICITATIONS, BeliefDecisions
+from .conditional_independence import neighbourhoods, permuted
+
+FOLDS = 5
+FLOOR = 1e-3  # share of every prediction that is spread over all actions
+
+LEAF = 25  # rows in a leaf of a tree, at least
+EXCHANGES = 50  # of states, for the mean of a loss under the null
+
+Learner = Literal["gradient_boosting", "catboost", "tree"]
+
+
+class Classifier(Protocol):
+    """What learns to predict actions: fit and predict_proba as in scikit-learn."""
+
+    classes_: Any
+
+    def fit(self, x: Array, y: NDArray[np.int64]) -> Any:
+        """Learn from features x[n, F] and actions y[n]."""
+
+    def predict_proba(self, x: Array) -> Any:
+        """Return the probability of each class, [n, K]."""
+
+
+@dataclass(frozen=True)
+class Excess:
+    """Percent by which the log-loss is smaller with the state than with exchanged states.
+
+    Parameters
+    ----------
+    percent, low, high, standard_error
+        The share, its 95% interval and standard error, contexts being resampled.
+    """
+
+    percent: float
+    low: float
+    high: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Gain:
+    """Log-loss with and without the state, in new contexts.
+
+    Parameters
+    ----------
+    without, with_state
+        Mean log-loss per row in nats.
+    percent
+        By how much it is smaller with the state, in percent; negative where it is larger.
+    low, high, standard_error
+        95% interval of the percentage and its standard error, contexts being resampled.
+    p_value
+        Share of exchanges of the state among predicted contexts of nearly the same belief with as
+        large a gain or larger; NaN if none were asked for.
+    null_mean
+        Mean percentage of the exchanges; NaN if none were asked for.
+    excess
+        Against the exchanges; None if none were asked for.
+    """
+
+    without: float
+    with_state: float
+    percent: float
+    low: float
+    high: float
+    standard_error: float
+    p_value: float
+    null_mean: float
+    excess: Excess | None
+
+    @property
+    def above_zero(self) -> bool:
+        """Whether the interval lies above zero: the published reading."""
+        return bool(self.low > 0)
+
+    def __str__(self) -> str:
+        """Gain, interval, test."""
+        told = f"{self.percent:+.2f}% (95% {self.low:+.2f} to {self.high:+.2f})"
+        if np.isfinite(self.p_value):
+            told += f", exchanged {self.null_mean:+.2f}%, p = {self.p_value:.3g}"
+        return f"{told}; log-loss {self.without:.4f} to {self.with_state:.4f}"
+
+
+@dataclass(frozen=True)
+class PredictiveGain:
+    """The gain beyond the belief, and beyond the belief and the evidence.
+
+    Parameters
+    ----------
+    belief
+        A ~ p against A ~ (p, state).
+    evidence
+        A ~ (p, x) against A ~ (p, x, state); None without evidence.
+    rows, contexts, folds, learner
+        What it rests on.
+    excluded
+        Rows left out, by reason.
+    """
+
+    belief: Gain
+    evidence: Gain | None
+    rows: int
+    contexts: int
+    folds: int
+    learner: str
+    excluded: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """Return all fields as JSON; what is missing is null."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: plain(part) for name, part in value.items()}
+            return None if isinstance(value, float) and not np.isfinite(value) else value
+
+        return json.dumps(plain(asdict(self)))
+
+    def __str__(self) -> str:
+        """One line for each comparison."""
+        lines = [
+            f"gain from the state, {self.learner}, {self.folds} folds of {self.contexts} contexts "
+            f"({self.rows} rows)",
+            f"  beyond the belief               {self.belief}",
+        ]
+        if self.evidence is not None:
+            lines.append(f"  beyond the belief and evidence  {self.evidence}")
+        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
+        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
+
+
+def predictive_gain(
+    data: BeliefDecisions,
+    *,
+    belief: str = ELICITATIONS[0],
+    features: Sequence[str] = (),
+    learner: Learner | Callable[[int], Classifier] = "gradient_boosting",
+    folds: int = FOLDS,
+    bootstraps: int = 500,
+    replicates: int = 1000,
+    seed: int = 0,
+) -> PredictiveGain:
+    """Predict actions of new contexts from the belief, with and without the state.
+
+    Contexts stay together in a fold, so no repetition of a tested context is learnt from. A state
+    that says nothing still costs: the model with it learns noise, so the expected gain of a
+    rational decider is below zero, and "above zero", the published reading, is no test of known
+    size. The test holds what was learnt fixed and exchanges the states of the contexts that are
+    predicted, among those of the same fold with nearly the same belief (holdout randomization,
+    Tansey et al. 2022; neighbourhoods as in `conditional_independence`).
+
+    Parameters
+    ----------
+    belief
+        The elicitation that is held constant.
+    features
+        Columns of evidence for the second comparison; text is taken as categories.
+    learner
+        "gradient_boosting" (scikit-learn's HistGradientBoosting), "catboost", "tree" (one decision
+        tree, quick), or a function of a seed that returns a classifier of one's own.
+    folds
+        Of the cross-validation.
+    bootstraps, replicates, seed
+        Of the intervals, and of the exchanges (0 for none).
+
+    Raises
+    ------
+    ValueError
+        If no row has belief and action, or there are fewer contexts than folds.
+    ImportError
+        If the learner's package is missing.
+    """
+    held, excluded = data.complete("action", belief)
+    frame = held.frame
+    context = held.context
+    n_contexts = int(context.max()) + 1
+    if not 2 <= folds <= n_contexts:
+        raise ValueError(
+            f"Folds are 2 or more and at most the contexts; got {folds} of {n_contexts} contexts."
+        )
+    make = _learner(learner)
+    p = frame[belief].to_numpy(dtype=float)
+    action = frame["action"].to_numpy(dtype=np.int64)
+    state = frame["state"].to_numpy(dtype=np.int64)
+    fold = folds_of(context, folds, seed)
+    draws = held.resampled(bootstraps, seed)
+    others = _exchanged(p, state, context, fold, replicates, seed)
+
+    def gain(known: Array) -> Gain:
+        without = _losses(make, known, action, fold, seed)
+        of_state = _losses_by_state(make, known, state, action, fold, seed)
+        found = of_state[np.arange(len(state)), state]
+        percent, low, high, error = _percent(found, without, draws)
+        excess = None
+        reached = null_mean = float("nan")
+        if len(others):
+            null = of_state[np.arange(len(state)), others]
+            totals = null.sum(axis=1)
+            reached = (1 + int((totals <= found.sum() + 1e-9).sum())) / (len(others) + 1)
+            null_mean = 100 * float(1 - totals.mean() / without.sum())
+            excess = Excess(*_percent(found, null.mean(axis=0), draws))
+        return Gain(
+            without=float(without.mean()),
+            with_state=float(found.mean()),
+            percent=percent,
+            low=low,
+            high=high,
+            standard_error=error,
+            p_value=reached,
+            null_mean=null_mean,
+            excess=excess,
+        )
+
+    return PredictiveGain(
+        belief=gain(p[:, None]),
+        evidence=gain(np.column_stack([p, features_of(frame, features)])) if features else None,
+        rows=len(p),
+        contexts=n_contexts,
+        folds=folds,
+        learner=learner if isinstance(learner, str) else getattr(learner, "__name__", "own"),
+        excluded=excluded,
+    )
+
+
+def exchanged_gain(
+    p: Array,
+    action: NDArray[np.int64],
+    state: NDArray[np.int64],
+    context: NDArray[np.int64],
+    *,
+    against_belief: bool = False,
+    seed: int = 0,
+) -> float:
+    """Return the share of log-loss that a tree saves with the state, against exchanged states.
+
+    Or, `against_belief`, against a tree that knows the belief alone. `PredictiveGain` has it with
+    interval and test.
+    """
+    fold = folds_of(context, min(FOLDS, int(context.max()) + 1), seed)
+    of_state = _losses_by_state(_tree, p[:, None], state, action, fold, seed)
+    found = of_state[np.arange(len(state)), state]
+    if against_belief:
+        other = _losses(_tree, p[:, None], action, fold, seed)
+    else:
+        others = _exchanged(p, state, context, fold, EXCHANGES, seed)
+        other = of_state[np.arange(len(state)), others].mean(axis=0)
+    return float(1 - found.sum() / other.sum())
+
+
+def _exchanged(
+    p: Array,
+    state: NDArray[np.int64],
+    context: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    replicates: int,
+    seed: int,
+) -> NDArray[np.int64]:
+    """Return states exchanged among contexts of a fold with nearly the same belief, [R, n]."""
+    n = int(context.max()) + 1
+    mean = np.bincount(context, p) / np.bincount(context)
+    of_context, fold_of_context = np.zeros((2, n), dtype=np.int64)
+    of_context[context], fold_of_context[context] = state, fold
+    blocks = np.zeros(n, dtype=np.int64)
+    for f in range(int(fold.max()) + 1):
+        mine = fold_of_context == f
+        blocks[mine] = neighbourhoods(mean[mine]) + n * f
+    blocks = np.unique(blocks, return_inverse=True)[1]
+    return permuted(of_context, blocks, replicates, session_stream(seed, 36))[:, context]
+
+
+def _percent(
+    found: Array, other: Array, draws: NDArray[np.int64]
+) -> tuple[float, float, float, float]:
+    """Return by how many percent a loss is smaller, the ends of its interval, its error."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rounds = 100 * (1 - (draws @ found) / (draws @ other))
+    percent = 100 * float(1 - found.sum() / other.sum())
+    if len(rounds) < 2:
+        return percent, float("nan"), float("nan"), float("nan")
+    low, high = np.quantile(rounds, [0.025, 0.975])
+    return percent, float(low), float(high), float(rounds.std(ddof=1))
+
+
+def folds_of(context: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:
+    """Return the fold of each row; all rows of a context are in one, contexts spread evenly."""
+    n = int(context.max()) + 1
+    order = session_stream(seed, 37).permutation(n)
+    fold = np.empty(n, dtype=np.int64)
+    fold[order] = np.arange(n) % folds
+    return np.asarray(fold[context])
+
+
+def features_of(frame: pd.DataFrame, names: Sequence[str]) -> Array:
+    """Return columns of evidence as numbers, [n, F]; text becomes one column per category.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or a column is missing.
+    """
+    lost = [name for name in names if name not in frame]
+    if lost or not names:
+        raise ValueError(
+            "Evidence is columns of the trials that are constant within contexts; "
+            + (f"{lost[0]!r} is none. " if lost else "none were named. ")
+            + f"There are {', '.join(map(str, frame.columns))}."
+        )
+    columns = []
+    for name in names:
+        if pd.api.types.is_numeric_dtype(frame[name]) or pd.api.types.is_bool_dtype(frame[name]):
+            columns.append(frame[name].to_numpy(dtype=float, na_value=np.nan)[:, None])
+        else:
+            code, levels = pd.factorize(frame[name])
+            columns.append((code[:, None] == np.arange(len(levels))).astype(float))
+    return np.concatenate(columns, axis=1)
+
+
+def scikit_learn(what: str) -> None:
+    """Raise with the line that installs scikit-learn if it is not there."""
+    try:
+        import sklearn  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImportError(
+            f'{what} needs scikit-learn: pip install "knownminds[learning]"'
+        ) from None
+
+
+def _learner(name: Learner | Callable[[int], Classifier]) -> Callable[[int], Classifier]:
+    if callable(name):
+        return name
+    if name == "gradient_boosting":
+        scikit_learn("Predictive gain by gradient boosting")
+        return _gradient_boosting
+    if name == "tree":
+        scikit_learn("Predictive gain by a decision tree")
+        return _tree
+    if name == "catboost":
+        try:
+            import catboost  # noqa: F401
+        except ModuleNotFoundError:
+            raise ImportError(
+                "Predictive gain by CatBoost needs the catboost package: pip install catboost"
+            ) from None
+        return _catboost
+    raise ValueError(
+        f"Learners are gradient_boosting, catboost, tree, or a function of a seed; got {name!r}."
+    )
+
+
+def _gradient_boosting(seed: int) -> Classifier:
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    # Slow and shallow: beliefs are one number, and a thousand rows are few.
+    made: Classifier = HistGradientBoostingClassifier(
+        learning_rate=0.05, max_iter=60, max_leaf_nodes=8, early_stopping=False, random_state=seed
+    )
+    return made
+
+
+def _tree(seed: int) -> Classifier:
+    scikit_learn("Predictive gain by a decision tree")
+    from sklearn.tree import DecisionTreeClassifier
+
+    made: Classifier = DecisionTreeClassifier(min_samples_leaf=LEAF, random_state=seed)
+    return made
+
+
+def _catboost(seed: int) -> Classifier:
+    from catboost import CatBoostClassifier
+
+    # Depth and iterations as published.
+    made: Classifier = CatBoostClassifier(
+        depth=6, iterations=1000, random_seed=seed, verbose=False, allow_writing_files=False
+    )
+    return made
+
+
+def _losses(
+    make: Callable[[int], Classifier],
+    x: Array,
+    action: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    seed: int,
+) -> Array:
+    """Return the log-loss of each row, predicted from the other folds, [n]."""
+    return _predicted(make, x, [x], action, fold, seed)[:, 0]
+
+
+def _losses_by_state(
+    make: Callable[[int], Classifier],
+    known: Array,
+    state: NDArray[np.int64],
+    action: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    seed: int,
+) -> Array:
+    """Return the log-loss of each row as it would be in either state, [n, 2]."""
+    x = np.column_stack([known, state])
+    told = [np.column_stack([known, np.full(len(known), theta)]) for theta in (0, 1)]
+    return _predicted(make, x, told, action, fold, seed)
+
+
+def _predicted(
+    make: Callable[[int], Classifier],
+    x: Array,
+    told: Sequence[Array],
+    action: NDArray[np.int64],
+    fold: NDArray[np.int64],
+    seed: int,
+) -> Array:
+    """Learn from x[n, F] in the other folds; return the loss of each row of each of `told`."""
+    loss = np.empty((len(action), len(told)))
+    n = len(ACTIONS)
+    with nullcontext() if make is _tree else _one_thread():
+        for f in range(int(fold.max()) + 1):
+            learn, tell = fold != f, np.flatnonzero(fold == f)
+            seen = np.unique(action[learn])
+            model = make(seed)
+            if len(seen) > 1:
+                model.fit(x[learn], action[learn])
+            predicted = np.zeros((len(told), len(tell), n))
+            if len(seen) == 1:
+                predicted[..., seen[0]] = 1.0
+            else:
+                classes = np.asarray(model.classes_, dtype=np.int64)
+                chances = model.predict_proba(np.concatenate([one[tell] for one in told]))
+                predicted[..., classes] = np.asarray(chances).reshape(len(told), len(tell), -1)
+            # An action that was never seen before must not cost infinitely much.
+            mixed = (1 - FLOOR) * predicted + FLOOR / n
+            loss[tell] = -np.log(mixed[:, np.arange(len(tell)), action[tell]]).T
+    return loss
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which scikit-learn computes in one thread: data are small."""
+    try:
+        from threadpoolctl import threadpool_limits
+    except ModuleNotFoundError:  # as is scikit-learn, then
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1)
+    return limits
