@@ -7,7 +7,8 @@ import pytest
 
 from knownminds.agents import AGENTS, Contaminants, play, simulate
 from knownminds.environments import Coins, Message, Trials, check_environment, session_stream
-from knownminds.environments.coins import FACES, FORMS, KINDS, SIZES
+from knownminds.environments.broken_off import FORMS
+from knownminds.environments.coins import FACES, KINDS, SIZES
 from knownminds.environments.gymnasium_wrapper import GymnasiumEnvironment
 from knownminds.llm_adapters import (
     Capabilities,
@@ -19,7 +20,9 @@ from knownminds.llm_adapters import (
     run_sessions,
 )
 
-SINGLE = {"trial": 0, "coins": 2, "face": 0, "weight": 3, "kind": 0, "previous": -1}
+TEXTS = ("question", "continuation")  # the forms that ask for an outcome
+NO_QUESTION = {"asked": -1, "correct": -1, "arrangement": -1}
+SINGLE = {"trial": 0, "coins": 2, "face": 0, "weight": 3, "kind": 0, "previous": -1, **NO_QUESTION}
 DEPENDENT = {**SINGLE, "kind": 2, "previous": 2}
 
 
@@ -28,9 +31,14 @@ def contexts(environment, seed=0):
     environment.reset(seed=seed)
     table = environment.design.table
     return [
-        {"trial": t, **{name: int(table[name][t]) for name in environment.stimulus}}
+        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
         for t in range(environment.n_trials)
     ]
+
+
+def key(seen):
+    """The context of an observation."""
+    return tuple(seen[name] for name in Coins.own)
 
 
 def responder(environment):
@@ -45,7 +53,7 @@ def test_the_grid_has_the_contexts_of_the_scenario():
     assert sizes == {2: 42, 3: 54}
     assert sum(sizes.values()) == 96
     for n in SIZES:
-        seen = {tuple(c.values())[1:] for c in contexts(Coins(n))}
+        seen = {key(c) for c in contexts(Coins(n))}
         whole = set()
         for face, weight in product((0, 1), (1, 3, 5)):
             whole.add((n, face, weight, 0, -1))
@@ -57,7 +65,7 @@ def test_the_grid_has_the_contexts_of_the_scenario():
 def test_every_session_has_every_context_once_in_an_order_of_its_own():
     environment = Coins()
     sessions = [contexts(environment, seed) for seed in range(2)]
-    keys = [[tuple(c.values())[1:] for c in session] for session in sessions]
+    keys = [[key(c) for c in session] for session in sessions]
     assert sorted(keys[0]) == sorted(keys[1])
     assert len(set(keys[0])) == 42
     assert keys[0] != keys[1]
@@ -87,7 +95,7 @@ def test_a_part_of_the_grid_can_be_asked():
         ({"n_coins": 4}, "n_coins is one of 2, 3; got 4"),
         ({"n_coins": True}, "n_coins is one of"),
         ({"n_coins": "2"}, "n_coins is one of"),
-        ({"form": "chat"}, "form is one of question, continuation; got 'chat'"),
+        ({"form": "chat"}, "form is one of question, continuation, stated; got 'chat'"),
         ({"faces": ()}, "faces are one or more of heads, tails"),
         ({"faces": "edge"}, "got 'edge'"),
         ({"faces": 3}, "got 3"),
@@ -97,6 +105,8 @@ def test_a_part_of_the_grid_can_be_asked():
         ({"weights": "13"}, "got '13'"),
         ({"weights": (True,)}, "whole numbers"),
         ({"weights": []}, "one or more"),
+        ({"weights": 9999}, "weights go up to 9998; got 9999"),
+        ({"distractors": "odd"}, "distractors are one of published, plausible; got 'odd'"),
     ],
 )
 def test_settings_outside_the_scenario_are_refused(settings, rule):
@@ -140,7 +150,7 @@ def test_a_context_outside_the_grid_is_refused(change):
 
 
 @pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 def test_a_prompt_tells_its_context_and_nothing_else(n, form):
     environment = Coins(n, form=form)
     for seen in contexts(environment):
@@ -244,7 +254,7 @@ def test_a_continuation_is_read_from_its_beginning(text, outcome, action, when_c
     assert (cut.outcome, cut.action) == (when_cut, action if when_cut == outcome else None)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", TEXTS)
 def test_after_a_dependent_toss_both_numbers_are_said_and_the_last_is_the_action(form):
     environment = Coins(form=form)
     assert [environment.say(action, DEPENDENT) for action in range(3)] == ["2", "3", "4"]
@@ -349,7 +359,7 @@ def test_a_session_through_words_is_the_session_that_play_lives(n, form):
     assert set(spoken.frame["outcome"]) == {"ok"}
     assert spoken.frame["reward"].isna().all()
     # Numbers of their own for every trial, although no prompt tells how many went before.
-    assert len(set(spoken.frame["action"])) == n + 1
+    assert len(set(spoken.frame["action"])) == environment.n_actions
 
 
 def test_without_a_session_the_answers_follow_the_same_policy():
@@ -419,9 +429,9 @@ def test_sampled_answers_of_many_sessions_have_the_frequencies_of_the_truth():
     # Continuations are cut off by the limit of tokens; what they begin with is certain.
     assert set(frame["outcome"]) == {"ok"}
     fit = 0.0
-    for key, asked in frame.groupby(list(environment.stimulus)):
+    for values, asked in frame.groupby(list(environment.own)):
         assert len(asked) == n
-        seen = dict(zip(environment.stimulus, map(int, key), strict=True))
+        seen = dict(zip(environment.own, map(int, values), strict=True))
         expected = n * environment.truth(seen)
         counts = np.bincount(asked["action"].astype(int), minlength=3)
         fit += ((counts - expected) ** 2 / expected).sum()
