@@ -14,6 +14,7 @@ from dataclasses import asdict
 from math import nan
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from knownminds.environments import (
     ENVIRONMENTS,
@@ -123,7 +124,12 @@ def read_inspect_log(
     file = Path(path)
     if not file.is_file():
         raise ValueError(f"A log of Inspect's is read from a file; there is none at {file}.")
-    log = read_eval_log(str(file), resolve_attachments=True)
+    try:
+        log = read_eval_log(str(file), resolve_attachments=True)
+    except (OSError, ValueError, KeyError, BadZipFile) as error:
+        raise ValueError(
+            f"{file.name} is no log of Inspect's, or is damaged ({type(error).__name__})."
+        ) from None
     samples = [s for s in log.samples or [] if "address" in s.metadata and REPLIES in s.store]
     rows: list[Row] = []
     found, served = environment, ""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +99,11 @@ def load_model(
         if cache is None:
             return _read(folder, dtype, gguf_file=gguf_file)
         copy = cache / f"{Path(gguf_file).stem}-{_digest(folder / gguf_file)[:16]}"
-        if not copy.is_dir():
-            _save(*_read(folder, "float32", gguf_file=gguf_file), copy)
-        return _read(copy, dtype)
+        if copy.is_dir():
+            return _read(copy, dtype)
+        model, tokenizer = _read(folder, "float32", gguf_file=gguf_file)
+        _save(model, tokenizer, copy)
+        return (model, tokenizer) if dtype == "float32" else _read(copy, dtype)
 
 
 def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
@@ -109,10 +112,11 @@ def _read(folder: Path, dtype: str, **file: str) -> tuple[Any, Any]:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
-        model = AutoModelForCausalLM.from_pretrained(
-            folder, local_files_only=True, dtype=getattr(torch, dtype), **file
-        )
+        with _parsed_once() if file else nullcontext():
+            tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True, **file)
+            model = AutoModelForCausalLM.from_pretrained(
+                folder, local_files_only=True, dtype=getattr(torch, dtype), **file
+            )
     except (OSError, ValueError, SafetensorError) as error:
         reason = " ".join(str(error).split())
         raise UnknownModel(
@@ -140,6 +144,20 @@ def _save(model: Any, tokenizer: Any, copy: Path) -> None:
 def _digest(file: Path) -> str:
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def _parsed_once() -> Iterator[None]:
+    """Let transformers parse a GGUF file once, and not anew for tokenizer, settings and weights."""
+    import gguf
+
+    module: Any = gguf  # it has no types
+    reader = module.GGUFReader
+    module.GGUFReader = functools.cache(reader)
+    try:
+        yield
+    finally:
+        module.GGUFReader = reader
 
 
 @contextmanager

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,11 +12,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
+from .tree_pass import Job, edges_and_stops, next_tokens
 
 LITTLE_MASS = 0.5  # below it, a distribution over the outcomes speaks for the smaller part only
+POSITIONS = 512  # tokens that go through a model at once
 LARGEST_DIFFERENCE = 1e-3  # of log-probabilities between the tree and a plain pass, in float32
 
 
@@ -63,12 +63,29 @@ class OutcomeProbabilities:
     left_out : logarithm of the most that token paths not followed can add, [prompts, outcomes];
         minus infinity where all were followed
     prompt_hashes : SHA-256 of the tokens of each prompt
+    begun : logarithm of the probability that the outcome is said, whatever follows, [prompts,
+        outcomes]: the naive reading, in which 1 has what 10, 11 and 12 have; None if not known
     """
 
     outcomes: tuple[str, ...]
     log_probabilities: Array
     left_out: Array
     prompt_hashes: tuple[str, ...]
+    begun: Array | None = None
+
+    @classmethod
+    def of(
+        cls, outcomes: tuple[str, ...], parts: Sequence[OutcomeProbabilities]
+    ) -> OutcomeProbabilities:
+        """Put tables of the same outcomes one below the other."""
+
+        def put(name: str) -> Array:
+            rows = [np.zeros((0, len(outcomes))), *(getattr(part, name) for part in parts)]
+            return np.concatenate(rows)
+
+        hashes = tuple(name for part in parts for name in part.prompt_hashes)
+        begun = None if any(part.begun is None for part in parts) else put("begun")
+        return cls(outcomes, put("log_probabilities"), put("left_out"), hashes, begun)
 
     @property
     def probabilities(self) -> Array:
@@ -76,6 +93,18 @@ class OutcomeProbabilities:
         total = logsumexp(self.log_probabilities, axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):  # NaN where no outcome is possible
             normalised: Array = np.exp(self.log_probabilities - total)
+        return normalised
+
+    @property
+    def naive(self) -> Array:
+        """What the probability of the outcomes' tokens alone says, [prompts, outcomes].
+
+        Normalised over the outcomes; wrong where an outcome begins another one, or a word or
+        number that is none. For comparison only.
+        """
+        if self.begun is None:
+            return np.full(self.log_probabilities.shape, np.nan)
+        normalised: Array = softmax(self.begun, axis=1)
         return normalised
 
     @property
@@ -135,7 +164,8 @@ def outcome_probabilities(
     *,
     spellings: Mapping[str, Sequence[str]] | None = None,
     extra_tokens: int | None = None,
-    positions: int = 1024,
+    positions: int = POSITIONS,
+    negligible: float = 0.0,
     texts: TokenTexts | None = None,
     check: bool = True,
 ) -> OutcomeProbabilities:
@@ -166,6 +196,10 @@ def outcome_probabilities(
         Follow paths with at most so many tokens more than the shortest; None for all.
     positions
         How many tokens go through the model at once, if one prompt and the tree are not more.
+    negligible
+        Probability behind each prompt that need not be followed where an outcome and a sign such
+        as a full stop were said, and what comes then decides whether the outcome is over. It is
+        among what is `left_out`. Below the rounding of float32 it spares most of the time.
     texts
         `TokenTexts.of(tokenizer)`, if it is at hand.
     check
@@ -178,71 +212,88 @@ def outcome_probabilities(
         If behind a prompt the tokens of the prompt change, if the model has not the precision,
         or a prompt is longer than the model can read.
     """
-    texts = texts or TokenTexts.of(tokenizer)
-    written = spellings_of(outcomes, spellings)
-    exact, left_out = np.full((2, len(prompts), len(outcomes)), -np.inf)
-    alike: dict[tuple[tuple[str, int], ...], list[int]] = defaultdict(list)
-    for i, prompt in enumerate(prompts):
-        # A word right behind a word would be another word.
-        counted = [s for s in written if spellings is not None or not extends(prompt.text, s[0])]
-        _check_boundary(tokenizer, prompt, [text for text, _ in counted])
-        alike[tuple(counted)].append(i)
-    for group, places in alike.items():
-        tree = OutcomeTree.grow(texts, outcomes, spellings=group, extra_tokens=extra_tokens)
-        chosen = [prompts[i] for i in places]
-        _check_model(model, chosen, tree.depth)
-        edges, stops = _pass(model, texts, tree, [p.tokens for p in chosen], positions)
-        if check:
-            _check_tree(model, chosen[0].tokens, tree, edges[0])
-        exact[places], left_out[places] = tree.probabilities(edges, stops)
-    hashes = tuple(prompt.hash for prompt in prompts)
-    return OutcomeProbabilities(tuple(outcomes), exact, left_out, hashes)
+    found = outcome_probabilities_of_each(
+        model,
+        tokenizer,
+        prompts,
+        [outcomes] * len(prompts),
+        spellings=spellings,
+        extra_tokens=extra_tokens,
+        positions=positions,
+        negligible=negligible,
+        texts=texts,
+        check=check,
+    )
+    spellings_of(outcomes, spellings)  # checked for no prompts, too
+    return OutcomeProbabilities.of(tuple(outcomes), found)
 
 
-def _pass(
+def outcome_probabilities_of_each(
     model: Any,
-    texts: TokenTexts,
-    tree: OutcomeTree,
-    prompts: Sequence[tuple[int, ...]],
-    positions: int,
-) -> tuple[Array, Array]:
-    """Return the edges and stops of `OutcomeTree.probabilities`."""
-    import torch
+    tokenizer: Any,
+    prompts: Sequence[TokenPrompt],
+    outcomes: Sequence[Sequence[str]],
+    *,
+    spellings: Mapping[str, Sequence[str]] | None = None,
+    extra_tokens: int | None = None,
+    positions: int = POSITIONS,
+    negligible: float = 0.0,
+    texts: TokenTexts | None = None,
+    check: bool = True,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[OutcomeProbabilities]:
+    """Compute what `outcome_probabilities` does for prompts with outcomes of their own.
 
-    edges = np.zeros((len(prompts), len(tree.tokens)))
-    stops = np.full(edges.shape, -np.inf)
-    tails = {tail: np.flatnonzero([t == tail for t in tree.tails]) for tail in set(tree.tails)}
-    for pack in _packs(prompts, tree, positions):
-        logits = _logits(model, pack)
-        total = logits.logsumexp(-1)
-        rows = torch.as_tensor(pack.rows, device=logits.device)
-        before = rows[:, tree.parents[1:]]
-        tokens = torch.as_tensor(tree.tokens[1:], device=logits.device)
-        edges[pack.prompts, 1:] = _numbers(logits[before, tokens] - total[before])
-        for tail, nodes in tails.items():
-            if tail is not None:
-                ending = torch.as_tensor(_ending(texts, tail, logits.shape[-1])).to(logits.device)
-                stops[np.ix_(pack.prompts, nodes)] = _numbers(
-                    _sums(logits, rows[:, nodes], ending) - total[rows[:, nodes]]
-                )
-    return edges, stops
+    Parameters
+    ----------
+    outcomes
+        Those of each prompt.
+    spellings
+        By outcome, of all prompts.
+    progress
+        Called with the number of prompts that are done, and of all.
+    """
+    texts = texts or TokenTexts.of(tokenizer)
+    trees: dict[tuple[tuple[str, ...], tuple[tuple[str, int], ...]], OutcomeTree] = {}
+    jobs: list[Job] = []
+    for prompt, own in zip(prompts, outcomes, strict=True):
+        declared = None if spellings is None else {name: spellings[name] for name in own}
+        written = spellings_of(own, declared)
+        # A word right behind a word would be another word.
+        counted = tuple(
+            s for s in written if spellings is not None or not extends(prompt.text, s[0])
+        )
+        _check_boundary(tokenizer, prompt, [text for text, _ in counted])
+        key = (tuple(own), counted)
+        if key not in trees:
+            trees[key] = OutcomeTree.grow(texts, own, spellings=counted, extra_tokens=extra_tokens)
+        jobs.append(Job(prompt.tokens, trees[key]))
+    deepest = max((tree.depth for tree in trees.values()), default=0)
+    _check_model(model, prompts, deepest)
+    reads = edges_and_stops(
+        model, texts, jobs, positions=positions, negligible=negligible, progress=progress
+    )
+    if check and jobs:
+        longest = max(range(len(jobs)), key=lambda i: len(jobs[i].prompt))
+        _check_tree(model, jobs[longest], reads[longest].edges)
+    found = []
+    for prompt, job, read in zip(prompts, jobs, reads, strict=True):
+        assert job.tree is not None
+        dropped = np.zeros((1, len(read.edges)), dtype=bool)
+        dropped[0, list(read.dropped)] = True
+        exact, left_out, begun = job.tree.probabilities(read.edges[None], read.stops[None], dropped)
+        found.append(
+            OutcomeProbabilities(job.tree.outcomes, exact, left_out, (prompt.hash,), begun)
+        )
+    return found
 
 
 def next_token_log_probabilities(
-    model: Any, prompts: Sequence[TokenPrompt], *, positions: int = 1024
+    model: Any, prompts: Sequence[TokenPrompt], *, positions: int = POSITIONS
 ) -> Array:
     """Return the logarithm of the probability of every token after each prompt, [prompts, V]."""
     _check_model(model, prompts, 0)
-    found: list[tuple[NDArray[np.int64], Array]] = []
-    for pack in _packs([prompt.tokens for prompt in prompts], None, positions):
-        logits = _logits(model, pack)
-        found.append((pack.prompts, _numbers(logits.log_softmax(-1)[pack.rows[:, 0]])))
-    if not found:
-        return np.zeros((0, 0))
-    result = np.empty((len(prompts), found[0][1].shape[1]))
-    for places, rows in found:
-        result[places] = rows
-    return result
+    return next_tokens(model, [prompt.tokens for prompt in prompts], positions=positions)
 
 
 def _check_boundary(tokenizer: Any, prompt: TokenPrompt, following: Sequence[str]) -> None:
@@ -280,143 +331,12 @@ def _check_model(model: Any, prompts: Sequence[TokenPrompt], depth: int) -> None
         )
 
 
-@dataclass(frozen=True)
-class _Pack:
-    """Prompts, and the tree behind each, as one sequence in which tokens see their ancestors.
-
-    Parameters
-    ----------
-    prompts : which, [P]
-    tokens, positions : of the sequence, [S]
-    visible : what each token sees, [S, S]
-    wanted : after which tokens the next one is asked, [R]
-    rows : for each prompt and node its place in `wanted`, [P, nodes]
-    """
-
-    prompts: NDArray[np.int64]
-    tokens: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    visible: NDArray[np.bool_]
-    wanted: NDArray[np.int64]
-    rows: NDArray[np.int64]
-
-
-def _packs(
-    prompts: Sequence[tuple[int, ...]], tree: OutcomeTree | None, positions: int
-) -> Iterator[_Pack]:
-    """Put prompts that begin alike side by side, and cut where a pack would be too long."""
-    behind = tree.entered - 1 if tree else 0
-    order = sorted(range(len(prompts)), key=lambda i: prompts[i])
-    chosen: list[int] = []
-    size = 0
-    for i in order:
-        alike = _alike(prompts[chosen[-1]], prompts[i]) if chosen else 0
-        added = len(prompts[i]) - alike + behind
-        if chosen and size + added > positions:
-            yield _pack(prompts, chosen, tree)
-            chosen, size, added = [], 0, len(prompts[i]) + behind
-        chosen.append(i)
-        size += added
-    if chosen:
-        yield _pack(prompts, chosen, tree)
-
-
-def _alike(one: Sequence[int], other: Sequence[int]) -> int:
-    """Return how many tokens two prompts have in common from the beginning on."""
-    for n, (a, b) in enumerate(zip(one, other, strict=False)):
-        if a != b:
-            return n
-    return min(len(one), len(other))
-
-
-def _pack(
-    prompts: Sequence[tuple[int, ...]], chosen: Sequence[int], tree: OutcomeTree | None
-) -> _Pack:
-    tokens: list[int] = []
-    positions: list[int] = []
-    parents: list[int] = []
-
-    def append(token: int, parent: int) -> int:
-        tokens.append(token)
-        parents.append(parent)
-        positions.append(positions[parent] + 1 if parent >= 0 else 0)
-        return len(tokens) - 1
-
-    places = np.zeros((len(chosen), tree.entered if tree else 1), dtype=np.int64)
-    path: list[int] = []  # places of the present prompt's tokens
-    for row, i in enumerate(chosen):
-        alike = _alike(prompts[chosen[row - 1]], prompts[i]) if row else 0
-        path = path[:alike]
-        for token in prompts[i][alike:]:
-            path.append(append(token, path[-1] if path else -1))
-        places[row, 0] = path[-1]
-        for node in range(1, places.shape[1]):
-            assert tree is not None
-            places[row, node] = append(int(tree.tokens[node]), int(places[row, tree.parents[node]]))
-    visible = np.zeros((len(tokens), len(tokens)), dtype=bool)
-    for place, parent in enumerate(parents):
-        if parent >= 0:
-            visible[place] = visible[parent]
-        visible[place, place] = True
-    wanted, rows = np.unique(places, return_inverse=True)
-    return _Pack(
-        prompts=np.array(chosen, dtype=np.int64),
-        tokens=np.array(tokens, dtype=np.int64),
-        positions=np.array(positions, dtype=np.int64),
-        visible=visible,
-        wanted=wanted,
-        rows=rows.reshape(places.shape),
-    )
-
-
-def _logits(model: Any, pack: _Pack) -> Any:
-    """Send a pack through the model; logits after the wanted tokens, [R, V]."""
-    import torch
-
-    device = model.device
-    mask = torch.full(pack.visible.shape, torch.finfo(model.dtype).min, dtype=model.dtype)
-    mask[torch.as_tensor(pack.visible)] = 0.0
-    wanted = torch.as_tensor(pack.wanted, device=device)
-    # Most models can leave out the costly last layer where nobody asks for it.
-    spares = "logits_to_keep" in inspect.signature(model.forward).parameters
-    with torch.inference_mode():
-        logits = model(
-            input_ids=torch.as_tensor(pack.tokens, device=device)[None],
-            attention_mask=mask.to(device)[None, None],
-            position_ids=torch.as_tensor(pack.positions, device=device)[None],
-            use_cache=False,
-            **({"logits_to_keep": wanted} if spares else {}),
-        ).logits[0]
-    return logits if spares else logits[wanted]
-
-
-def _numbers(values: Any) -> Array:
-    numbers: Array = values.cpu().double().numpy()
-    return numbers
-
-
-def _ending(texts: TokenTexts, tail: str, size: int) -> NDArray[np.bool_]:
-    """Return which tokens end an outcome; a model may have more tokens than its tokenizer."""
-    ending = np.ones(size, dtype=bool)
-    behind = texts.behind(b"", tail)
-    ending[behind.longer] = False
-    ending[behind.undecided] = False
-    return ending
-
-
-def _sums(logits: Any, rows: Any, among: Any) -> Any:
-    """Return the logarithms of sums over some tokens; not all rows at once, to spare memory."""
-    import torch
-
-    flat = rows.flatten()
-    parts = [logits[part].masked_fill(~among, -torch.inf).logsumexp(-1) for part in flat.split(128)]
-    return torch.cat(parts).reshape(rows.shape)
-
-
-def _check_tree(model: Any, prompt: tuple[int, ...], tree: OutcomeTree, edges: Array) -> None:
+def _check_tree(model: Any, job: Job, edges: Array) -> None:
     """Compare the longest path with a plain pass."""
     import torch
 
+    prompt, tree = job
+    assert tree is not None
     node = int(tree.depths[: tree.entered].argmax())
     path: list[int] = []
     while node:
@@ -428,7 +348,8 @@ def _check_tree(model: Any, prompt: tuple[int, ...], tree: OutcomeTree, edges: A
             input_ids=torch.as_tensor([tokens], device=model.device), use_cache=False
         ).logits[0, len(prompt) - 1 : -1]
     plain = logits.log_softmax(-1)[torch.arange(len(path)), torch.as_tensor(tokens[-len(path) :])]
-    difference = float(np.abs(_numbers(plain) - edges[path]).max())
+    read = plain.cpu().double().numpy()
+    difference = float(np.abs(read - edges[path]).max())
     if not difference <= LARGEST_DIFFERENCE:
         raise ValueError(
             "Outcomes are computed together with models that heed a mask of four dimensions; "

@@ -69,9 +69,12 @@ class TokenTexts:
     Parameters
     ----------
     texts : by token; None for special tokens, which end a text, and for those without any
+    signs : whether what follows a joining sign decides if a word or number goes on (1.5); if not,
+        the sign has ended it
     """
 
     texts: tuple[bytes | None, ...]
+    signs: bool = True
 
     @classmethod
     def of(cls, tokenizer: Any) -> TokenTexts:
@@ -133,7 +136,8 @@ class TokenTexts:
                 if not text.startswith(rest):
                     break
                 if len(text) > len(rest):
-                    sorted_out[_judge(tail, text[len(rest) :])].append(token)
+                    longer = _judge(tail, text[len(rest) :])
+                    sorted_out[longer if self.signs else bool(longer)].append(token)
             found = Continuing(*(np.array(v, dtype=np.int64) for v in sorted_out.values()))
             self._known[rest, tail] = found
         return found
@@ -227,6 +231,9 @@ class OutcomeTree:
     ends : all ways in which spellings are over
     pruned : pairs of a node and a spelling that is not followed further from there
     contained : for each end those that are a part of it, since their spelling goes on behind it
+    through : whether a spelling goes through a node; behind the others one only asks whether a
+        spelling before them is over
+    said : pairs of a node where a spelling has just been said in full, and that spelling
     """
 
     outcomes: tuple[str, ...]
@@ -239,6 +246,8 @@ class OutcomeTree:
     ends: tuple[End, ...]
     pruned: tuple[tuple[int, int], ...]
     contained: tuple[tuple[int, ...], ...]
+    through: NDArray[np.bool_]
+    said: tuple[tuple[int, int], ...]
 
     @classmethod
     def grow(
@@ -271,7 +280,9 @@ class OutcomeTree:
         """Tokens of the longest path."""
         return int(self.depths[: self.entered].max())
 
-    def probabilities(self, edges: Array, stops: Array) -> tuple[Array, Array]:
+    def probabilities(
+        self, edges: Array, stops: Array, dropped: NDArray[np.bool_] | None = None
+    ) -> tuple[Array, Array, Array]:
         """Put together the log-probabilities of the outcomes.
 
         The probability of an outcome is that of saying exactly this, and then something that does
@@ -285,21 +296,27 @@ class OutcomeTree:
         stops
             Log-probability that the next token is special or is `ending`, [prompts, nodes]; only
             nodes with a tail are read.
+        dropped
+            Nodes that were not followed, [prompts, nodes]; None for none.
 
         Returns
         -------
-        Log-probabilities of the outcomes, and the log of the most that paths not followed can add
-        to each, both [prompts, outcomes].
+        Log-probabilities of the outcomes; the log of the most that paths not followed can add to
+        each; and the log-probabilities that the outcome is said, whatever follows, which is no
+        probability of the outcome where another one begins with it. All are [prompts, outcomes].
         """
         reached = np.zeros_like(edges)
         for node in range(1, len(self.tokens)):
             reached[:, node] = reached[:, self.parents[node]] + edges[:, node]
         shape = (len(edges), len(self.outcomes))
-        exact, missed = np.full(shape, -np.inf), np.full(shape, -np.inf)
+        exact, missed, begun = (np.full(shape, -np.inf) for _ in range(3))
         alone: dict[int, Array] = {}
         for k in self._innermost_first:
             node, whole, spelling = self.ends[k]
             event = reached[:, node] + (0.0 if whole else stops[:, node])
+            if dropped is not None and not whole and dropped[:, node].any():
+                open_mass = np.where(dropped[:, node], reached[:, node], -np.inf)
+                _add(missed, self.spellings[spelling][1], open_mass)
             if self.contained[k]:
                 taken = logsumexp([alone[other] for other in self.contained[k]], axis=0)
                 with np.errstate(divide="ignore", invalid="ignore"):
@@ -309,7 +326,9 @@ class OutcomeTree:
             _add(exact, self.spellings[spelling][1], event)
         for node, spelling in self.pruned:
             _add(missed, self.spellings[spelling][1], reached[:, node])
-        return exact, missed
+        for node, spelling in self.said:
+            _add(begun, self.spellings[spelling][1], reached[:, node])
+        return exact, missed, begun
 
     @cached_property
     def _innermost_first(self) -> list[int]:
@@ -379,6 +398,8 @@ class _Growing:
         # Nodes that nobody goes through: parent, token, spelling.
         self.closing: list[tuple[int, int, int]] = []
         self.pruned: list[tuple[int, int, int]] = []
+        self.through: set[int] = {0}
+        self.said: list[tuple[int, int]] = []
 
     def add(self, text: str, spelling: int) -> None:
         """Add all paths of a spelling."""
@@ -404,7 +425,9 @@ class _Growing:
                 if self.depths[node] + 1 + needed[end] > most:
                     self.pruned.append((node, token, spelling))
                 else:
-                    waiting.append((self._child(node, token), end))
+                    child = self._child(node, token)
+                    self.through.add(child)
+                    waiting.append((child, end))
 
     def _pieces(self, said: bytes, begin: int) -> list[tuple[int, int]]:
         """Return the tokens that can come next, each with where it ends."""
@@ -424,6 +447,7 @@ class _Growing:
         else:
             self.tails[node] = tail
             self.ends.append(End(node, False, spelling))
+            self.said.append((node, spelling))
         for token in behind.undecided:
             child = self._child(node, int(token))
             more = self.texts.texts[token]
@@ -474,6 +498,8 @@ class _Growing:
             ends=tuple(self.ends),
             pruned=pruned,
             contained=self._contained(spellings),
+            through=np.array([node in self.through for node in range(len(self.tokens))]),
+            said=tuple(self.said),
         )
 
     def _contained(self, spellings: tuple[tuple[str, int], ...]) -> tuple[tuple[int, ...], ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,11 @@ from .adapter import (
 )
 from .local_model import INSTALL, find_model, load_model
 from .outcome_probabilities import (
+    POSITIONS,
     OutcomeProbabilities,
     TokenPrompt,
     next_token_log_probabilities,
-    outcome_probabilities,
+    outcome_probabilities_of_each,
 )
 from .outcome_tree import Array, TokenTexts
 
@@ -150,18 +151,45 @@ class Transformers:
         *,
         spellings: Mapping[str, Sequence[str]] | None = None,
         extra_tokens: int | None = None,
-        positions: int = 1024,
+        positions: int = POSITIONS,
+        negligible: float = 0.0,
+        signs: bool = True,
     ) -> OutcomeProbabilities:
         """Compute the exact probability of each outcome behind each prompt.
 
         A string is taken as it is; a `Prompt` goes through the chat template, and if its last
         message is the assistant's, the outcome continues that one. For the rest see
-        `outcome_probabilities`.
+        `outcome_probabilities`, and `TokenTexts` for `signs`.
         """
+        found = self.log_probabilities_of_each(
+            prompts,
+            [outcomes] * len(prompts),
+            spellings=spellings,
+            extra_tokens=extra_tokens,
+            positions=positions,
+            negligible=negligible,
+            signs=signs,
+        )
+        return OutcomeProbabilities.of(tuple(outcomes), found)
+
+    def log_probabilities_of_each(
+        self,
+        prompts: Sequence[str | Prompt],
+        outcomes: Sequence[Sequence[str]],
+        *,
+        spellings: Mapping[str, Sequence[str]] | None = None,
+        extra_tokens: int | None = None,
+        positions: int = POSITIONS,
+        negligible: float = 0.0,
+        signs: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[OutcomeProbabilities]:
+        """Compute the same for prompts with outcomes of their own, all in one pass."""
         cut = [self._cut(prompt) for prompt in prompts]
         with self._busy:
             self._texts = self._texts or TokenTexts.of(self._tokenizer)
-            found = outcome_probabilities(
+            texts = self._texts if signs else replace(self._texts, signs=False)
+            found = outcome_probabilities_of_each(
                 self._model,
                 self._tokenizer,
                 cut,
@@ -169,8 +197,10 @@ class Transformers:
                 spellings=spellings,
                 extra_tokens=extra_tokens,
                 positions=positions,
-                texts=self._texts,
+                negligible=negligible,
+                texts=texts,
                 check=not self._tree_checked,
+                progress=progress,
             )
             self._tree_checked = True
         return found

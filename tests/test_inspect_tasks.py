@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 import subprocess
 import sys
 import warnings
@@ -16,14 +17,15 @@ from inspect_ai import Task
 from inspect_ai import eval as eval_task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
-from inspect_ai.model import get_model
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, play
-from knownminds.environments import ENVIRONMENTS, InstrumentalLearning
+from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials
 from knownminds.llm_adapters import ModelChanged, Synthetic, run_sessions
 from knownminds.llm_adapters.inspect_tasks import TASKS, read_inspect_log, session_task
 from knownminds.llm_adapters.participant import RUN
 from knownminds.llm_adapters.serve import Served
+from knownminds.validation.cli import main
 
 WISHES = Contaminants(refusal=0.15, malformed=0.15)
 
@@ -267,3 +269,52 @@ def test_a_log_of_something_else_is_refused(tmp_path):
         read_inspect_log(log.location)
     with pytest.raises(ValueError, match="there is none"):
         read_inspect_log(tmp_path / "none.eval")
+
+
+def test_logs_become_a_table_at_the_command_line_with_their_outcomes_counted(tmp_path, capsys):
+    def imported(source, out="t.parquet"):
+        code = 0
+        try:
+            main(["import", str(source), "--out", str(tmp_path / out), "--json"])
+        except SystemExit as end:
+            code = end.code
+        return code, *capsys.readouterr()
+
+    place = InstrumentalLearning(n_visits=1)
+    said = ["I cannot answer that.", "", "any of them"]
+    script = [ModelOutput.from_content("mockllm/model", text) for text in said * 4]
+    for output in script:
+        output.usage = ModelUsage(input_tokens=5, output_tokens=2, total_tokens=7)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        [log] = eval_task(
+            TASKS["instrumental_learning"](sessions=2, seed=11, n_visits=1),
+            model=get_model("mockllm/model", custom_outputs=script, memoize=False),
+            display="none",
+            log_dir=str(tmp_path / "logs"),
+            log_level="error",
+            log_realtime=False,
+            max_samples=1,
+        )
+        gc.collect()
+    write_eval_log(log, str(tmp_path / "logs" / "same.json"))
+    logs = sorted((tmp_path / "logs").iterdir())
+    assert sorted(file.suffix for file in logs) == [".eval", ".json"]
+    for log in logs:
+        code, told, err = imported(log)
+        assert code == 0, err
+        counts = json.loads(told)["outcomes"]
+        assert sum(counts.values()) == 2 * place.n_trials
+        assert set(counts) == {"refused", "empty", "malformed"}
+        frame = Trials.load(tmp_path / "t.parquet").frame
+        assert frame["action"].isna().all()
+        assert frame["raw_text"].fillna("").tolist()[:3] == said
+        assert frame["input_tokens"].tolist() == [5] * 8
+    code, _, err = imported(tmp_path / "logs", "all.csv")
+    assert code == 2  # twice the same sessions
+    assert "A trial stands once" in err
+    for name, text in (("a.json", '{"version": 2}'), ("b.json", "{"), ("c.eval", "none")):
+        (tmp_path / name).write_text(text)
+        code, _, err = imported(tmp_path / name)
+        assert (code, len(err.strip().splitlines())) == (2, 1), err
+        assert f"{name} is no log of Inspect's" in err

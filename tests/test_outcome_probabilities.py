@@ -1,3 +1,4 @@
+import functools
 import itertools
 import json
 import re
@@ -12,7 +13,8 @@ from knownminds.llm_adapters.outcome_probabilities import (
     next_token_log_probabilities,
     outcome_probabilities,
 )
-from knownminds.llm_adapters.outcome_tree import TokenTexts
+from knownminds.llm_adapters.outcome_tree import OutcomeTree, TokenTexts, spellings_of
+from knownminds.llm_adapters.tree_pass import Job, edges_and_stops
 
 TWO = OutcomeProbabilities(
     outcomes=("Heads", "Tails"),
@@ -124,35 +126,52 @@ def test_probabilities_are_those_of_brute_force(torch):
     np.testing.assert_allclose(np.exp(exact.log_probabilities[0]), brute, rtol=1e-9)
 
 
-def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer):
-    from knownminds.llm_adapters import outcome_probabilities as module
-    from knownminds.llm_adapters.outcome_tree import OutcomeTree, spellings_of
-
+@pytest.mark.parametrize("positions", [1, 40, 1000])
+def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, positions):
     texts = TokenTexts.of(tokenizer)
     outcomes = ["1", "12", "1.2", "x2"]
     tree = OutcomeTree.grow(texts, outcomes, spellings=spellings_of(outcomes))
-    beginnings = [p.tokens for p in prompts(tokenizer, "x :", "x0 0:", "x0 0 x. 1 2 :")]
-    edges, stops = module._pass(model, texts, tree, beginnings, 1024)
-    for i, tokens in enumerate(beginnings):
-        for node in range(1, len(tree.tokens)):
+    other = OutcomeTree.grow(texts, ["0"], spellings=spellings_of(["0"]))
+    beginnings = prompts(tokenizer, "x :", "x0 0:", "x0 0:", "x0 0 x. 1 2 :", "x0 0 x. 1 :", "x0")
+    jobs = [Job(p.tokens, other if k == 4 else tree) for k, p in enumerate(beginnings)]
+    for job, read in zip(
+        jobs, edges_and_stops(model, texts, jobs, positions=positions), strict=True
+    ):
+        assert read.dropped == ()
+        for node in range(1, len(job.tree.tokens)):
             path, at = [], node
             while at:
-                path.insert(0, int(tree.tokens[at]))
-                at = int(tree.parents[at])
-            after = plain(model, [*tokens, *path])
-            assert edges[i, node] == pytest.approx(after[-2, path[-1]], abs=2e-5)
-            tail = tree.tails[node]
+                path.insert(0, int(job.tree.tokens[at]))
+                at = int(job.tree.parents[at])
+            after = plain(model, [*job.prompt, *path])
+            assert read.edges[node] == pytest.approx(after[-2, path[-1]], abs=6e-5)
+            tail = job.tree.tails[node]
             if tail is not None:
-                ending = module._ending(texts, tail, len(tokenizer))
-                expected = np.log(np.exp(after[-1])[ending].sum())
-                assert stops[i, node] == pytest.approx(expected, abs=2e-5)
+                behind = texts.behind(b"", tail)
+                over = np.ones(len(tokenizer), dtype=bool)
+                over[[*behind.longer, *behind.undecided]] = False
+                expected = np.log(np.exp(after[-1])[over].sum())
+                assert read.stops[node] == pytest.approx(expected, abs=6e-5)
+
+
+def test_what_is_not_followed_is_bounded(model, tokenizer):
+    beginnings = prompts(tokenizer, "x :", "x 0 1 :", "x 0 2 :", "0:")
+    outcomes = ["1", "12", "2"]
+    whole = outcome_probabilities(model, tokenizer, beginnings, outcomes)
+    part = outcome_probabilities(model, tokenizer, beginnings, outcomes, negligible=0.01)
+    assert np.isneginf(whole.left_out).all()
+    some, most = np.exp(part.log_probabilities), np.exp(part.left_out)
+    exact = np.exp(whole.log_probabilities)
+    assert ((some <= exact + 1e-6) & (exact <= some + most + 1e-6)).all()
+    assert (most.sum(1) <= 0.01).all()
+    assert (most > 0).any()
 
 
 def test_neither_the_other_prompts_nor_the_size_of_a_pack_matter(model, tokenizer):
     texts = ["x :", "x 0:", "x 0 1 :", "x 0 1 2 . :", "0:", "x :", ": : : :"]
     outcomes = ["1", "12", "x"]
     together = outcome_probabilities(model, tokenizer, prompts(tokenizer, *texts), outcomes)
-    for positions in (1, 60, 200):
+    for positions in (1, 60, 2000):
         other = outcome_probabilities(
             model, tokenizer, prompts(tokenizer, *texts), outcomes, positions=positions
         )
@@ -170,19 +189,31 @@ def test_neither_the_other_prompts_nor_the_size_of_a_pack_matter(model, tokenize
     assert together.prompt_hashes[0] == together.prompt_hashes[5] != together.prompt_hashes[1]
 
 
-def test_prompts_that_begin_alike_go_through_the_model_once(model, tokenizer, monkeypatch):
-    from knownminds.llm_adapters import outcome_probabilities as module
+@pytest.mark.parametrize("positions", [20, 1000])
+def test_no_token_of_a_prompt_goes_through_the_model_twice(
+    model, tokenizer, monkeypatch, positions
+):
+    read = []
+    forward = type(model).forward
 
-    packs = []
-    through = module._logits
-    monkeypatch.setattr(module, "_logits", lambda m, pack: packs.append(pack) or through(m, pack))
+    @functools.wraps(forward)
+    def counted(self, input_ids, **more):
+        read.append(input_ids.numel())
+        return forward(self, input_ids, **more)
+
+    monkeypatch.setattr(type(model), "forward", counted)
     long = "x 0 2 0 2 0 2 0 2 0 2"
-    outcome_probabilities(
-        model, tokenizer, prompts(tokenizer, long + " :", long + " .", long + " x"), ["0"]
-    )
-    # "x" runs on into "0", so that the third has a tree of one spelling.
-    assert [len(pack.prompts) for pack in packs] == [2, 1]
-    assert len(packs[0].tokens) < 1.2 * len(packs[1].tokens) + 20
+    several = prompts(tokenizer, *(f"{long} {end}" for end in (":", ".", "2 :", "2 .", "x")))
+    outcome_probabilities(model, tokenizer, several, ["0"], positions=positions, check=False)
+    beginnings = {p.tokens[:n] for p in several for n in range(1, len(p.tokens) + 1)}
+    texts = TokenTexts.of(tokenizer)
+    # "x" runs on into "0", so that the last has a tree of one spelling.
+    behind = [
+        OutcomeTree.grow(texts, ["0"], spellings=[(text, 0) for text in spellings]).entered - 1
+        for spellings in ([" 0", "0"],) * 4 + ([" 0"],)
+    ]
+    assert sum(read) == len(beginnings) + sum(behind)
+    assert len(read) > 2 or positions > 20
 
 
 def test_what_is_next_is_what_a_plain_pass_gives(model, tokenizer):

@@ -33,7 +33,7 @@ def probabilities(tree, known, next_token):
                 ending = np.ones(len(known.texts), bool)
                 ending[[*behind.longer, *behind.undecided]] = False
                 stops[0, node] = np.log(next_token(paths[node])[ending].sum())
-    exact, left_out = tree.probabilities(edges, stops)
+    exact, left_out, _ = tree.probabilities(edges, stops)
     return np.exp(exact[0]), np.exp(left_out[0])
 
 

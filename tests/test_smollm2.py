@@ -28,6 +28,8 @@ from knownminds.llm_adapters import NotCapable, Sampling
 from knownminds.llm_adapters.admission import Caps
 from knownminds.llm_adapters.session_runner import read_run, run_sessions_in
 from knownminds.llm_adapters.transformers import Transformers
+from knownminds.validation.asked_beliefs import contexts_of, places_of
+from knownminds.validation.revealed import read_revealed, reveal
 
 CASINOS = InstrumentalLearning(n_visits=1)  # four trials
 COIN = "A fair coin is thrown: heads or tails? It shows"
@@ -233,6 +235,25 @@ def test_the_unpacked_copy_is_the_same_model(smollm2, copy):
         Transformers(copy, device="cpu").next_token_log_probabilities([DIE]),
         smollm2.next_token_log_probabilities([DIE]),
     )
+
+
+def test_beliefs_about_chance_are_revealed_in_one_pass_and_stated(smollm2, tmp_path):
+    found = reveal(smollm2, scenarios=["choice"], only={"n_options": 2}, out=tmp_path)
+    ((name, beliefs),) = found.beliefs.items()
+    assert set(beliefs.sources) == {"exact"}
+    texts = [one.prompt for one in contexts_of(places_of(["choice"], "continuation"), plain=True)]
+    alone = smollm2.log_probabilities([texts[1]], ["A", "B"])
+    np.testing.assert_allclose(
+        beliefs.probability[beliefs.rows(1)], np.exp(alone.log_probabilities[0]), rtol=1e-3
+    )
+    assert ((beliefs.retained > 0) & (beliefs.retained < 1)).all()
+    # What follows an outcome takes something away from its tokens.
+    naive = np.exp(alone.begun[0])
+    assert (naive > np.exp(alone.log_probabilities[0])).all()
+    assert sorted(found.stated["context"]) == sorted(beliefs.contexts)
+    known = found.stated["flag"] == ""
+    assert found.stated.loc[known, "error"].between(0, 1).all()
+    assert read_revealed(tmp_path).models == (name,)
 
 
 # In the chair ---------------------------------------------------------------------------------
