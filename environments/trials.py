@@ -24,14 +24,29 @@ Kind = Literal["string", "int", "float"]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the schema: its name, kind, whether it must be there, and what it means."""
+    """A column of the schema: its name, kind, whether it must be there, and what it means.
+
+    Parameters
+    ----------
+    name, kind, required, description : as said
+    unit : what a number counts or is measured in; "" where there is nothing to say
+    least, most : lowest and highest value; None where nothing bounds it
+    values : what a text may be; empty where it may be anything
+    """
 
     name: str
     kind: Kind
     required: bool
     description: str
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+    values: tuple[str, ...] = ()
 
 
+SCHEMA_VERSION = 1  # of COLUMNS; a Parquet file carries it under SCHEMA_KEY
+SCHEMA_KEY = b"knownminds_trials_schema"
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
 COLUMNS: tuple[Column, ...] = (
     Column("study", "string", False, "name of the study the trial belongs to"),
     Column("environment", "string", False, "name of the experiment"),
@@ -39,20 +54,37 @@ COLUMNS: tuple[Column, ...] = (
     Column("session", "string", False, 'a subject\'s session; "0" where the column is absent'),
     Column("block", "int", False, "consecutive trials under one condition"),
     Column("trial", "int", True, "position in the session; orders the rows"),
-    Column("action", "int", False, "what was chosen, from 0; missing if nothing readable was"),
+    Column(
+        "action",
+        "int",
+        False,
+        "what was chosen, from 0; missing if nothing readable was",
+        least=0,
+    ),
     Column("response", "float", False, "a judgement on a continuous scale"),
     Column("reward", "float", False, "what the action brought; missing where nothing did"),
-    Column("outcome", "string", False, "what became of the answer; see answer.Outcome"),
+    Column(
+        "outcome",
+        "string",
+        False,
+        "what became of the answer; see answer.Outcome",
+        values=_OUTCOMES,
+    ),
     Column("raw_text", "string", False, "a language model's answer, unaltered"),
     Column("labels", "string", False, "what the session called contexts and actions, as JSON"),
-    Column("attempt", "int", False, "which asking of the question this answer came from"),
-    Column("input_tokens", "int", False, "tokens sent"),
-    Column("output_tokens", "int", False, "tokens received"),
-    Column("money", "float", False, "price of the answer in US dollars"),
+    Column(
+        "attempt",
+        "int",
+        False,
+        "which asking of the question this answer came from",
+        least=0,
+    ),
+    Column("input_tokens", "int", False, "tokens sent", "tokens", 0),
+    Column("output_tokens", "int", False, "tokens received", "tokens", 0),
+    Column("money", "float", False, "price of the answer in US dollars", "US dollars", 0),
     Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
-_OUTCOMES = tuple(outcome.value for outcome in Outcome)
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 
@@ -125,6 +157,7 @@ class Trials:
             if completed is not trials.frame:
                 trials = cls(_arranged(completed))
             environment.check(trials)
+        _check_ranges(trials)
         return trials
 
     @classmethod
@@ -143,6 +176,7 @@ class Trials:
         try:
             if file.suffix == ".parquet":
                 frame = pd.read_parquet(file)
+                _check_version(file)
             else:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
         except pd.errors.EmptyDataError:
@@ -158,7 +192,7 @@ class Trials:
         part = file.with_name(f".{file.name}.part")
         try:
             if file.suffix == ".parquet":
-                self.frame.to_parquet(part, index=False)
+                _write_parquet(self.frame, part)
             else:
                 self.frame.to_csv(part, index=False, encoding="utf-8")
             part.replace(file)
@@ -227,6 +261,39 @@ class Trials:
             f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
             f"{len(self)} trials ({told})"
         )
+
+
+def _write_parquet(frame: pd.DataFrame, file: Path) -> None:
+    """Write a table whose metadata say by which version of the schema."""
+    from pyarrow import Table, parquet
+
+    table = Table.from_pandas(frame, preserve_index=False)
+    told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+    parquet.write_table(table.replace_schema_metadata(told), file)
+
+
+def _check_version(file: Path) -> None:
+    from pyarrow import parquet
+
+    told = (parquet.read_schema(file).metadata or {}).get(SCHEMA_KEY, b"0").decode()
+    if not told.isdecimal() or int(told) > SCHEMA_VERSION:
+        raise ValueError(
+            f"Trials are read by version {SCHEMA_VERSION} of their schema or an earlier one; "
+            f"{file.name} has version {told}. Install a newer knownminds."
+        )
+
+
+def _check_ranges(trials: Trials) -> None:
+    for column in COLUMNS:
+        if column.least is None or column.name not in trials.frame:
+            continue
+        wrong = np.flatnonzero((trials.frame[column.name] < column.least).fillna(False))
+        if len(wrong):
+            raise ValueError(
+                f"The column {column.name!r} holds numbers from {column.least:g} on; "
+                f"{trials.place(wrong[0])} has {trials.frame[column.name][wrong[0]]:g}. "
+                "Correct it, or leave it empty if nothing was given."
+            )
 
 
 def _check_suffix(file: Path) -> None:

@@ -1,0 +1,29 @@
+"""A short session of every experiment, played by a known mind; for tests that need one of each."""
+
+from functools import cache
+
+import numpy as np
+
+from knownminds.agents import AGENTS, play
+from knownminds.environments import Trials, make
+
+SHORT = {"instrumental_learning": 4, "horizon": 4, "two_step": 6, "restless_bandit": 1}
+SHORT |= dict.fromkeys(
+    ["diagnosis", "marker_location", "line_ratio", "maze_distance", "duration"], 1
+)
+
+
+@cache
+def short(name):
+    place = make(name)
+    return make(name, **({place.size: SHORT[name]} if name in SHORT else {}))
+
+
+@cache
+def played(name, seed=3):
+    """Return the trials of one subject with one session; nobody may change them."""
+    place = short(name)
+    model = [model for model in AGENTS.values() if model.plays(place)][-1]
+    [theta] = model.parameters.draw(np.random.default_rng(0), 1)
+    lived = play(model.from_theta(theta, actions=place.n_actions), place, seed, 0)
+    return Trials.from_frame(lived.frame.assign(environment=name))
