@@ -1,0 +1,202 @@
+"""The generated parts of the pages: from docstrings, the command line, and stored results.
+
+A hook of MkDocs: a line `<!-- names of PACKAGE -->` becomes the public names of a package,
+`<!-- the commands -->` all commands with their arguments and options, and
+`<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+from mkdocs.plugins import event_priority
+from typer.models import ArgumentInfo
+
+ROOT = Path(__file__).resolve().parent.parent
+FLOORS = ("environments", "agents", "inference", "llm_adapters", "validation")
+REGISTRIES = {"ENVIRONMENTS": "Experiments", "AGENTS": "Models", "MEASURES": "Measures"}
+NAMES = re.compile(r"<!-- names of (\w+) -->")
+COMMANDS = "<!-- the commands -->"
+STORED = re.compile(r"<!-- stored runs of ([\w ]+) -->")
+RESULTS = ROOT / "validation" / "stored_results.json"
+
+_package = tempfile.TemporaryDirectory(prefix="knownminds-docs-")
+
+
+@event_priority(100)  # before mkdocstrings reads where packages lie
+def on_config(config: Any) -> Any:
+    """Lay the five folders side by side under the name by which they are imported."""
+    place = Path(_package.name) / "knownminds"
+    place.mkdir(exist_ok=True)
+    for floor in FLOORS:
+        if not (place / floor).exists():
+            (place / floor).symlink_to(ROOT / floor, target_is_directory=True)
+    handlers = config.plugins["mkdocstrings"].config.handlers
+    handlers["python"]["paths"] = [_package.name]
+    return config
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Fill in the generated parts of a page."""
+    markdown = NAMES.sub(lambda found: "\n".join(_names(found[1])), markdown)
+    markdown = STORED.sub(lambda found: "\n".join(_runs(found[1].split())), markdown)
+    return markdown.replace(COMMANDS, "\n".join(_commands())) if COMMANDS in markdown else markdown
+
+
+def _names(floor: str) -> Iterator[str]:
+    """Write an entry for each public name of a package, those of its registry last."""
+    tree = ast.parse((ROOT / floor / "__init__.py").read_text(encoding="utf-8"))
+    modules: dict[str, str] = {}
+    defined: set[str] = set()
+    public: list[str] = []
+    listed: dict[str, list[str]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module:
+            modules |= {name.name: node.module for name in node.names}
+        elif isinstance(node, ast.FunctionDef):
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            if node.targets[0].id == "__all__":
+                public = ast.literal_eval(node.value)
+        elif (
+            isinstance(node, ast.AnnAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id in REGISTRIES
+            and isinstance(node.value, ast.Dict)
+        ):
+            listed[node.target.id] = [
+                name.id
+                for value in node.value.values
+                for name in ast.walk(value)
+                if isinstance(name, ast.Name)
+            ]
+    members = {name for names in listed.values() for name in names}
+    for name in sorted(set(public) - members, key=str.casefold):
+        if name in modules:
+            yield f"\n::: knownminds.{floor}.{modules[name]}.{name}\n"
+        elif name in defined:
+            yield f"\n::: knownminds.{floor}.{name}\n"
+    for registry, names in listed.items():
+        yield f"\n## {REGISTRIES[registry]}\n\nListed in `{registry}`.\n"
+        for name in dict.fromkeys(names):
+            entry = f"::: knownminds.{floor}.{modules[name]}.{name}"
+            yield f"\n{entry}\n    options:\n      members: false\n"
+
+
+def _runs(names: list[str]) -> Iterator[str]:
+    """Write a table of the stored runs of models and measures, and who has none."""
+    stored = json.loads(RESULTS.read_text(encoding="utf-8"))
+    runs = [run for name in names for run in stored if run.get("name") == name]
+    told = [run for run in runs if run["kind"] in _TELL]
+    if told:
+        yield "| command | result |\n|---|---|"
+    for run in told:
+        result = "<br>".join(_TELL[run["kind"]](*entry) for entry in run["quantities"].items())
+        failed = f"<br>{run['failed']} of {run['attempted']} failed" if run["failed"] else ""
+        yield f"| `{run['command']}` | {result}{failed} |"
+    absent = [f"`{name}`" for name in names if name not in {run["name"] for run in told}]
+    if absent:
+        yield f"\nNo run is stored yet of {', '.join(absent)}."
+
+
+def _with_error(found: dict[str, Any], name: str) -> str:
+    value, error = found.get(name), found.get(f"{name}_error")
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if error is None else f"{value:.3f} ({error:.3f})"
+
+
+def _recovery(name: str, found: dict[str, Any]) -> str:
+    r, coverage = _with_error(found, "r"), _with_error(found, "coverage")
+    return f"{name}: {found['verdict']}, r {r}, coverage {coverage}"
+
+
+def _calibration(name: str, found: dict[str, Any]) -> str:
+    return f"{name}: {found['verdict']}, p {_with_error(found, 'p')}"
+
+
+def _audit(name: str, found: dict[str, Any]) -> str:
+    shares = [f"{word} {_with_error(found, word)}" for word in ("rejected", "bias", "coverage")]
+    verdict = "" if found["verdict"] == "-" else f" ({found['verdict']})"
+    return f"{name}: {', '.join(shares)}{verdict}"
+
+
+_TELL = {"recovery": _recovery, "calibration": _calibration, "audit": _audit}
+
+
+def _commands() -> Iterator[str]:
+    """Write each command with its arguments and options, as its function declares them."""
+    from knownminds.validation.cli import app
+
+    functions = {
+        c.name or c.callback.__name__: c.callback for c in app.registered_commands if c.callback
+    }
+    for name, function in sorted(functions.items()):
+        parameters = inspect.signature(function, eval_str=True).parameters.values()
+        arguments = [p for p in parameters if isinstance(_info(p), ArgumentInfo)]
+        options = [p for p in parameters if p not in arguments]
+        words = " ".join(_placeholder(p) for p in arguments)
+        summary = _plain((function.__doc__ or "").partition("\n")[0])
+        yield f"\n## {name}\n\n{summary}\n\n```text\nknownminds {name} {words}".rstrip()
+        yield "```\n"
+        for p in arguments:
+            yield f"`{_word(p)}`\n:   {_plain(_info(p).help)}\n"
+        yield "\n| option | takes | default | |\n|---|---|---|---|"
+        for p in options:
+            kind, several = _kind(p)
+            default = any(p.default is none for none in (None, False, inspect.Parameter.empty))
+            told = "" if default else f"`{p.default}`"
+            names = " ".join(f"`{given}`" for given in _flags(p, kind))
+            takes = "" if kind is bool else kind.__name__.lower() + ", several" * several
+            yield f"| {names} | {takes} | {told} | {_plain(_info(p).help)} |"
+
+
+def _info(parameter: inspect.Parameter) -> Any:
+    """Return what Typer was told of a parameter."""
+    return get_args(parameter.annotation)[1]
+
+
+def _kind(parameter: inspect.Parameter) -> tuple[type, bool]:
+    """Return the type of a value, and whether several may be given."""
+    kind = get_args(parameter.annotation)[0]
+    inside = [one for one in get_args(kind) if one is not type(None)]
+    if get_origin(kind) is list:
+        return inside[0], True
+    if not inside:
+        return kind, False
+    if get_origin(inside[0]) is list:
+        return get_args(inside[0])[0], True
+    return inside[0], False
+
+
+def _flags(parameter: inspect.Parameter, kind: type) -> list[str]:
+    told = _info(parameter)  # in an Annotated the first name stands where a default would
+    given = [name for name in (told.default, *(told.param_decls or ())) if _is_flag(name)]
+    if given:
+        return given
+    name = parameter.name.replace("_", "-")
+    return [f"--{name}", f"--no-{name}"] if kind is bool else [f"--{name}"]
+
+
+def _is_flag(name: object) -> bool:
+    return isinstance(name, str) and name.startswith("-")
+
+
+def _word(argument: inspect.Parameter) -> str:
+    return argument.name.upper() + "..." * _kind(argument)[1]
+
+
+def _placeholder(argument: inspect.Parameter) -> str:
+    required = argument.default is inspect.Parameter.empty
+    return _word(argument) if required else f"[{_word(argument)}]"
+
+
+def _plain(text: str | None) -> str:
+    return " ".join((text or "").split()).replace("|", "\\|")
