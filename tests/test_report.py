@@ -1,4 +1,3 @@
-import base64
 import dataclasses
 import json
 import re
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
+from PIL import Image
 
 from knownminds.environments import Trials, make
 from knownminds.validation import report as reports
@@ -21,7 +21,7 @@ from knownminds.validation.budget import DesignPower, budget
 from knownminds.validation.calibration import calibrate
 from knownminds.validation.channel import channel
 from knownminds.validation.cli import main
-from knownminds.validation.figures import heat_map, size_curves, spaced
+from knownminds.validation.figures import ON_LIGHT, heat_map, size_curves, spaced
 from knownminds.validation.fit import fit, read_fit, same_design
 from knownminds.validation.model_recovery import confuse
 from knownminds.validation.pages import tone
@@ -29,10 +29,18 @@ from knownminds.validation.parameter_recovery import recover
 from knownminds.validation.power import power
 from knownminds.validation.rank_uniformity import judge
 from knownminds.validation.recovery_surface import recovery_surface
-from knownminds.validation.report import page_of, read_result, render, report
+from knownminds.validation.report import (
+    page_of,
+    read_result,
+    read_what_is_there,
+    render,
+    report,
+    with_source,
+)
 from knownminds.validation.scores import Score
 from knownminds.validation.simulated_data import simulated_data
 from knownminds.validation.smallest_design import smallest_design
+from knownminds.validation.study import Study
 from knownminds.validation.verdicts import Word, judge_size
 
 PLACE = "instrumental_learning"
@@ -76,7 +84,7 @@ def study_of(kind, **out):
             PLACE, EFFECT, sessions=(4, 8), trials=24, replicates=20, truth={"beta": 4.5}, **out
         ),
         "search": lambda: smallest_design(
-            PLACE, EFFECT, target=0.4, trials=24, most=60, replicates=60, **out
+            PLACE, {"optimism_bias": 0.8}, target=0.4, trials=24, most=60, replicates=60, **out
         ),
         "audit": lambda: audit(
             "optimism_bias", effects=(0.2,), subjects=5, trials=(24, 48), replicates=100, **out
@@ -130,8 +138,8 @@ def pages(results):
 
 
 @pytest.fixture(scope="module")
-def drawn(pages):
-    return {kind: render(page) for kind, page in pages.items()}
+def drawn(results, pages):
+    return {kind: render(with_source(page, results[kind][0])) for kind, page in pages.items()}
 
 
 def html(result):
@@ -140,11 +148,13 @@ def html(result):
 
 def text_of(page):
     """What a reader reads of a page, without its figures."""
-    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<svg.*?</svg>", "", page)))
 
 
 def pictures(page):
-    return [base64.b64decode(data).decode() for data in re.findall(r"base64,([^\"]+)", page)]
+    """The figures of a page, without the dots that lie in them as pixels."""
+    figures = re.findall(r"(?s)<svg.*?</svg>", page)
+    return [re.sub(r'base64,[^"]+|aria-label="[^"]+"', "", svg) for svg in figures]
 
 
 def nothing_is_computed(*_, **__):
@@ -168,7 +178,7 @@ def test_a_report_is_drawn_from_the_folder_alone_and_always_the_same(
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_page_fetches_nothing_and_has_its_figures(drawn, kind):
     page = drawn[kind]
-    assert not re.search(r"(src|href)=[\"']?(https?:)?//|url\(|@import", page)
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//|url\((?!#)|@import", page)
     assert "<script" not in page
     assert len(pictures(page)) == FIGURES[kind] == page.count("<figcaption>")
     for picture in pictures(page):
@@ -235,7 +245,7 @@ def test_a_study_in_which_everything_failed_still_has_a_page(results, kind, tmp_
         rows = rows[[c for c in kept if c in rows]].assign(status="failed", message="planted")
         rows.to_parquet(part, index=False, write_page_checksum=True)
         n += len(rows)
-    page = report(folder).read_text()
+    page = html(read_result(folder))
     assert "planted" in page
     assert 'class="good"' not in page
     if kind in ("recovery", "calibration"):
@@ -478,7 +488,51 @@ def test_each_cell_of_a_heat_map_has_its_number():
     axis = Figure().add_subplot()
     heat_map(axis, np.array([[0.9, np.nan], [0.1, 0.25]]), ["a", "b"], ["c", "d"])
     assert [text.get_text() for text in axis.texts] == ["0.90", "-", "0.10", "0.25"]
-    assert [text.get_color() for text in axis.texts] == ["white", "black", "black", "black"]
+    assert [text.get_color() for text in axis.texts] == ["white", *[ON_LIGHT] * 3]
+
+
+@pytest.fixture(scope="module")
+def written(results, tmp_path_factory):
+    """The folder of a power study, drawn anew elsewhere."""
+    folder = tmp_path_factory.mktemp("written") / "s"
+    shutil.copytree(results["power"][0], folder, ignore=shutil.ignore_patterns("*.html", "figures"))
+    report(folder)
+    return folder
+
+
+def test_every_figure_is_there_as_svg_png_and_numbers(written, results):
+    (caption, _), *_ = page_of(results["power"][1]).figures
+    name = "1-share-of-data-sets-that-reject"
+    assert caption.startswith("Share of data sets that reject (")
+    files = {file.name for file in (written / "figures").iterdir()}
+    assert files == {f"{name}.{kind}" for kind in ("svg", "png", "csv")}
+    with Image.open(written / "figures" / f"{name}.png") as picture:
+        assert picture.format == "PNG"
+        shades = np.asarray(picture.convert("L"))
+        assert min(picture.size) > 300
+        assert 0.005 < (shades < 128).mean() < 0.5  # ink on paper
+    assert (written / "figures" / f"{name}.svg").read_text().startswith("<?xml")
+
+
+def test_the_numbers_of_a_figure_are_those_of_the_study(written, results):
+    found = pd.read_csv(next((written / "figures").glob("*.csv")))
+    designs = results["power"][1].designs
+    curve = found[(found["panel"] == "power") & (found["mark"] == "line")]
+    assert curve["x"].tolist() == [design.cell.sessions for design in designs]
+    assert curve["y"].tolist() == pytest.approx([design.rejected.value for design in designs])
+    bars = found[(found["panel"] == "power") & (found["mark"] == "interval")]
+    reach = [4 * design.rejected.error for design in designs]  # 2 standard errors to either side
+    assert (bars["y_to"] - bars["y"]).tolist() == pytest.approx(reach)
+    limits = found[(found["panel"] == "power") & (found["mark"] == "limit")]
+    assert limits["y"].tolist() == [0.8]
+    assert limits["x"].isna().all()
+
+
+def test_the_page_of_a_study_names_the_code_that_computed_it(drawn, results):
+    folder, found = results["power"]
+    source = json.loads((folder / "study.json").read_text())["source"]
+    assert f"source {source[:12]}" in drawn["power"]
+    assert "source" not in found.versions
 
 
 # Folders
@@ -506,15 +560,98 @@ def test_an_unknown_kind_of_study_is_named_with_the_nearest(results, tmp_path):
         report(folder)
 
 
+def begun(folder, parts, to):
+    """A copy of a study in which only some parts are there."""
+    copy = shutil.copytree(folder, to / "s", ignore=shutil.ignore_patterns("*.html", "figures"))
+    for file in copy.rglob("*.parquet"):
+        if file.name not in parts:
+            file.unlink()
+    return copy
+
+
+def parts_of(folder, cells):
+    study, _ = Study.read(folder)
+    return [study.part_name(batch) for batch in study.batches() if batch.cell in cells]
+
+
 @pytest.mark.parametrize("kind", STUDIES)
-def test_an_unfinished_study_is_no_report(results, kind, tmp_path):
-    folder = shutil.copytree(
-        results[kind][0], tmp_path / "s", ignore=shutil.ignore_patterns("report.html")
-    )
-    next(iter(folder.rglob("*.parquet"))).unlink()
+def test_what_is_begun_is_no_result_but_has_a_page_that_says_so(results, kind, tmp_path):
+    folder = begun(results[kind][0], (), tmp_path)
     with pytest.raises(ValueError, match="not finished"):
-        report(folder)
-    assert not (folder / "report.html").exists()
+        read_result(folder)
+    text = text_of(html(read_what_is_there(folder)))
+    assert "This study is not finished. " in text
+    study, _ = Study.read(folder)
+    units = sum(study.units(c) for c in range(len(study.cells)))
+    told = "0 steps of the search are finished" if kind == "search" else f"0 of {units}"
+    assert told in text
+    assert "Nothing is judged yet" in text
+    assert study.command_line() in text.replace("&#39;", "'").replace("&#34;", '"')
+
+
+def test_scores_of_what_is_there_are_those_of_these_rows_alone(results, tmp_path):
+    folder, surface = results["surface"]
+    there = begun(folder, parts_of(folder, (0, 3)), tmp_path)
+    found = read_what_is_there(there)
+    assert (list(found.done), found.of) == ([40, 0, 0, 40], [40] * 4)
+    kept = [surface.recoveries[c] for c in (0, 3)]
+    for now, then in zip(found.result.recoveries, kept, strict=True):
+        assert now.cell == then.cell
+        assert now.parameters == then.parameters
+    text = text_of(html(found))
+    assert "80 of 160 fits are there" in text
+    assert "All below is of what is there" in text
+    assert "rescorla_wagner; 40 subjects x 1 session x 48 trials 0 40 40" in text
+    missing = surface.recoveries[1]["alpha"]
+    assert f"{missing.bias} {missing.rmse}" not in text
+
+
+@pytest.mark.parametrize(("kind", "cells"), [("power", (1,)), ("audit", (0,)), ("channel", (0,))])
+def test_designs_that_are_there_are_judged_as_in_the_end(results, kind, cells, tmp_path):
+    folder, whole = results[kind]
+    found = read_what_is_there(begun(folder, parts_of(folder, cells), tmp_path)).result
+    entries = {"power": "designs", "audit": "entries", "channel": "entries"}[kind]
+    now, then = getattr(found, entries), getattr(whole, entries)
+    assert [str(one) for one in now] == [str(then[c]) for c in cells]
+    assert text_of(html(found))
+
+
+def test_what_needs_all_of_it_is_not_judged_before(results, tmp_path):
+    folder, _ = results["confusion"]
+    there = begun(folder, parts_of(folder, (0,)), tmp_path)
+    found = read_what_is_there(there)
+    assert found.result is None
+    assert "20 of 40 fits are there" in str(found)
+    folder, _ = results["audit"]
+    violators = [c for c, cell in enumerate(Study.read(folder)[0].cells) if "effect" in cell.law]
+    there = begun(folder, parts_of(folder, violators), tmp_path / "audit")
+    assert read_what_is_there(there).result is None  # no minds without an effect yet
+
+
+def test_a_search_under_way_shows_its_steps(results, tmp_path):
+    folder, search = results["search"]
+    last = f"confirmation-{len(list(folder.glob('confirmation-*'))) - 1}"
+    names = {file.name for file in folder.rglob("*.parquet") if file.parent.parent.name != last}
+    names.remove(next((folder / "step-00" / "parts").iterdir()).name)
+    found = read_what_is_there(begun(folder, names, tmp_path))
+    text = text_of(html(found))
+    first, second = search.steps[:2]
+    assert f"step-01 {second.cell.sessions} {second.rejected} 100 100" in text
+    (there,) = found.steps["step-00"].done
+    assert 0 < there < 100  # some batches of its only design
+    so_far = found.steps["step-00"].result.designs[0]
+    assert so_far.attempted == there
+    assert f"step-00 {first.cell.sessions} {so_far.rejected} {there} 100" in text
+    assert f"{last} - - 0 60" in text
+    assert f"{len(found.steps) - 2} steps of the search are finished" in text
+
+
+def test_the_command_draws_what_is_there_and_says_what_is_missing(results, tmp_path, capsys):
+    folder = begun(results["power"][0], parts_of(results["power"][0], (0,)), tmp_path)
+    main_done(["report", str(folder)])
+    captured = capsys.readouterr()
+    assert captured.out == f"{folder / 'report.html'}\n"
+    assert "20 of 40 data sets are there. Run the same command again" in captured.err
 
 
 @pytest.mark.parametrize(
@@ -551,6 +688,7 @@ def test_a_fit_page_has_group_support_and_subjects(fitted, drawn):
     for name, v in fitted.group.items():
         assert f"{name} {v.estimate:.3f} {v.low:.3f} to {v.high:.3f} {v.meaning}" in text
         verdict = fitted.support[name].verdict
+        assert f'<li class="{tone(verdict)}"><strong>{name}</strong> {verdict}.' in page
         assert f'<td class="{tone(verdict)}">{verdict}</td>' in page
     row = fitted.subjects.to_dict("records")[7]
     assert f"{row['subject']} 96 {row['alpha']:.2f} ({row['alpha_low']:.2f} to" in text
@@ -567,6 +705,13 @@ def test_a_fit_says_what_so_many_trials_support(fitted):
     assert sum(v["best_for"] for v in fitted.comparison.values()) == 30
 
 
+@pytest.fixture
+def small_check(monkeypatch):
+    """Let the check of a fit's design, which is not what is asked about, rest on few learners."""
+    monkeypatch.setattr("knownminds.validation.fit.SIMULATED", 50)
+
+
+@pytest.mark.usefixtures("small_check")
 def test_chance_players_are_best_described_by_chance():
     random = simulated_data(resolve_model("random_responder"), make(PLACE), subjects=30)
     frame = random.frame.drop(columns=[c for c in random.frame if c.startswith("true_")])
@@ -586,6 +731,7 @@ def test_group_medians_do_not_depend_on_the_scale(fitted):
         assert value.estimate == pytest.approx(np.median(fitted.subjects[name]))
 
 
+@pytest.mark.usefixtures("small_check")
 def test_constant_subjects_and_those_of_two_trials_get_a_status(trials):
     frame = trials.to_frame()
     always = frame["subject"] == "0"

@@ -171,8 +171,10 @@ def audit(
         raise ValueError(unknown("measure", measure, MEASURES))
     found = MEASURES[measure]
     place = resolve_environment(environment or make(found.environments[0], **found.settings))
-    if subjects < 2:
-        raise ValueError(f"The test is over subjects and needs at least 2; got {subjects}.")
+    found = found.in_place(place)
+    if subjects < found.least_subjects:
+        least = found.least_subjects
+        raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
     wanted = usual_effects(found) if effects is None else effects
     for effect in wanted:
         if not np.isfinite(effect):
@@ -213,12 +215,15 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
     dial = Dial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
     turns, values = dial.curve
     if measure.rational:
-        most = float(values.max()) - measure.null
-        if most > 1.1 * max(EFFECTS):
+        # A group whose dial cannot be turned below 0 deviates a little before it is turned.
+        least = measure.null if measure.lowest is None else max(float(values[0]), measure.null)
+        most = float(values.max()) - least
+        if measure.lowest is None and most > 1.1 * max(EFFECTS):
             return EFFECTS
-        return tuple(float(f"{measure.null + share * most:.2g}") for share in (0.2, 0.4, 0.8))
-    ends = measure.reach / 4
-    return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in (-ends, 0.0, ends))
+        return tuple(float(f"{least + share * most:.2g}") for share in (0.2, 0.4, 0.8))
+    middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8
+    where = (middle - ends, middle, middle + ends)
+    return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in where)
 
 
 def read_audit(folder: str | os.PathLike[str]) -> Audit:

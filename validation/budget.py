@@ -746,8 +746,9 @@ def _reads_thoughts(environment: Environment, seed: int) -> bool:
     observation, _ = environment.reset(seed=seed)
     low = environment.response_range[0]
     choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
-    said = _think(len(_THOUGHT)) + environment.say(choices[environment.given], observation)
-    return environment.parse(said, observation).choice == choices[environment.given]
+    choice = choices[environment.asks(observation)]
+    said = _think(len(_THOUGHT)) + environment.say(choice, observation)
+    return environment.parse(said, observation).choice == choice
 
 
 def _think(n_bytes: int) -> str:

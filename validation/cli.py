@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
 
-from knownminds.agents import AGENTS, Agent, Contaminants
-from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+from .completion import completes
 
+# Nothing of ours, and no library that computes, is imported here but inside the functions that
+# need it, so that help and completion answer at once (tests/test_command_speed.py).
 if TYPE_CHECKING:
+    from knownminds.agents import Agent, Contaminants
+    from knownminds.environments import Environment
     from knownminds.llm_adapters.admission import Caps
     from knownminds.llm_adapters.session_runner import Progress as Standing
 
@@ -32,14 +33,16 @@ Dials = TypeVar("Dials")
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Simulated agents with known parameters, and the tests that inference must pass on them.",
 )
 screen, notes = Console(highlight=False), Console(stderr=True, highlight=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
-Model = Annotated[str, typer.Option(help="A model; `knownminds list` shows all.")]
+Model = Annotated[
+    str,
+    typer.Option(help="A model; `knownminds list` shows all.", autocompletion=completes("models")),
+]
 Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]
 Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
 Subjects = Annotated[int, typer.Option(help="How many subjects.")]
@@ -65,7 +68,13 @@ Contaminate = Annotated[
     typer.Option(help="NAME=RATE of a known mind: refusal, malformed, truncation, verbosity."),
 ]
 
-Experiment = Annotated[str, typer.Argument(help="The experiment.")]
+Experiment = Annotated[
+    str, typer.Argument(help="The experiment.", autocompletion=completes("environments"))
+]
+ExperimentOption = Annotated[
+    str | None,
+    typer.Option("--environment", help="The experiment.", autocompletion=completes("environments")),
+]
 SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
 SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]
 
@@ -76,7 +85,9 @@ RESULTS = {
     "budget": "budget.json",
     "score": "measures.json",
     "score of several runs": "magnitude.json",
+    "score of beliefs": "beliefs.json",
     "run": "ledger.sqlite",
+    "reveal": "revealed.json",
 }
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
 Ask = Callable[[Any], Any]  # computes a result, given where and how
@@ -167,6 +178,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
     """List experiments, models and measures."""
+    from rich.table import Table
+
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS
     from knownminds.inference import MEASURES
 
     kinds: dict[str, Any] = {"environment": ENVIRONMENTS, "model": AGENTS, "measure": MEASURES}
@@ -182,10 +197,20 @@ def list_all(as_json: Json = False) -> None:
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(help="An experiment, a model or a measure.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, a model or a measure.",
+            autocompletion=completes("environments", "models", "measures"),
+        ),
+    ],
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
+    from rich.table import Table
+
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS, make, unknown
     from knownminds.inference import MEASURES
 
     from .folders import finite
@@ -232,7 +257,7 @@ def show(
 
 @app.command()
 def simulate(
-    environment: Annotated[str, typer.Argument(help="The experiment.")],
+    environment: Experiment,
     model: Model = "rescorla_wagner_dual",
     subjects: Subjects = 20,
     sessions: Sessions = 1,
@@ -279,7 +304,7 @@ def simulate(
 def fit(
     data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
     model: Model = "rescorla_wagner_dual",
-    environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
+    environment: ExperimentOption = None,
     columns: Annotated[
         str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
     ] = None,
@@ -343,9 +368,13 @@ def score(
         typer.Argument(help=".csv or .parquet files, folders of runs, or a folder that has them."),
     ],
     measure: Annotated[
-        list[str] | None, typer.Option(help="Which; all that the experiments have by default.")
+        list[str] | None,
+        typer.Option(
+            help="Which; all that the experiments have by default.",
+            autocompletion=completes("measures"),
+        ),
     ] = None,
-    environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
+    environment: ExperimentOption = None,
     columns: Annotated[
         str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
     ] = None,
@@ -363,6 +392,10 @@ def score(
         Path | None,
         typer.Option(help="Of a collider: judgements to align with, trials or a table of means."),
     ] = None,
+    network: Annotated[
+        str | None,
+        typer.Option(help="Of diagnosis: the network, for tests that use the evidence."),
+    ] = None,
     bootstraps: Annotated[
         int, typer.Option(help="Of a set of runs: rounds that its intervals rest on.")
     ] = 30,
@@ -372,15 +405,26 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Read every measure off a trial file, or the whole table off a set of runs, with intervals."""
+    from .belief_battery import belief_battery, of_diagnosis
     from .magnitude_table import magnitude_table, of_one_measured_file
     from .measured import score as run_score
     from .report import write_report
 
-    single = of_one_measured_file(data, measure, _mapping(columns))
+    plain = not (measure or released or over or reference)
+    beliefs = plain and of_diagnosis(data, environment, _mapping(columns))
+    if network is not None and not beliefs:
+        raise ValueError(
+            "--network is that of diagnosis, whose tests of coherence take no --measure, "
+            "--released, --over or --reference; leave it or them out."
+        )
+    single = not beliefs and of_one_measured_file(data, measure, _mapping(columns))
     if out is not None:
-        _check_own_folder("score" if single else "score of several runs", out)
+        kind = "score" if single else "score of beliefs" if beliefs else "score of several runs"
+        _check_own_folder(kind, out)
     result: Any
-    if single:
+    if beliefs:
+        result = belief_battery(data, by=by, columns=_mapping(columns), network=network, seed=seed)
+    elif single:
         result = run_score(
             data[0],
             measure,
@@ -513,7 +557,11 @@ def recover(
 def confuse(
     environment: Experiment,
     model: Annotated[
-        list[str] | None, typer.Option(help="A rival; at least two. All that can play if none.")
+        list[str] | None,
+        typer.Option(
+            help="A rival; at least two. All that can play if none.",
+            autocompletion=completes("models"),
+        ),
     ] = None,
     criterion: Annotated[
         list[str] | None, typer.Option(help="aic, bic, cv or loo; several are compared.")
@@ -657,8 +705,13 @@ def power(
 
 @study
 def audit(
-    measure: Annotated[str, typer.Argument(help="The measure; `knownminds list` shows all.")],
-    environment: Annotated[str | None, typer.Option(help="The experiment.")] = None,
+    measure: Annotated[
+        str,
+        typer.Argument(
+            help="The measure; `knownminds list` shows all.", autocompletion=completes("measures")
+        ),
+    ],
+    environment: ExperimentOption = None,
     effect: Annotated[
         list[float] | None, typer.Option(help="True values in the violators.")
     ] = None,
@@ -672,6 +725,7 @@ def audit(
     seed: Seed = 0,
 ) -> Ask:
     """Ask what a metric and its test do to minds whose true value is known."""
+    from knownminds.environments import unknown
     from knownminds.inference import MEASURES
 
     from .audit import audit as run_audit
@@ -848,6 +902,7 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Let a language model live sessions; the same command goes on where it stopped."""
+    from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.faulty import Faults
     from knownminds.llm_adapters.ledger import LedgerFailed
@@ -919,6 +974,114 @@ def run(
     if lived.stopped:
         notes.print("The same command goes on from here.", markup=False)
         raise typer.Exit(1)
+
+
+@app.command()
+def reveal(
+    scenarios: Annotated[
+        list[str] | None,
+        typer.Argument(help="dice, coins, choice, preference; all of them if none is named."),
+    ] = None,
+    llm: Annotated[
+        list[str] | None,
+        typer.Option(help="PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler."),
+    ] = None,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="A folder of an earlier result, to compare with."),
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(help="exact, top-k or sampled; the best one there is.")
+    ] = None,
+    form: Annotated[str | None, typer.Option(help="continuation or question.")] = None,
+    draws: Annotated[int, typer.Option(help="Answers to each context, if sampled.")] = 50,
+    top: Annotated[int, typer.Option(help="Alternatives told with each token, if top-k.")] = 20,
+    stated: Annotated[bool, typer.Option(help="Ask for probabilities as well.")] = True,
+    distractors: Annotated[
+        str, typer.Option(help="published or plausible: the wrong probabilities on offer.")
+    ] = "published",
+    even_faces: Annotated[bool, typer.Option("--even-faces", help="Leave odd dice out.")] = False,
+    chat: Annotated[
+        bool, typer.Option("--chat", help="Put texts that go on into the chat template.")
+    ] = False,
+    signs: Annotated[
+        bool, typer.Option(help="Look at what follows a sign behind an outcome (7.5).")
+    ] = True,
+    threshold: Annotated[float, typer.Option(help="Least retained mass without a flag.")] = 0.5,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE: a parameter of a known mind, or n_dice, ..."),
+    ] = None,
+    tokens: Annotated[
+        str, typer.Option(help="single, digits or pairs: how a known mind is cut.")
+    ] = "digits",
+    space: Annotated[float, typer.Option(help="Of a known mind: share with a space before.")] = 0.5,
+    leak: Annotated[float, typer.Option(help="Of a known mind: share that is no outcome.")] = 0.0,
+    seed: Seed = 0,
+    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="The environment variable that holds the key.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=MOST of each experiment: calls, tokens, dollars, ..."),
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Read how probable each outcome of chance is to a model, beside what it states."""
+    from knownminds.environments.scenarios import SCENARIOS
+    from knownminds.llm_adapters import Sampling, Unusable
+    from knownminds.llm_adapters.ledger import LedgerFailed
+
+    from .asked_beliefs import GRID
+    from .report import write_report
+    from .revealed import reveal as ask
+
+    given = _numbers("--set", values)
+    if out is not None:
+        _check_own_folder("reveal", out)
+    try:
+        with _bar("reveal") as progress:
+            result = ask(
+                llm or (),
+                scenarios=scenarios or tuple(SCENARIOS),
+                form=form,  # type: ignore[arg-type]  # checked there, as the next ones
+                source=source,  # type: ignore[arg-type]
+                draws=draws,
+                top=top,
+                stated=stated,
+                distractors=distractors,  # type: ignore[arg-type]
+                even_faces=even_faces,
+                chat=chat,
+                signs=signs,
+                threshold=threshold,
+                only={name: int(value) for name, value in given.items() if name in GRID},
+                truth={name: value for name, value in given.items() if name not in GRID},
+                tokens=tokens,  # type: ignore[arg-type]
+                space=space,
+                leak=leak,
+                earlier=earlier or (),
+                seed=seed,
+                settings=Sampling(temperature=temperature, max_tokens=max_tokens),
+                out=out,
+                progress=progress,
+                base_url=base_url,
+                key_variable=key_variable,
+                caps=_caps(cap),
+            )
+    except (ImportError, LedgerFailed, Unusable) as error:
+        raise ValueError(str(error)) from None
+    if out is not None:
+        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+    else:
+        notes.print("--out FOLDER keeps the beliefs and their report.")
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(result)
 
 
 @app.command()
@@ -997,13 +1160,199 @@ def report(
     as_json: Json = False,
 ) -> None:
     """Draw the report of a folder again, without computing anything anew."""
-    from .report import report as draw
+    from .report import read_what_is_there, write_report
+    from .unfinished_page import Unfinished
 
-    page = draw(folder)
+    found = read_what_is_there(folder)
+    page = write_report(found, folder)
+    if isinstance(found, Unfinished):
+        notes.print(str(found), markup=False, soft_wrap=True)
     if as_json:
         _print_json({"report": str(page)})
     else:
         print(page)
+
+
+@app.command()
+def gates(
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Models and measures; all if none.")
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(help="recovery, shuffled, calibration or audit; all if none."),
+    ] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="A tenth of the size, to see that it works.")
+    ] = False,
+    seed: Seed = 1,
+    store: Annotated[
+        Path | None, typer.Option(help="A .json file that keeps each gate; it goes on from there.")
+    ] = None,
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Put models through recovery, its control and calibration, measures through audits."""
+    from .gates import gates as run_gates
+
+    with _bar("gates") as progress:
+        found = run_gates(
+            name,
+            kinds=gate,
+            small=small,
+            seed=seed,
+            store=store,
+            workers=workers,
+            progress=progress,
+        )
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        print(found)
+
+
+@app.command()
+def gallery(
+    out: Annotated[Path, typer.Option(help="Folder for the page.")],
+    as_json: Json = False,
+) -> None:
+    """Write one page of all experiments, models and measures, with what is stored of them."""
+    from .gallery import gallery as write_gallery
+
+    page = write_gallery(out)
+    if as_json:
+        _print_json({"gallery": str(page)})
+    else:
+        print(page)
+
+
+@app.command()
+def schema(
+    environment: Annotated[
+        str | None,
+        typer.Argument(
+            help="An experiment, for its stimuli and ranges.",
+            autocompletion=completes("environments"),
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the columns of the trial record, or with --json its JSON Schema."""
+    from knownminds.environments import make, trial_schema
+
+    found = trial_schema(None if environment is None else make(environment))
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        print(found)
+
+
+@app.command()
+def export(
+    data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    out: Annotated[Path, typer.Option(help="The file, or for psych-ds the folder.")],
+    format: Annotated[
+        str | None,
+        typer.Option(help="csv, parquet, psych-101 or psych-ds; else as the file's name ends."),
+    ] = None,
+    environment: ExperimentOption = None,
+    columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(help="Of a psych-ds data set.")] = None,
+    description: Annotated[str, typer.Option(help="Of a psych-ds data set.")] = "",
+    author: Annotated[list[str] | None, typer.Option(help="Of a psych-ds data set.")] = None,
+    licence: Annotated[
+        str, typer.Option("--licence", "--license", help="Of a psych-ds data set.")
+    ] = "",
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Write trials as a table, as Psych-101 texts, or as a Psych-DS folder."""
+    from .exchange import export_trials
+
+    written = export_trials(
+        data,
+        out,
+        format,
+        environment=environment,
+        columns=_mapping(columns),
+        settings=_settings(values),
+        name=name,
+        description=description,
+        authors=author or (),
+        licence=licence,
+        seed=seed,
+    )
+    _tell_trials(written, out, as_json)
+
+
+@app.command("import")
+def import_(
+    sources: Annotated[
+        list[Path], typer.Argument(help="Files, or folders of psych-ds or of Inspect's logs.")
+    ],
+    out: Annotated[Path, typer.Option(help="A .csv or .parquet file.")],
+    format: Annotated[
+        str | None, typer.Option(help="psych-101, psych-ds, inspect, csv or parquet; else found.")
+    ] = None,
+    environment: ExperimentOption = None,
+    columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Read trials from Psych-101 texts, Psych-DS folders or Inspect's logs into a table."""
+    from .exchange import import_trials, save_table
+
+    found = import_trials(
+        sources,
+        format,
+        environment=environment,
+        columns=_mapping(columns),
+        settings=_settings(values),
+    )
+    save_table(found, out)
+    _tell_trials(found, out, as_json)
+
+
+def _tell_trials(trials: Any, out: Path, as_json: bool) -> None:
+    if as_json:
+        counts = trials.frame["outcome"].value_counts().to_dict()
+        told = {"subjects": trials.n_subjects, "sessions": trials.n_sessions}
+        _print_json({"out": str(out), **told, "trials": len(trials), "outcomes": counts})
+    else:
+        print(f"{trials}, written to {out}")
+
+
+def _settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return what --set says; what is no JSON is text."""
+    settings: dict[str, Any] = {}
+    for name, value in _pairs("--set", texts):
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+@app.command()
+def doctor(
+    speed: Annotated[bool, typer.Option(help="Whether to measure how fast it is.")] = True,
+    as_json: Json = False,
+) -> None:
+    """Say what is installed, which language models can be asked, and how fast this machine is."""
+    from .doctor import doctor as examine
+
+    found = examine(measure=speed)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        print(found)
+    if not found.sound:
+        raise typer.Exit(1)
 
 
 def _print_json(content: Any) -> None:
@@ -1016,6 +1365,14 @@ def _bar(title: str) -> Iterator[Callback | None]:
     if not notes.is_terminal:
         yield None
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn(title),
         BarColumn(),
@@ -1040,6 +1397,14 @@ def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
     if not notes.is_terminal:
         yield None
         return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("run"),
         BarColumn(),
@@ -1087,6 +1452,8 @@ def _day(text: str | None) -> datetime.date | None:
 
 def _dials(option: str, texts: Sequence[str] | None, kind: Callable[..., Dials]) -> Dials:
     """Make a table of rates from NAME=RATE."""
+    from knownminds.environments import unknown
+
     given = _numbers(option, texts)
     known = list(inspect.signature(kind).parameters)
     for name in given:
@@ -1096,10 +1463,13 @@ def _dials(option: str, texts: Sequence[str] | None, kind: Callable[..., Dials])
 
 
 def _contaminants(texts: Sequence[str] | None) -> Contaminants:
+    from knownminds.agents import Contaminants
+
     return _dials("--contaminate", texts, Contaminants)
 
 
 def _caps(texts: Sequence[str] | None) -> Caps:
+    from knownminds.environments import unknown
     from knownminds.llm_adapters.admission import Caps
 
     given: dict[str, Any] = {}
@@ -1127,6 +1497,9 @@ def _key(variable: str | None) -> str | None:
 
 def _players(environment: str) -> list[str]:
     """Names of all models that can play an experiment."""
+    from knownminds.agents import AGENTS
+    from knownminds.environments import make
+
     place = make(environment)
     return [name for name, model in AGENTS.items() if model.plays(place)]
 
@@ -1169,6 +1542,8 @@ def _resolve(
     design: str | None = None,
 ) -> tuple[Environment, dict[str, float]]:
     """Build the experiment, and sort --set into its settings and true parameters."""
+    from knownminds.environments import make, unknown
+
     from .arguments import resolve_environment
 
     place = make(environment)

@@ -10,16 +10,22 @@ from scipy.stats import norm, qmc
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import unknown
+from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure, ParameterMeasure
 
 POINTS = 1024  # of the group over which a measure is averaged, a power of two
 
 
-def resolve_measure(name: str, model: type[Agent]) -> Measure:
-    """Return the measure of this name, or the model's parameter of this name as a measure."""
+def resolve_measure(
+    name: str, model: type[Agent], environment: Environment | None = None
+) -> Measure:
+    """Return the measure of this name, or the model's parameter of this name as a measure.
+
+    With an experiment it is the measure as it is there.
+    """
     if name in MEASURES:
-        return MEASURES[name]
+        found = MEASURES[name]
+        return found if environment is None else found.in_place(environment)
     if name in model.parameters.names:
         return _parameter(model, name)
     kind = f"measure, or parameter of {model.name},"
@@ -94,7 +100,8 @@ def _curve(
     # The second half of the sequence is as even as the first, and has no point at 0.
     points = qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
     z = np.array(group_mean) + np.array(group_sd) * norm.ppf(points)
-    turns = np.linspace(-measure.reach, measure.reach, measure.steps)
+    lowest = -measure.reach if measure.lowest is None else measure.lowest
+    turns = np.linspace(lowest, measure.reach, measure.steps)
     direction = Dial(measure, model, np.array(group_mean), np.array(group_sd)).direction
     values = [measure.group_truth(model, parameters.constrain(z + s * direction)) for s in turns]
     return turns, np.array(values)

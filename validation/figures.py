@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 
+from .figure_data import figure_data
 from .pages import counted
 from .scores import Score
 
@@ -23,8 +25,11 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
 PALETTE = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", "-.", ":")
+# Letters on light areas: black, but no ink of the page's, which is light on dark screens.
+ON_LIGHT = "#010101"
 WIDTH = 2.6  # inches per panel
 SMALL, TITLE = 8, 10  # points of letters
+DOTS = 200  # per inch, of what is drawn as dots
 ERRORS = 2  # standard errors that error bars show to either side
 
 SIZES = ("subjects", "sessions", "trials")
@@ -69,7 +74,8 @@ def curve(
     """Draw scores with 2 standard errors, joined; markers of a size in points."""
     line(axis, x, [score.value for score in scores], style, label, size, hollow)
     low, high = ([s.value + sign * ERRORS * s.error for s in scores] for sign in (-1, 1))
-    axis.vlines(x, low, high, color=style[0], linewidth=1, zorder=1.9)
+    # Of the same name in the figure's data, but not in its key.
+    axis.vlines(x, low, high, color=style[0], linewidth=1, zorder=1.9, label=f"_{label}")
 
 
 def line(
@@ -200,12 +206,14 @@ def heat_map(
             ha="center",
             va="center",
             fontsize=SMALL,
-            color="white" if dark else "black",
+            color="white" if dark else ON_LIGHT,
         )
     axis.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
     axis.set_yticks(range(len(rows)), rows)
     axis.tick_params(length=0)
     axis.spines[:].set_visible(False)
+    # Pages that brighten figures on dark screens leave these as they are: letters lie on them.
+    axis.set_gid(f"shades-{axis.figure.axes.index(axis)}")
 
 
 def limits(*columns: NDArray[Any]) -> tuple[float, float]:
@@ -218,10 +226,42 @@ def limits(*columns: NDArray[Any]) -> tuple[float, float]:
     return float(low - margin), float(high + margin)
 
 
+class Picture(str):
+    """SVG text of a figure that is also there as PNG, and as the numbers that it shows."""
+
+    __slots__ = ("figure",)
+
+    figure: Figure
+
+    @classmethod
+    def of(cls, text: str, figure: Figure) -> Picture:
+        """Return the picture of a figure from its SVG text."""
+        picture = cls(text)
+        picture.figure = figure
+        return picture
+
+    def png(self) -> bytes:
+        """Return the figure as PNG, for slides and papers."""
+        stream = io.BytesIO()
+        self.figure.savefig(
+            stream,
+            format="png",
+            dpi=DOTS,
+            metadata={"Software": None},
+            pil_kwargs={"compress_level": 3},  # the default takes longer
+        )
+        return stream.getvalue()
+
+    def data(self) -> pd.DataFrame:
+        """Return the numbers that the figure shows; see `figure_data`."""
+        return figure_data(self.figure)
+
+
 def svg(figure: Figure) -> str:
-    """Return the figure as SVG text."""
+    """Return the figure as SVG text, a `Picture`."""
     stream = io.StringIO()
     # No date and a fixed salt: the same study gives the same page.
     with mpl.rc_context({"svg.hashsalt": "knownminds", "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", dpi=200, metadata={"Date": None, "Creator": None})
-    return stream.getvalue()
+        figure.savefig(stream, format="svg", dpi=DOTS, metadata={"Date": None, "Creator": None})
+    figure.set_layout_engine(None)  # all is in its place; PNG need not look for it again
+    return Picture.of(stream.getvalue(), figure)

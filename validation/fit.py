@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,10 @@ from .parameter_recovery import METHODS, recover
 from .study import versions
 from .verdicts import about_reliability
 
+if TYPE_CHECKING:
+    from knownminds.inference import HierarchicalFit
+
+POSTERIOR = "posterior.nc"
 RIVALS = ("rescorla_wagner", "random_responder")
 SIMULATED = 400  # learners in the check of what the design supports
 MASS = 0.9
@@ -89,6 +93,9 @@ class Fit:
         between which its own estimate lies whatever these answers would have been.
     sentences
         The findings in words.
+    posterior
+        Of a hierarchical fit, its draws; None where the fit was read from a folder, in which they
+        are posterior.nc (see `read_posterior`).
     """
 
     source: str
@@ -112,6 +119,7 @@ class Fit:
     bounds: pd.DataFrame
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
+    posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject."""
@@ -162,10 +170,19 @@ class Fit:
         return json.dumps(self.to_dict())
 
     def save(self, folder: str | Path) -> None:
-        """Write estimates.csv and fit.json; `read_fit` gives the same back."""
+        """Write estimates.csv and fit.json; `read_fit` gives the same back.
+
+        The draws of a hierarchical fit become posterior.nc, for ArviZ.
+        """
         with writable(folder) as path:
             write_text(path / "estimates.csv", self.subjects.to_csv(index=False))
             write_text(path / "fit.json", json.dumps(self.to_dict(), indent=1))
+            if self.posterior is not None:
+                from knownminds.inference.arviz_objects import save_posterior  # xarray is slow
+
+                save_posterior(self.posterior, path / POSTERIOR)
+            elif self.method != "hierarchical":
+                (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
 
     def __str__(self) -> str:
         """Group values, then the sentences."""
@@ -500,6 +517,7 @@ def _group_fit(
         sampling=fitted.convergence.table.to_dict(orient="index"),
         divergences=fitted.divergences,
         sentences=sentences,
+        posterior=fitted,
     )
 
 

@@ -11,7 +11,17 @@ from knownminds.agents.parameters import Array
 
 from . import figures as draw
 from .fit import Fit
-from .pages import STATUSES, Page, Table, listed, number, outcome_table, status_table
+from .pages import (
+    STATUSES,
+    Finding,
+    Page,
+    Table,
+    listed,
+    number,
+    outcome_table,
+    status_table,
+    tone,
+)
 
 
 def fit_page(fit: Fit) -> Page:
@@ -28,7 +38,16 @@ def fit_page(fit: Fit) -> Page:
     return Page(
         title=f"{fit.model} fitted to {fit.source}",
         asked=asked,
-        findings=[],
+        findings=[
+            Finding(
+                name,
+                s.verdict,
+                f"Simulated learners in the same design come back with r = {number(s.r, 2)}, and "
+                f"{s.coverage:.0%} of their 90% intervals hold the truth.",
+                tone(s.verdict),
+            )
+            for name, s in fit.support.items()
+        ],
         sentences=fit.sentences,
         notes=["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES],
         tables=[table for table in _tables(fit) if table[2]],

@@ -38,8 +38,13 @@ def check_writable(place: Path) -> None:
 
 def write_text(file: Path, text: str) -> None:
     """Write a file whole or not at all."""
+    write_bytes(file, text.encode("utf-8"))
+
+
+def write_bytes(file: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
-    part.write_text(text, encoding="utf-8")
+    part.write_bytes(content)
     part.replace(file)
 
 

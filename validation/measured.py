@@ -166,8 +166,7 @@ def score(
     causal: CausalProfile | None = None
     for place, part in _experiments(trials, environment):
         outcomes[place.name] = outcome_rates(part)
-        scored = place.feedback or type(place).performance is not Environment.performance
-        wanted = names or [*_names_of(place, released), *([PERFORMANCE] if scored else [])]
+        wanted = names or [*_names_of(place, released), *([PERFORMANCE] if place.scored else [])]
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]

@@ -13,7 +13,7 @@ from scipy.stats import norm
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials, session_stream
+from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import FittedMeasure, Measure, SubjectMeasure
 from knownminds.inference.measures import t_tests, welch_tests
 
@@ -116,7 +116,8 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Simulate the data sets of a batch of replicates and test each: one row per data set."""
     cell = study.cells[batch.cell]
     model = AGENTS[cell.model]
-    measure = resolve_measure(cell.options["measure"], model)
+    place = make(cell.environment, **cell.settings)
+    measure = resolve_measure(cell.options["measure"], model, place)
     comparison = cell.options["comparison"]
     base = draw_subjects(study, batch)
     effect = _effects(study, batch, measure, base)

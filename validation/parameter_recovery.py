@@ -460,7 +460,11 @@ def shuffled(trials: Trials, seed: int = 0) -> Trials:
     rng = session_stream(seed)
     frame = trials.to_frame()
     order = np.arange(len(frame))
-    keys = ["subject", "session", *(["stage"] if "stage" in frame else [])]
+    keys: list[Any] = ["subject", "session", *(["stage"] if "stage" in frame else [])]
+    if {"action", "response"} <= set(frame):
+        acts, tells = frame["action"].notna(), frame["response"].notna()
+        if acts.any() and not (acts & tells).any():  # each trial asked for the one or the other
+            keys.append(acts)
     for rows in frame.groupby(keys, sort=False).indices.values():
         order[rows] = rng.permutation(rows)
     moved = [c for c in ("action", "response", "reward", "outcome") if c in frame]

@@ -195,7 +195,7 @@ def check_step_loop(study: Study) -> None:
         here = (fast.subject == 0) & (fast.session == 0)
         for name in ("trial", *(n for n in ("action", "response", "reward") if n in fast.columns)):
             quick = (fast.trial if name == "trial" else fast.columns[name])[here]
-            stepped = slow[name].to_numpy(dtype=float)
+            stepped = slow[name].to_numpy(dtype=float, na_value=np.nan)
             # Numbers that are given may differ in the last digit: compilers order sums anew.
             if len(quick) != len(stepped) or not np.allclose(
                 quick, stepped, rtol=1e-12, atol=1e-12, equal_nan=True

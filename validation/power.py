@@ -377,7 +377,7 @@ def question_of(
     if len(effect) != 1:
         raise ValueError(f"An effect is one measure and its size; got {dict(effect)}.")
     ((name, size),) = effect.items()
-    measure = resolve_measure(name, agent)
+    measure = resolve_measure(name, agent, place)
     if not np.isfinite(size):
         raise ValueError(f"The size of an effect is a number; got {name} = {size:g}.")
     held = check_truth(agent.parameters, truth)

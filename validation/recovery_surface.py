@@ -221,11 +221,12 @@ def recovery_surface(
 
 def read_recovery_or_surface(folder: str | os.PathLike[str]) -> Recovery | RecoverySurface:
     """Read what `recover` left in a folder: a recovery, or a surface of several designs."""
+    return read(folder, "recover", summarise_found)
 
-    def either(rows: Rows) -> Recovery | RecoverySurface:
-        return summarise_cell(rows) if len(rows.study.cells) == 1 else summarise(rows)
 
-    return read(folder, "recover", either)
+def summarise_found(rows: Rows) -> Recovery | RecoverySurface:
+    """Score the only design of a study, or every one of several."""
+    return summarise_cell(rows) if len(rows.study.cells) == 1 else summarise(rows)
 
 
 def summarise(rows: Rows) -> RecoverySurface:

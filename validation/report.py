@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import base64
-import importlib.resources
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from jinja2 import Environment, StrictUndefined
 
 from knownminds.environments import unknown
 from knownminds.llm_adapters.ledger import FILE as LEDGER
@@ -18,15 +15,19 @@ from knownminds.llm_adapters.session_runner import read_run
 
 from .audit import Audit, read_audit
 from .audit_page import audit_page
+from .belief_battery import FILE as BELIEFS
+from .belief_battery import BeliefBattery, read_battery
+from .belief_battery_page import battery_page
 from .budget import Budget, read_budget
 from .budget_page import budget_page
 from .calibration import Calibration, read_calibration
 from .calibration_page import calibration_page
 from .channel import Channel, read_channel
 from .channel_page import channel_page
+from .figures import Picture
 from .fit import Fit, read_fit
 from .fit_page import fit_page
-from .folders import writable, write_text
+from .folders import writable, write_bytes, write_text
 from .magnitude_page import magnitude_page, task_pages
 from .magnitude_table import FILE as MAGNITUDE
 from .magnitude_table import MagnitudeTable, read_magnitude
@@ -34,16 +35,21 @@ from .measured import Measured, read_measured
 from .measured_page import measured_page
 from .model_recovery import ModelRecovery, read_confusion
 from .model_recovery_page import model_recovery_page
-from .pages import Page, tone
+from .pages import Page
+from .paper import fill
 from .parameter_recovery import Recovery
 from .power import Power, read_power
 from .power_page import power_page, smallest_design_page
 from .recovery_page import recovery_page
 from .recovery_surface import RecoverySurface, read_recovery_or_surface
 from .recovery_surface_page import surface_page
+from .revealed import FILE as REVEALED
+from .revealed import Revealed, read_revealed
+from .revealed_page import revealed_page
 from .run_page import run_page
 from .smallest_design import SmallestDesign, read_smallest_design
-from .study import Study
+from .study import NotFinished, Study
+from .unfinished_page import Unfinished, read_unfinished, unfinished_page
 
 
 def read_power_or_search(folder: str | Path) -> Power | SmallestDesign:
@@ -69,6 +75,8 @@ FILES: dict[str, Callable[[Path], Any]] = {
     "budget.json": read_budget,
     "measures.json": read_measured,
     MAGNITUDE: read_magnitude,
+    BELIEFS: read_battery,
+    REVEALED: read_revealed,
     LEDGER: read_run,
 }
 PAGES: dict[type, Callable[[Any], Page]] = {
@@ -84,6 +92,8 @@ PAGES: dict[type, Callable[[Any], Page]] = {
     Fit: fit_page,
     Measured: measured_page,
     MagnitudeTable: magnitude_page,
+    BeliefBattery: battery_page,
+    Revealed: revealed_page,
     Run: run_page,
 }
 # Further pages of a kind of result, by the name of their file.
@@ -93,13 +103,22 @@ MORE: dict[type, Callable[[Any], Mapping[str, Page]]] = {MagnitudeTable: task_pa
 def report(folder: str | Path) -> Path:
     """Draw the page of a folder again, from what it holds; return the page's path.
 
+    Of a study that is not finished, the page shows what there is, and says what is missing.
+
     Raises
     ------
     ValueError
-        If the folder holds no finished study, fit or budget.
+        If the folder holds no study, fit, budget, scores or run.
     """
-    place = Path(folder)
-    return write_report(read_result(place), place)
+    return write_report(read_what_is_there(folder), folder)
+
+
+def read_what_is_there(folder: str | Path) -> Any:
+    """Read the result a folder holds, or what there is of a study that is not finished."""
+    try:
+        return read_result(folder)
+    except NotFinished:
+        return read_unfinished(folder)
 
 
 def read_result(folder: str | Path) -> Any:
@@ -124,31 +143,54 @@ def read_result(folder: str | Path) -> Any:
 
 def page_of(result: Any) -> Page:
     """Return the page of a result."""
+    if isinstance(result, Unfinished):
+        return unfinished_page(result, None if result.result is None else page_of(result.result))
     return PAGES[type(result)](result)
 
 
 def write_report(result: Any, folder: str | Path) -> Path:
-    """Write report.html into the folder, and further pages beside it; return its path."""
-    pages = {"report": page_of(result)}
+    """Write report.html into the folder, further pages beside it, and all figures; return its path.
+
+    Each figure is in the folder's `figures` as SVG, as PNG and, the numbers that it shows, as CSV.
+    """
+    pages = {"report": with_source(page_of(result), folder)}
     if type(result) in MORE:
         pages |= MORE[type(result)](result)
     texts = {name: render(page) for name, page in pages.items()}
     with writable(folder) as place:
+        for name, page in pages.items():
+            _write_figures(page, place / "figures", "" if name == "report" else f"{name}-")
         for name, text in texts.items():
             write_text(place / f"{name}.html", text)
     return Path(folder) / "report.html"
 
 
+def with_source(page: Page, folder: str | Path) -> Page:
+    """Return the page of a study with the hash of the code that computed it."""
+    if not (Path(folder) / "study.json").is_file():
+        return page
+    source = str(Study.read(folder)[1].get("source", ""))[:12]
+    return replace(page, versions={**page.versions, "source": source}) if source else page
+
+
 def render(page: Page) -> str:
     """Return a page as HTML that needs nothing else."""
-    source = importlib.resources.files("knownminds.validation") / "report.html"
-    paper = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    paper.filters |= {"picture": _picture, "tone": tone}
-    content = {field.name: getattr(page, field.name) for field in fields(page)}
-    return paper.from_string(source.read_text(encoding="utf-8")).render(**content)
+    return fill("report.html", page=page)
 
 
-def _picture(svg: str) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode()
+def _write_figures(page: Page, folder: Path, prefix: str) -> None:
+    for k, (caption, svg) in enumerate(page.figures, start=1):
+        if not isinstance(svg, Picture):
+            continue
+        folder.mkdir(exist_ok=True)
+        name = f"{prefix}{k}-{_slug(caption)}"
+        write_text(folder / f"{name}.svg", svg)
+        write_bytes(folder / f"{name}.png", svg.png())
+        write_text(folder / f"{name}.csv", svg.data().to_csv(index=False, float_format="%.10g"))
+
+
+def _slug(caption: str) -> str:
+    """Name a figure by the beginning of its caption."""
+    first = re.split(r"[.,;:(]", caption.lower().replace("'", ""), maxsplit=1)[0]
+    words = re.findall(r"[a-z0-9]+", first)
+    return "-".join(words[:6])

@@ -33,7 +33,7 @@ from .power import (
     summarise,
 )
 from .running import Running, claim, read, run
-from .study import Study, versions
+from .study import NotFinished, Study, versions
 
 FIND = ("sessions", "subjects", "trials")
 DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
@@ -254,7 +254,7 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
 
     def step(_: Study, name: str) -> Power:
         if not (place / name / "study.json").is_file():
-            raise ValueError(
+            raise NotFinished(
                 f"The search in {place} is not finished: {name} is missing. Run the same command "
                 "again; it goes on from here."
             )

@@ -26,6 +26,10 @@ from knownminds.environments import Environment, make
 Unit = Literal["subject", "replicate"]
 
 
+class NotFinished(ValueError):  # noqa: N818 - one says it so
+    """A part of a study is asked for that is not computed yet."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """One combination of design, truth and method.
@@ -282,7 +286,7 @@ class Rows:
             if table.num_rows != len(batch):
                 raise pa.ArrowInvalid(f"{table.num_rows} rows instead of {len(batch)}")
         except FileNotFoundError:
-            raise ValueError(
+            raise NotFinished(
                 f"The study in {self.folder} is not finished: part {file.name} is missing. "
                 "Run the same command again; it goes on from here."
             ) from None
@@ -337,9 +341,17 @@ _SPEAKS = ("adapter.py", "participant.py", "synthetic.py")
 _SHOWS = (
     "budget.py",
     "cli.py",
+    "completion.py",
+    "doctor.py",
+    "exchange.py",
+    "figure_data.py",
     "figures.py",
     "fit.py",
+    "gallery.py",
+    "gates.py",
     "pages.py",
+    "paper.py",
+    "recommended.toml",
     "report.py",
     "run.py",
     "simulated_data.py",
