@@ -7,6 +7,15 @@ and a line here; the contract tests run over this dictionary.
 from .agent import Agent
 from .associative_reasoner import AssociativeReasoner
 from .balloon_pumper import BalloonPumper
+from .belief_sampler import BeliefSampler, BeliefSamplerStated
+from .belief_violators import (
+    FrameDependent,
+    IncoherentBeliever,
+    Misreporter,
+    NoisyReporter,
+    NonMonotoneDecider,
+    OutcomePeeker,
+)
 from .confident_learners import (
     ChangePointObserver,
     RandomResponderConfidence,
@@ -41,8 +50,10 @@ from .noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, Nois
 from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
 from .perseverator import Perseverator
 from .play import play, simulate
+from .prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
 from .random_rater import RandomRater
 from .random_responder import RandomResponder
+from .random_utility import RandomUtility
 from .rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
 from .straight_observers import (
     LinearObserver,
@@ -117,6 +128,17 @@ AGENTS: dict[str, type[Agent]] = {
     "cue_combiner": CueCombiner,
     "cue_combiner_equal": CueCombinerEqual,
     "cue_combiner_optimal": CueCombinerOptimal,
+    "belief_sampler": BeliefSampler,
+    "belief_sampler_stated": BeliefSamplerStated,
+    "random_utility": RandomUtility,
+    "prospect_utility": ProspectUtility,
+    "prospect_utility_tversky_kahneman": ProspectUtilityTverskyKahneman,
+    "outcome_peeker": OutcomePeeker,
+    "misreporter": Misreporter,
+    "noisy_reporter": NoisyReporter,
+    "incoherent_believer": IncoherentBeliever,
+    "frame_dependent": FrameDependent,
+    "non_monotone_decider": NonMonotoneDecider,
 }
 
 __all__ = [
@@ -128,15 +150,19 @@ __all__ = [
     "Agent",
     "AssociativeReasoner",
     "BalloonPumper",
+    "BeliefSampler",
+    "BeliefSamplerStated",
     "ChangePointObserver",
     "Contaminants",
     "CueCombiner",
     "CueCombinerEqual",
     "CueCombinerOptimal",
     "ExponentialDiscounter",
+    "FrameDependent",
     "HorizonBlind",
     "HorizonExplorer",
     "HyperbolicDiscounter",
+    "IncoherentBeliever",
     "KalmanObserver",
     "KalmanObserverAffine",
     "KalmanObserverAffineLog",
@@ -149,6 +175,7 @@ __all__ = [
     "LinearObserverLog",
     "LogisticCollider",
     "MagnitudeObserver",
+    "Misreporter",
     "MutationSampler",
     "NoisyBayesObserver",
     "NoisyOr",
@@ -156,13 +183,19 @@ __all__ = [
     "NoisyOrGaussian",
     "NoisyOrPooled",
     "NoisyOrThree",
+    "NoisyReporter",
+    "NonMonotoneDecider",
+    "OutcomePeeker",
     "Parameter",
     "Parameters",
     "Perseverator",
+    "ProspectUtility",
+    "ProspectUtilityTverskyKahneman",
     "QuasiHyperbolicDiscounter",
     "RandomRater",
     "RandomResponder",
     "RandomResponderConfidence",
+    "RandomUtility",
     "RescorlaWagner",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",

@@ -7,11 +7,15 @@ from typing import Any
 
 from .answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .balloon_risk import BalloonRisk
+from .broken_off import BrokenOff, Context
 from .chance import Chance
+from .choice import Choice
 from .coins import Coins
 from .collider import Collider
 from .conformance import check_environment
 from .design import Design, session_stream
+from .diagnosis import Diagnosis
+from .dice import Dice
 from .duration import Duration
 from .environment import Environment, Observation, Turn
 from .horizon import Horizon
@@ -22,16 +26,22 @@ from .marker_location import MarkerLocation
 from .maze_distance import MazeDistance
 from .names import unknown
 from .outcome_rates import Rate, outcome_rates, unread_rate
+from .preference import Preference
 from .probabilistic_reasoning import ProbabilisticReasoning
 from .prompt import Message, Prompt, Template, load_templates
 from .restless_bandit import RestlessBandit, correctness
+from .scenarios import SCENARIOS, complete_grid, context_of
 from .temporal_discounting import TemporalDiscounting
-from .trials import COLUMNS, Trials, schema
+from .trial_schema import TrialSchema, trial_schema
+from .trials import COLUMNS, SCHEMA_VERSION, Trials, schema
 from .two_step import TwoStep, stages_of_days
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
     "coins": Coins,
+    "dice": Dice,
+    "choice": Choice,
+    "preference": Preference,
     "collider": Collider,
     "marker_location": MarkerLocation,
     "line_ratio": LineRatio,
@@ -41,6 +51,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "horizon": Horizon,
     "probabilistic_reasoning": ProbabilisticReasoning,
     "temporal_discounting": TemporalDiscounting,
+    "diagnosis": Diagnosis,
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
 }
@@ -59,13 +70,20 @@ __all__ = [
     "CONDITIONS",
     "ENVIRONMENTS",
     "MODALITIES",
+    "SCENARIOS",
+    "SCHEMA_VERSION",
     "WINDOWS",
     "Answer",
     "BalloonRisk",
+    "BrokenOff",
     "Chance",
+    "Choice",
     "Coins",
     "Collider",
+    "Context",
     "Design",
+    "Diagnosis",
+    "Dice",
     "Duration",
     "Environment",
     "Horizon",
@@ -77,16 +95,20 @@ __all__ = [
     "Message",
     "Observation",
     "Outcome",
+    "Preference",
     "ProbabilisticReasoning",
     "Prompt",
     "Rate",
     "RestlessBandit",
     "Template",
     "TemporalDiscounting",
+    "TrialSchema",
     "Trials",
     "Turn",
     "TwoStep",
     "check_environment",
+    "complete_grid",
+    "context_of",
     "correctness",
     "load_templates",
     "make",
@@ -97,6 +119,7 @@ __all__ = [
     "schema",
     "session_stream",
     "stages_of_days",
+    "trial_schema",
     "unknown",
     "unread_rate",
 ]

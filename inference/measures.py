@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import Trials
+from knownminds.environments import Environment, Trials
 
 from .model_data import ModelData
 from .point import maximum_a_posteriori
@@ -87,7 +87,7 @@ class Measure(ABC):
     Attributes
     ----------
     settings
-        Settings of the experiment without which it cannot be read off.
+        Settings without which it cannot be read off; all of its experiments have them.
     null
         Value under the hypothesis that its test rejects.
     rational
@@ -98,6 +98,10 @@ class Measure(ABC):
         Direction on the unconstrained scale, by parameter, in which the violator deviates.
     reach, steps
         How far the dial is turned to either side, and at how many places the truth is computed.
+    lowest
+        Where the dial begins, if not at -reach: at 0 where a turn to either side is a deviation.
+    least_subjects
+        Over how many subjects it has a test; 1 where it tests the answers of a single one.
     """
 
     name: str
@@ -111,6 +115,16 @@ class Measure(ABC):
     dial: Mapping[str, float]
     reach: float = 12.0
     steps: int = 481
+    lowest: float | None = None
+    least_subjects: int = 2
+
+    def in_place(self, environment: Environment) -> Measure:
+        """Return the measure as it is in an experiment; itself if it is the same in all.
+
+        Where what minds with given parameters have of it hangs on the settings, as a share over
+        the contexts that were asked does, `truth` of what this returns is that of the experiment.
+        """
+        return self
 
     @abstractmethod
     def truth(self, model: type[Agent], theta: Array) -> Array:

@@ -9,24 +9,9 @@ import pytest
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
-from knownminds.validation.cli import main
 from knownminds.validation.study import Study
 
 PLACE = "instrumental_learning"
-
-
-@pytest.fixture
-def knownminds(capsys):
-    def call(*words):
-        code = 0
-        try:
-            main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 def of_json(result):
@@ -150,7 +135,8 @@ def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
     assert code == 0, err
     assert f"experiment: {PLACE}" in err
     assert "What 96 trials per subject support" in out
-    assert {f.name for f in folder.iterdir()} == {"estimates.csv", "fit.json", "report.html"}
+    files = {"estimates.csv", "figures", "fit.json", "report.html"}
+    assert {f.name for f in folder.iterdir()} == files
 
 
 def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):

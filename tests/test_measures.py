@@ -40,8 +40,10 @@ def minds(model, n, dial=None, turn=0.0):
 
 
 # Measures whose rational minds have the null value to the last digit. In caching minds reward and
-# transition interact a little all the same (Akam, Costa and Dayan 2015).
-TESTING = sorted(n for n, m in MEASURES.items() if m.rational and "model_basedness" not in n)
+# transition interact a little all the same (Akam, Costa and Dayan 2015), and noise in reports does
+# not cancel in full between a belief and its parts.
+NEARLY = ("model_basedness", "iterated_expectation")
+TESTING = sorted(n for n, m in MEASURES.items() if m.rational and not n.startswith(NEARLY))
 
 
 # Contract of every measure
@@ -101,11 +103,13 @@ def test_much_data_brings_the_estimate_to_the_truth(name, turn):
         # goes with one over the number of trials.
         n, place = 40, resolve_environment(place, 40 * place.n_trials)
     else:
-        n = 400  # regressions and scores are those of the standard session
+        # Regressions and scores are those of the standard session; long ones need fewer minds.
+        n = min(400, max(30, 500_000 // place.n_trials))
     theta = minds(model, n, measure.dial, turn or 0.0)
     found = measure.estimate(simulate(model, theta, place, 1))
     truth = measure.group_truth(model, theta)
-    assert abs(found.value - truth) < ERRORS * found.standard_error
+    # Equal where both are exactly 0, as the share of violated pairs may be.
+    assert abs(found.value - truth) <= ERRORS * found.standard_error
 
 
 def test_short_sessions_do_not():

@@ -21,7 +21,6 @@ from knownminds.llm_adapters.admission import Caps
 from knownminds.llm_adapters.faulty import Faults
 from knownminds.llm_adapters.participant import RUN
 from knownminds.llm_adapters.session_runner import TRIALS, Retries, read_run
-from knownminds.validation.cli import main
 from knownminds.validation.fit import fit
 from knownminds.validation.report import page_of, read_result
 from knownminds.validation.run import connect, estimate, folder_of, mind_of, price_for, run
@@ -31,20 +30,6 @@ TRUTH = {"alpha_positive": 0.6, "alpha_negative": 0.2, "beta": 5.0, "kappa": 0.0
 SHORT = InstrumentalLearning(n_visits=2)
 MIND = "synthetic:rescorla_wagner_dual"
 PLAYED = ["subject", "trial", "context", "action", "reward"]
-
-
-@pytest.fixture
-def knownminds(capsys):
-    def call(*words):
-        code = 0
-        try:
-            main([str(word) for word in words])
-        except SystemExit as end:
-            code = end.code or 0
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
 
 
 @contextmanager
@@ -73,15 +58,15 @@ def test_a_known_mind_behind_an_endpoint_lives_the_direct_path_and_comes_back(kn
     values = [word for name, value in TRUTH.items() for word in ("--set", f"{name}={value}")]
     with served(*values, "--seed", 3) as url:
         code, said, err = knownminds(
-            "run", PLACE, "--llm", "openai:known-mind", "--base-url", url, "--sessions", 40,
+            "run", PLACE, "--llm", "openai:known-mind", "--base-url", url, "--sessions", 16,
             "--seed", 3, "--concurrency", 16, "--out", out, "--json",
         )  # fmt: skip
     assert code == 0, err
     told = json.loads(said)
     assert told["complete"]
-    assert told["outcomes"]["ok"]["count"] == told["trials"] == 40 * 96
+    assert told["outcomes"]["ok"]["count"] == told["trials"] == 16 * 96
     heard = Trials.load(out / TRIALS)
-    lived = direct(40, 3)
+    lived = direct(16, 3)
     pd.testing.assert_frame_equal(
         heard.frame[PLAYED].reset_index(drop=True),
         lived.frame[PLAYED].reset_index(drop=True),
