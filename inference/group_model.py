@@ -348,7 +348,9 @@ class GroupModel:
             if levels is None:
                 mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
             else:
-                mean = _with_levels(levels, parameters, chosen["level"], chosen["level_error"])
+                mean = _with_levels(
+                    levels, parameters, chosen["level_estimate"], chosen["level_error"]
+                )
             # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
             # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
             # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).

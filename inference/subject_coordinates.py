@@ -77,7 +77,7 @@ class SubjectCoordinates:
         """Name the arrays that the sampled model reads."""
         arrays = {"information": self.information, "score": self.score}
         if self.level is not None and self.level_error is not None:
-            arrays |= {"level": self.level, "level_error": self.level_error}
+            arrays |= {"level_estimate": self.level, "level_error": self.level_error}
         return arrays
 
     def values(self, u: Array, mean: Array, sd: Array) -> Array:
