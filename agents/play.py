@@ -15,7 +15,7 @@ from knownminds.environments import Design, Environment, Outcome, Trials, sessio
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
-from .parameters import LAPSE
+from .parameters import LAPSE, Array
 from .sequences import Sequences
 
 
@@ -139,20 +139,45 @@ def simulate_sessions(
 
     if addresses is None:
         addresses = [(*address, i) for i in range(n)]
-    k = model.n_uniforms
-    uniforms = session_uniforms(seed, addresses, environment.n_draws + k * n_trials)
-    tables = environment.tables(uniforms[:, : environment.n_draws])
-    drawn = uniforms[:, environment.n_draws :].reshape(n * n_trials, *((k,) if k > 1 else ()))
+    for_design = environment.n_draws
+    uniforms = session_uniforms(seed, addresses, for_design + model.n_uniforms * n_trials)
+    tables = environment.tables(uniforms[:, :for_design])
+    return play_tables(model, values, environment, tables, uniforms[:, for_design:], rates)
+
+
+def play_tables(
+    model: type[Agent],
+    theta: Array,
+    environment: Environment,
+    tables: Mapping[str, NDArray[Any]],
+    uniforms: Array,
+    lapse: Array | None,
+) -> Sessions:
+    """Let subjects with parameters theta[N, P] live one session each, whose tables are given.
+
+    Parameters
+    ----------
+    tables
+        As `Environment.tables` or `Environment.again` makes them, [N, T, ...].
+    uniforms
+        The model's random numbers, [N, T * n_uniforms].
+    lapse
+        Lapse rates [N]; None for none.
+    """
+    k, n = model.n_uniforms, len(theta)
+    n_trials = uniforms.shape[1] // k
+    drawn = uniforms.reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
     lived = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
     subject = lived // n_trials
-    fields = (*environment.stimulus, *environment.wording, *environment.hidden)
+    recorded = (*environment.stimulus, *environment.wording, *environment.hidden)
+    fields = [name for name in recorded if name in flat or name in environment.dependent]
     stimuli = {name: flat[name] for name in fields if name not in environment.dependent}
     separate = [stimuli[name][lived] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
-        values,
-        rates,
+        theta,
+        lapse,
         environment.n_actions,
         sequences.row,
         sequences.start,
@@ -178,6 +203,6 @@ def simulate_sessions(
         {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
     )
     if "present" in brought:
-        lived = np.flatnonzero(brought["present"])
+        lived = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
         columns = {name: column[lived] for name, column in columns.items()}
     return Sessions(environment, lived // n_trials, lived % n_trials, columns)

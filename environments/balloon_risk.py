@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from .design import Design
+from .design import Design, Recorded, labels_of_the_lost
 from .environment import Observation, Turn
 from .prompt import Message, Prompt, load_templates
 from .retelling import Found, History, Names, Reasoning, Retelling, is_missing, told_name
@@ -177,6 +177,74 @@ class BalloonRisk(Retelling):
             "bursts": (pump == fatal).reshape(shape),
             "present": (pump <= fatal).reshape(shape),
             "first": first.astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its balloon's, and within it its pump."""
+        balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
+        if balloon.max() >= self.n_all:  # numbered in another way: lost balloons are not seen
+            rank = frame.groupby(session, sort=False)["balloon"]
+            balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
+        return balloon * max(self.maxima) + pump - 1
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        most = ", ".join(map(str, self.maxima))
+        return (
+            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
+            f"likely ({most} by type)."
+        )
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded balloons, lost ones among them; each is inflated anew.
+
+        A balloon ends where an answer is missing, and the last one of a session where the rows end
+        although it still held.
+        """
+        own, most = recorded.of(sessions), max(self.maxima)
+        n = len(sessions)
+        spare = -own.there.shape[1] % most
+
+        def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
+            padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
+            return padded.reshape(n, -1, most)
+
+        there, answered = by_balloon(own.there), by_balloon(own.answered)
+        known = there[..., 0]
+        kind = labels_of_the_lost(
+            by_balloon(own.columns["type"])[..., 0],
+            known,
+            by_balloon(own.lost)[..., 0] & ~known,
+            self.n_balloons,
+            self.n_types,
+            rng,
+        )
+        lived, kind = kind >= 0, np.maximum(kind, 0)
+        pump = np.arange(1, most + 1)
+        fatal = (rng.random(kind.shape) * self._most[kind]).astype(np.int64) + 1
+        # The pump before which a balloon ends, whatever happens.
+        unread = there & ~answered
+        end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
+        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
+        held = by_balloon(own.columns["action"])[each, last, row - 1] == INFLATE
+        held &= by_balloon(own.columns["reward"])[each, last, row - 1] > 0.0
+        held &= answered[each, last, row - 1]
+        end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
+        present = lived[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
+
+        def flat(values: NDArray[Any]) -> NDArray[Any]:
+            return np.broadcast_to(values, there.shape).reshape(n, -1)
+
+        return {
+            "balloon": flat(np.arange(there.shape[1])[:, None]),
+            "type": flat(kind[..., None]),
+            "pump": flat(pump),
+            "bursts": flat(pump == fatal[..., None]),
+            "present": flat(present),
+            "kept": flat(present & known[..., None]),
         }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from .answer import Answer
 from .belief_network import UNTOLD
+from .design import Recorded
 from .environment import Environment, Observation, Turn
 from .evidence_contexts import MOST_PER_BIN, EvidenceContexts, spread_contexts
 from .labelled_lines import parse_distribution, parse_words
@@ -306,6 +307,15 @@ class Diagnosis(Environment):
             "idiosyncrasy": by_slot(of_context(idiosyncrasy)),
             "evidence": by_slot(evidence),
         }
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions; who answers misreads each context anew."""
+        tables = super().again(recorded, sessions, rng)
+        context = tables["context"]
+        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
+        return tables | {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 minus the distance of each stated probability from the exact one.

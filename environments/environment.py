@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .answer import CUT_OFF, Answer, Outcome
-from .design import Design, session_stream
+from .design import Design, Recorded, session_stream
 from .prompt import Message, Prompt
 
 if TYPE_CHECKING:
@@ -201,6 +201,35 @@ class Environment(ABC):
         if "present" in design.table:
             brought["present"] = design.table["present"]
         return brought
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row in its session, from 0; by default one after the other.
+
+        `session` numbers the sessions. Places that stay free between rows are trials that were
+        lost, such as rows that were left out of a file.
+        """
+        rank: NDArray[np.int64] = frame.groupby(session, sort=False).cumcount().to_numpy()
+        return rank
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables [N, T, ...] for sessions[N] of the recorded ones: the same rows once more.
+
+        What was shown is shown again; what actions bring is drawn anew. "present" says which
+        trials take place, those without an answer not among them, since they teach nothing, and
+        "kept" of which an answered row is there. By default the stimuli are the whole design.
+        """
+        own = recorded.of(sessions)
+        shown = {name: own.columns[name] for name in self.stimulus}
+        return {**shown, "present": own.answered, "kept": own.answered}
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say in a sentence by what rule `again` draws, given the columns that trials have.
+
+        "" where the rows determine all.
+        """
+        return ""
 
     @property
     def scored(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .design import Design
+from .design import Design, Recorded
 from .environment import Observation, Turn
 from .prompt import Message
 from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
@@ -220,6 +220,86 @@ class Horizon(Retelling):
             "points": points.reshape(n, -1, 2),
         }
 
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its game's in the order of the rows, and its play."""
+        game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
+        places = game.to_numpy(dtype=np.int64) * self.long_horizon
+        return places + frame["play"].to_numpy(dtype=np.int64)
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        if {"true_mean_0", "true_mean_1"} <= set(columns):
+            means = "the machines' true means, which stand in the rows"
+        else:
+            means = "means of machines that the points in the rows make likely"
+        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded games, from the first play of each that has a row.
+
+        Lost plays before the last one of a game are played. Points come from the true means where
+        rows tell them; else a game's means are drawn given the points that rows tell.
+        """
+        own = recorded.of(sessions)
+        n = len(sessions)
+
+        def by_game(values: NDArray[Any]) -> NDArray[Any]:
+            return values.reshape(n, -1, self.long_horizon)
+
+        def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
+            return np.take_along_axis(by_game(own.columns[name]), place[..., None], axis=2)[..., 0]
+
+        there, play = by_game(own.there), np.arange(self.long_horizon)
+        first = there.argmax(axis=2)
+        last = self.long_horizon - 1 - there[..., ::-1].argmax(axis=2)
+        counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
+        means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
+        if {"true_mean_0", "true_mean_1"} <= set(own.columns):
+            true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
+        else:
+            known = [np.stack([at(f"{what}_{a}", last) for a in (0, 1)], axis=2)
+                     for what in ("mean", "count")]  # fmt: skip
+            true = self._means_given(*known, rng)
+        within = (play >= first[..., None]) & (play <= last[..., None])
+        lost = by_game(own.lost) & within & there.any(axis=2)[..., None]
+        noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
+        points = self._pay(true[:, :, None, :], noise)
+
+        def by_play(values: NDArray[Any]) -> NDArray[Any]:
+            repeated: NDArray[Any] = np.repeat(values, self.long_horizon, axis=1)
+            return repeated
+
+        return {
+            "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
+            "horizon": by_play(at("horizon", first)),
+            "play": np.broadcast_to(np.tile(play, there.shape[1]), own.there.shape),
+            "forced_count": by_play(counts),
+            "forced_sum": by_play(counts * means),
+            "points": points.reshape(n, -1, 2),
+            "present": own.answered | lost.reshape(n, -1),
+            "kept": own.answered,
+        }
+
+    def _means_given(
+        self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
+        pairs = [
+            pair
+            for base in self.base_means
+            for gap in (*self.differences, *(-self.differences))
+            for pair in ((base, base + gap), (base + gap, base))
+        ]
+        possible = np.array(pairs)
+        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / self.sd
+        fit = -0.5 * (away**2).sum(axis=-1)
+        below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
+        thrown = rng.random(mean.shape[:-1]) * below[..., -1]
+        drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
+        return drawn
+
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
         return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
@@ -232,7 +312,7 @@ class Horizon(Retelling):
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what actions bring: points, and what is known of the machines before each."""
         reward = self.rewards(design, actions)
-        by_game = (*actions.shape[:-1], self.n_games, self.long_horizon)
+        by_game = (*actions.shape[:-1], -1, self.long_horizon)
         chosen = actions.reshape(by_game)
         brought: dict[str, NDArray[Any]] = {"reward": reward, "present": design.table["present"]}
         for a in range(self.n_actions):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .design import Design
+from .design import Design, Recorded, labels_of_the_lost, slots_by_number
 from .environment import Observation, Turn
 from .prompt import Message, Template
 from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .trials import Trials
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
@@ -131,6 +133,42 @@ class InstrumentalLearning(Retelling):
             "context": context,
             "payoffs": below[..., :2].astype(np.float64),
             "first": below[..., 2].astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number, where sessions are no longer than these."""
+        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        return "Rewards were drawn anew, at the rates at which they came in these rows."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded visits; both machines pay at the rates that rows show.
+
+        Lost trials are visits to the casinos that were not visited often enough.
+        """
+        told = recorded.columns
+        chance = np.full((int(told["context"].max()) + 1, 2), 0.5)
+        for casino in np.unique(told["context"]):
+            for machine in (0, 1):
+                chosen = (told["context"] == casino) & (told["action"] == machine)
+                rewards = told["reward"][recorded.answered & chosen]
+                # Half a win and half a loss more, so that no few visits make it sure.
+                chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
+        own = recorded.of(sessions)
+        context = labels_of_the_lost(
+            own.columns["context"], own.there, own.lost, self.n_visits, self.n_contexts, rng
+        )
+        known = context >= 0
+        context = np.maximum(context, 0)
+        return {
+            "context": context,
+            "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
+            "present": own.answered | (own.lost & known),
+            "kept": own.answered,
         }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:

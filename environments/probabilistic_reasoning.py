@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from .answer import Answer, parse_number
+from .design import Recorded
 from .environment import Observation, Turn
 from .prompt import Message
 from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
@@ -167,6 +168,16 @@ class ProbabilisticReasoning(Retelling):
             "asked": (thrown[:, 5] < 0.5).astype(np.int64),
             "urn": asked_urn.astype(np.int64),
         }
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded problems, each with the ball that was drawn."""
+        tables = super().again(recorded, sessions, rng)
+        evidence = logit(tables["likelihood"])
+        tables["log_odds"] = logit(tables["prior"])
+        tables["log_likelihood_ratio"] = np.where(tables["ball"] == 1, evidence, -evidence)
+        return tables
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two urns, in the order in which they are mentioned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .answer import _MARKED, _SIGNS, Answer, Outcome, _find, _told, _unreadable
-from .design import Design
+from .design import Design, Recorded, slots_by_number
 from .environment import Observation, Turn
 from .prompt import Message
 from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from .trials import Trials
 
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
@@ -170,6 +172,40 @@ class RestlessBandit(Retelling):
             "mean_1": mean_1,
             "points": points,
         }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number, where sessions are no longer than these."""
+        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        if {"mean_0", "mean_1"} <= set(columns):
+            means = "the means in force, which stand in the rows"
+        else:
+            means = f"{self.low:g} and {self.high:g} in blocks of the experiment's lengths"
+        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded trials; points come from the means in force.
+
+        Where rows tell no means, a session gets the blocks of a new one of this experiment.
+        """
+        own = recorded.of(sessions)
+        n, n_slots = own.there.shape
+        if {"mean_0", "mean_1"} <= set(own.columns):
+            # A lost trial has the means of the last row before it, or else of the first row.
+            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
+            told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
+            noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
+            points = np.round(np.stack(told, axis=2) + self.sd * noise) + 0.0
+        else:
+            blocks = -(-n_slots * self.n_blocks // self.n_trials)
+            place = type(self)(**{**self.settings, "n_blocks": max(blocks, self.n_blocks)})
+            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
+        return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""

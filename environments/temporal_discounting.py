@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from .design import Design
+from .design import Design, Recorded
 from .environment import Observation, Turn
 from .prompt import load_templates
 from .retelling import Found, History, Names, Reasoning, Retelling, told_name
@@ -217,9 +217,43 @@ class TemporalDiscounting(Retelling):
         tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
         return tables
 
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number in the questionnaire."""
+        if self.plan == "grid":
+            return super().slots(frame, session)
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions.
+
+        Which question of the questionnaire follows hangs on the answers. It is asked whole, but
+        for answers that are missing; kept are the questions about items of which the session has
+        a row, as far as any session has them.
+        """
+        own = recorded.of(sessions)
+        if self.plan == "grid":
+            tables = super().again(recorded, sessions, rng)
+            later = tables.pop("later_amount")[..., None]
+            return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
+        tables = self.tables(np.full((len(sessions), self.n_draws), 0.5))
+        item = tables["item"]
+        spare = ((0, 0), (0, self.n_trials - own.there.shape[1]))
+        there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
+        kept = np.zeros(there.shape, dtype=bool)
+        for each in np.unique(item):
+            kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
+        anywhere = np.pad(recorded.there.any(axis=0), spare[1])
+        withheld = there & ~answered
+        return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
+
     def follow(self, design: Design, actions: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the later sums that follow from the actions, and which trials take place."""
         later = design.table["later_amounts"]
+        if "withheld" in design.table:
+            actions = np.where(design.table["withheld"], -1, actions)
         brought: dict[str, NDArray[Any]] = {"reward": self.rewards(design, actions)}
         if self.plan == "grid":
             return {**brought, "later_amount": later[..., 0]}

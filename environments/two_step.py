@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from .answer import Answer, parse_label
-from .design import Design
+from .design import Design, Recorded
 from .environment import Observation, Turn
 from .prompt import Message, Template
 from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
@@ -170,6 +170,47 @@ class TwoStep(Retelling):
             "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
             "chances": np.repeat(chances, 2, axis=1),
             "first": (drawn[..., 9:] < 0.5).reshape(n, 2 * days).astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row, which is its number: 2 d + stage for day d."""
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        low, high = self.rates
+        return (
+            "Which planet was reached and what the aliens paid was drawn anew, their chances "
+            f"between {low:g} and {high:g} with daily steps of sd {self.drift:g}."
+        )
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
+        own = recorded.of(sessions)
+        n, n_slots = own.there.shape
+        odd = n_slots % 2
+
+        def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
+            return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
+
+        there, answered, lost = (whole(v, False) for v in (own.there, own.answered, own.lost))
+        days = there.shape[1] // 2
+        told = np.where(own.there, own.columns["transition"], np.nan)
+        transition = np.broadcast_to(np.nanmean(told, axis=1, keepdims=True), (n, days))
+        arrives = rng.random((n, days)) < transition
+        gems = rng.random((n, days, 4)) < self._chances(rng.random((n, days, 4)))
+        # After a first stage without an answer there is no second, so none was lost.
+        lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
+        return {
+            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
+            "transition": np.repeat(transition, 2, axis=1),
+            "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),
+            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
+            "present": answered | lost,
+            "kept": answered,
         }
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
@@ -344,7 +385,7 @@ class TwoStep(Retelling):
         if self.released:
             chances = np.empty_like(uniforms)
             chances[:, 0] = begin
-            for day in range(1, self.n_days):
+            for day in range(1, uniforms.shape[1]):
                 chances[:, day] = np.clip(chances[:, day - 1] + steps[:, day - 1], low, high)
             return chances
         # Steps are symmetric: a walk that is reflected whenever it crosses an end has the law of

@@ -1,0 +1,90 @@
+"""The group that single subjects' posteriors show: its means and spreads, without their errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from knownminds.agents.parameters import Array, Parameters
+
+from .posterior import Posterior
+
+DRAWS = 400  # of each subject's posterior
+ROUNDS = 500  # of expectation and maximisation, at most
+SETTLED = 1e-4  # change of means and spreads, in prior sds, below which rounds stop
+
+
+@dataclass(frozen=True)
+class FittedPopulation:
+    """Subjects are z ~ Normal(mean, sd), each parameter for itself, on the unconstrained scale.
+
+    Parameters
+    ----------
+    parameters
+        What was estimated.
+    mean, sd
+        [K].
+    """
+
+    parameters: Parameters
+    mean: Array
+    sd: Array
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """Draw theta [n, K] on the natural scale."""
+        return self.parameters.constrain(rng.normal(self.mean, self.sd, size=(n, len(self.mean))))
+
+
+def fitted_population(found: Posterior) -> FittedPopulation:
+    """Return the group that subjects show whose posteriors under the model's prior are known.
+
+    Estimates of maximum likelihood spread more than the truth, since errors add to it, and those
+    with a prior less, since they are drawn to it. So neither is taken. A subject's draws, weighted
+    by the density of a group over that of the prior, are draws under that group (Hogg, Myers and
+    Bovy 2010); the group's means and spreads are found by expectation and maximisation over them.
+    They have the hyperpriors of `hierarchical`, Normal(mean, prior sd) for means and half-normal
+    of scale `group_sd` for spreads, the latter times the spread, which keeps the mode off 0 (Chung
+    et al. 2013): that nobody differs is no finding of few subjects.
+
+    Parameters
+    ----------
+    found
+        Subjects whose fit failed are passed over.
+
+    Raises
+    ------
+    ValueError
+        If no subject is left.
+    """
+    parameters = found.fit.parameters
+    usable = np.array([status != "failed" for status in found.status])
+    usable &= np.isfinite(found.z_draws).all(axis=(0, 2))
+    n = int(usable.sum())
+    if n == 0:
+        raise ValueError("A group is found from usable fits; all have failed.")
+    thin = max(len(found.z_draws) // DRAWS, 1)
+    # In units of the prior, where it is standard normal.
+    z = (found.z_draws[::thin, usable].swapaxes(0, 1) - parameters.mean) / parameters.sd
+    powers = np.concatenate([z, z**2], axis=2)
+    scale = np.array([p.group_sd for p in parameters]) / parameters.sd
+    mean, sd = np.zeros(len(parameters)), np.ones(len(parameters))
+    for _ in range(ROUNDS):
+        before = np.concatenate([mean, sd])
+        slope = np.concatenate([mean / sd**2, 0.5 - 0.5 / sd**2])
+        log_weight = powers @ slope
+        weight = np.exp(log_weight - log_weight.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        expected = np.einsum("nd,ndk->k", weight, powers, optimize=True)
+        first, second = np.split(expected, 2)
+        mean = first / (n + sd**2)
+        squares = second - 2 * mean * first + n * mean**2
+        # The root of the derivative of -(n - 1) log s - squares / (2 s**2) - s**2 / (2 scale**2).
+        half = scale**2 * (n - 1) / 2
+        sd = np.sqrt(np.sqrt(half**2 + scale**2 * squares) - half)
+        moved = np.abs(np.concatenate([mean, sd]) - before)
+        if moved.max(initial=0.0) < SETTLED:
+            break
+    return FittedPopulation(
+        parameters, parameters.mean + parameters.sd * mean, parameters.sd * sd
+    )
