@@ -151,16 +151,18 @@ class InstrumentalLearning(Retelling):
         Lost trials are visits to the casinos that were not visited often enough.
         """
         told = recorded.columns
-        chance = np.full((int(told["context"].max()) + 1, 2), 0.5)
-        for casino in np.unique(told["context"]):
+        names, code = np.unique(told["context"], return_inverse=True)
+        code = code.reshape(recorded.there.shape)  # contexts may bear any number
+        chance = np.full((len(names), 2), 0.5)
+        for casino in range(len(names)):
             for machine in (0, 1):
-                chosen = (told["context"] == casino) & (told["action"] == machine)
+                chosen = (code == casino) & (told["action"] == machine)
                 rewards = told["reward"][recorded.answered & chosen]
                 # Half a win and half a loss more, so that no few visits make it sure.
                 chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
         own = recorded.of(sessions)
         context = labels_of_the_lost(
-            own.columns["context"], own.there, own.lost, self.n_visits, self.n_contexts, rng
+            code[sessions], own.there, own.lost, self.n_visits, self.n_contexts, rng
         )
         known = context >= 0
         context = np.maximum(context, 0)

@@ -85,6 +85,4 @@ def fitted_population(found: Posterior) -> FittedPopulation:
         moved = np.abs(np.concatenate([mean, sd]) - before)
         if moved.max(initial=0.0) < SETTLED:
             break
-    return FittedPopulation(
-        parameters, parameters.mean + parameters.sd * mean, parameters.sd * sd
-    )
+    return FittedPopulation(parameters, parameters.mean + parameters.sd * mean, parameters.sd * sd)

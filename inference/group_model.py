@@ -14,6 +14,7 @@ import pymc as pm
 import pytensor.tensor as pt
 import xarray as xr
 from numpy.typing import NDArray
+from scipy.stats import gaussian_kde, norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -169,6 +170,19 @@ class HierarchicalFit:
                 spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
                 terms.append((f"sd({name} | {factor})", spread.to_numpy().ravel(), None))
         return terms
+
+    def levels_differ(self, term: str) -> float:
+        """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
+
+        The density of the spread at 0 under the prior over that under the posterior (Savage and
+        Dickey), the latter from a kernel estimate of the draws on both sides of 0.
+        """
+        name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
+        draws = self.posterior["level_sd"].sel(factor=factor, parameter=name).to_numpy().ravel()
+        prior = norm.pdf(0.0, scale=self.parameters[name].group_sd)
+        # Either sign of a spread is the same group, so the density is smooth and even at 0.
+        after = float(gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
+        return float(prior / max(after, np.finfo(float).tiny))
 
     def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
         """One row per crossed level and parameter: its deviation, on the unconstrained scale.

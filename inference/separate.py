@@ -36,7 +36,8 @@ def sample_separately(data: ModelData, unknowns: Unknowns, draws: int, seed: int
         None if free else value
         for free, value in zip(np.isnan(unknowns.full), unknowns.full, strict=True)
     ]
-    key = json.dumps([data.model.name, held, unknowns.lapse, data.n_actions])
+    prior = [parameters.mean.tolist(), parameters.sd.tolist()]
+    key = json.dumps([data.model.name, held, unknowns.lapse, data.n_actions, prior])
     if key not in _COMPILED:
         _COMPILED.clear()
         _COMPILED[key] = compile_for_nutpie(_single(first, unknowns))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
@@ -27,44 +27,48 @@ from knownminds.environments import (
 )
 from knownminds.inference.levels import units_of
 from knownminds.inference.missing_answers import missing_answer_bounds
-from knownminds.inference.model_data import ModelData, Unknowns
+from knownminds.inference.model_data import ModelData
 from knownminds.inference.point import maximum_likelihood
-from knownminds.inference.posterior import posterior
+from knownminds.inference.posterior import Posterior, posterior
 from knownminds.llm_adapters.session_runner import TRIALS
 
 from .arguments import one_of, resolve_model
 from .folders import finite, writable, write_text
-from .parameter_recovery import METHODS, recover
+from .parameter_recovery import METHODS
 from .study import versions
+from .support import (
+    LEAST_FOR_GROUP,
+    MASS,
+    SIMULATED,
+    Law,
+    Relived,
+    Support,
+    reliability,
+    support_of,
+)
 from .verdicts import about_reliability
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
 POSTERIOR = "posterior.nc"
+CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
 RIVALS = ("rescorla_wagner", "random_responder")
-SIMULATED = 400  # learners in the check of what the design supports
-MASS = 0.9
 
 
 @dataclass(frozen=True)
 class GroupValue:
-    """What holds for the group: an estimate with its 90% interval."""
+    """What holds for the group: an estimate with its 90% interval.
+
+    Of the spread over the levels of a crossed factor also the Bayes factor for levels that differ
+    against levels that are alike: a spread is above 0 whatever the data say.
+    """
 
     estimate: float
     low: float
     high: float
     meaning: str
-
-
-@dataclass(frozen=True)
-class Support:
-    """What the design supports for one parameter, from simulated learners in the same design."""
-
-    r: float
-    coverage: float
-    verdict: str
-    reliability: float
+    bayes_factor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,10 @@ class Fit:
     comparison
         One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
     support
-        What so many trials support, by parameter.
+        What these rows support, by parameter; empty if no subject could be fitted.
+    law, anew
+        Whether the simulated subjects behind `support` came from the group that the estimates
+        show or, as these are too few, from the model's priors; what was drawn anew for them.
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -119,6 +126,8 @@ class Fit:
     bounds: pd.DataFrame
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
+    law: Law = "fitted"
+    anew: str = ""
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
@@ -153,6 +162,7 @@ class Fit:
                 "effects": {name: _value(v) for name, v in self.effects.items()},
                 "comparison": {name: dict(v) for name, v in self.comparison.items()},
                 "support": {name: asdict(v) for name, v in self.support.items()},
+                "simulated": {"minds": SIMULATED, "law": self.law, "drawn_anew": self.anew},
                 "statuses": dict(self.statuses),
                 "verdict": self.verdict,
                 "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -194,7 +204,10 @@ class Fit:
 
 def _value(value: GroupValue) -> dict[str, Any]:
     interval = [value.low, value.high]
-    return {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
+    told = {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
+    if value.bayes_factor is not None:
+        told["bayes_factor"] = value.bayes_factor
+    return told
 
 
 def read_fit(folder: str | Path) -> Fit:
@@ -236,6 +249,8 @@ def read_fit(folder: str | Path) -> Fit:
             bounds=_bounds_frame(found["bounds"]),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
+            law=found.get("simulated", {}).get("law", "fitted"),
+            anew=found.get("simulated", {}).get("drawn_anew", ""),
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
@@ -255,7 +270,7 @@ def _bounds_frame(found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
 def _group_value(found: Mapping[str, Any]) -> GroupValue:
     low, high = (np.nan if v is None else v for v in found["interval"])
     estimate = np.nan if found["estimate"] is None else found["estimate"]
-    return GroupValue(estimate, low, high, found["meaning"])
+    return GroupValue(estimate, low, high, found["meaning"], found.get("bayes_factor"))
 
 
 def fit(
@@ -320,15 +335,17 @@ def fit(
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
     options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
     options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
+    own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
         result = _group_fit(agent, told, levels, fixed, fit_lapse, seed, workers)
+        own = result.posterior
     else:
-        result = _point_fit(agent, read, method, fixed, fit_lapse, seed, workers)
+        result, own = _point_fit(agent, read, method, options, workers)
     result = replace(result, source=source, environment=place.name, options=options)
     comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
-    support = _support(agent, trials, place, result, fixed, fit_lapse, seed)
-    result = replace(result, comparison=comparison, support=support)
+    result = replace(result, comparison=comparison)
+    result = _support(agent, told, place, result, read, own, seed)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
     if missing and agent.given != "action":
         result = replace(result, outcomes=outcome_rates(trials))
@@ -423,11 +440,11 @@ def _point_fit(
     agent: type[Agent],
     data: ModelData,
     method: str,
-    fixed: Mapping[str, float] | None,
-    fit_lapse: bool,
-    seed: int,
+    options: Mapping[str, Any],
     workers: int | None,
-) -> Fit:
+) -> tuple[Fit, Posterior | None]:
+    fixed, fit_lapse, seed = (options[name] for name in ("fixed", "fit_lapse", "seed"))
+    own = None
     if method == "mle":
         point = maximum_likelihood(agent, data, fixed=fixed, lapse=fit_lapse, workers=workers)
         frame = point.to_frame(MASS)
@@ -441,28 +458,34 @@ def _point_fit(
     usable = frame["status"] != "failed"
     for name in point.names:
         own_values = frame.loc[usable, [name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
-        group[name] = _group_of(own_values)
-    return _empty(
+        group[name] = _group_of(own_values, noun(options))
+    fitted = _empty(
         agent, method, frame, parameters=point.names, group=group, verdict="not applicable"
     )
+    return fitted, own
 
 
-def _group_of(estimates: Array) -> GroupValue:
+def noun(options: Mapping[str, Any]) -> str:
+    """Say what has parameters of its own: a subject, or a unit made by other columns."""
+    return "subject" if list(options["unit"]) in ([], ["subject"]) else "unit"
+
+
+def _group_of(estimates: Array, whose: str) -> GroupValue:
     """Median with its distribution-free 90% interval, from order statistics.
 
     Of estimates[n, 3] with the ends of their intervals; one subject has its own interval.
     """
     n = len(estimates)
     if n == 0:
-        return GroupValue(np.nan, np.nan, np.nan, "no usable subject")
+        return GroupValue(np.nan, np.nan, np.nan, f"no usable {whose}")
     if n == 1:
         estimate, low, high = estimates[0].tolist()
-        return GroupValue(estimate, low, high, "the one subject")
+        return GroupValue(estimate, low, high, f"the one {whose}")
     values = estimates[:, 0]
     ordered = np.sort(values)
     rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
     low, high = ordered[rank - 1], ordered[n - rank]
-    return GroupValue(float(np.median(values)), float(low), float(high), "median subject")
+    return GroupValue(float(np.median(values)), float(low), float(high), f"median {whose}")
 
 
 def _group_fit(
@@ -503,7 +526,9 @@ def _group_fit(
             effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
         elif " | " in str(term):
             keys = ("mean", "low", "high")
-            effects[str(term)] = _group_row(row, keys, "sd of levels, unconstrained scale")
+            value = _group_row(row, keys, "sd of levels, unconstrained scale")
+            factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
+            effects[str(term)] = factor
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
     sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
     return _empty(
@@ -563,106 +588,89 @@ def _compare(
 
 def _support(
     agent: type[Agent],
-    trials: Trials,
+    told: Trials,
     place: Environment,
     result: Fit,
-    fixed: Mapping[str, float] | None,
-    fit_lapse: bool,
+    data: ModelData,
+    own: Posterior | HierarchicalFit | None,
     seed: int,
-) -> dict[str, Support]:
-    """Let learners drawn from the priors live the same design, and fit them one by one."""
-    names = result.parameters
-    if not names:
-        return {}
-    design, sessions = same_design(trials, place)
-    known = recover(
-        design,
-        agent,
-        subjects=SIMULATED,
-        sessions=sessions,
-        method="mle" if result.method == "mle" else "map",
-        seed=seed,
-        truth={k: v for k, v in (fixed or {}).items()},
+) -> Fit:
+    """Add what the rows support: see `support_of`."""
+    fixed, fit_lapse = result.options["fixed"], result.options["fit_lapse"]
+    usable = (result.subjects["status"] != "failed").any()
+    if not result.parameters or not usable:
+        return result
+    unit = units_of(told, result.options["unit"] or ("subject",))
+    scores, group, law = support_of(
+        Relived.of(told.frame, place, unit),
+        place,
+        data,
+        result.method,
+        own,
         fixed=fixed,
         fit_lapse=fit_lapse,
-        lapse=0.02 if fit_lapse else 0.0,
-        workers=1,
+        seed=seed,
     )
-    found = {}
-    for name in names:
-        scores = known[name]
-        found[name] = Support(
-            r=scores.r.value,
-            coverage=scores.coverage["90"].value,
-            verdict=scores.verdict.word,
-            reliability=_reliability(result.subjects, name, agent, fit_lapse, result.method),
+    support = {
+        name: Support(
+            r=scores[name].r.value,
+            coverage=scores[name].coverage["90"].value,
+            verdict=scores[name].verdict.word,
+            reliability=reliability(result.subjects, name, agent, fit_lapse, result.method),
+            mean=float(group.mean[k]),
+            sd=float(group.sd[k]),
         )
-    return found
-
-
-def same_design(trials: Trials, place: Environment) -> tuple[Environment, int]:
-    """Return the experiment with sessions as long as these data have, and sessions per subject."""
-    frame = trials.frame
-    sessions = frame.groupby("subject", sort=False)["session"].nunique()
-    count = max(int(sessions.median()), 1)
-    if place.size is None:
-        return place, count
-    keys, unit = ["subject", "session"], place.size.removeprefix("n_").removesuffix("s")
-    if "context" in frame:  # units are visits to each
-        units = frame.groupby([*keys, "context"], sort=False).size().median()
-    elif unit in frame:
-        units = frame.groupby(keys, sort=False)[unit].nunique().median()
-    else:
-        rows = frame.groupby(keys, sort=False).size().median()
-        units = rows * place.settings[place.size] / place.n_trials
-    return make(place.name, **place.settings | {place.size: max(round(float(units)), 1)}), count
-
-
-def _reliability(
-    frame: pd.DataFrame, name: str, agent: type[Agent], fit_lapse: bool, method: str
-) -> float:
-    """Share of the variance between estimates that is not error, on the unconstrained scale.
-
-    Standard errors come from the widths of the 90% intervals. Maximum-likelihood estimates spread
-    more than the truth: (variance - error variance) / variance, at least 0. The others are
-    shrunk and spread less: variance / (variance + error variance).
-    """
-    support = Unknowns.of(agent, None, fit_lapse).parameters[name].support
-    usable = frame[frame["status"] != "failed"]
-    with np.errstate(all="ignore"):
-        z, low, high = (
-            support.unconstrain(usable[c].to_numpy(dtype=float))
-            for c in (name, f"{name}_low", f"{name}_high")
-        )
-        error = (high - low) / (2 * norm.ppf(0.5 + MASS / 2))
-        known = np.isfinite(z) & np.isfinite(error)
-    if known.sum() < 3:
-        return np.nan
-    between, noise = z[known].var(ddof=1), (error[known] ** 2).mean()
-    if between == 0:
-        return 0.0
-    if method == "mle":
-        return max(float(1 - noise / between), 0.0)
-    return float(between / (between + noise))
+        for k, name in enumerate(result.parameters)
+    }
+    return replace(result, support=support, law=law, anew=place.drawn_anew(told.frame.columns))
 
 
 def _sentences(result: Fit) -> list[str]:
-    told = []
-    counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
-    told.append(f"{result.n_subjects} subjects were fitted: {counts}.")
+    told = [_about_subjects(result)]
     for name, v in result.group.items():
-        told.append(
-            f"{name}: {v.meaning} {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f})."
-        )
+        if np.isfinite(v.estimate):
+            told.append(
+                f"{name}: {v.meaning} {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f})."
+            )
+        else:
+            told.append(f"{name}: {v.meaning}.")
     for name, v in result.effects.items():
-        clear = "excludes" if v.low > 0 or v.high < 0 else "includes"
-        told.append(
-            f"{name}: {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f}, which {clear} 0)."
-        )
+        told.append(_about_effect(name, v))
     told.extend(_about_gaps(result))
     told.extend(_about_models(result))
     told.extend(_about_support(result))
     return told
+
+
+def _about_subjects(result: Fit) -> str:
+    counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
+    n, columns = result.n_subjects, " and ".join(result.options["unit"])
+    if noun(result.options) == "unit":
+        return f"Units are told apart by {columns}; {n} were fitted: {counts}."
+    if result.options.get("pooled"):
+        return f"All sessions were fitted as those of one mind: {counts}."
+    if n == 1:
+        return f"One subject was fitted: {counts}."
+    return f"{n} subjects were fitted: {counts}."
+
+
+def _about_effect(name: str, value: GroupValue) -> str:
+    estimate, low, high = value.estimate, value.low, value.high
+    if value.bayes_factor is None:
+        clear = "excludes" if low > 0 or high < 0 else "includes"
+        return f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}, which {clear} 0)."
+    factor = value.bayes_factor
+    if factor >= CLEAR_FACTOR:
+        verdict = "the levels differ"
+    elif factor <= 1 / CLEAR_FACTOR:
+        verdict = "the levels are alike"
+    else:
+        verdict = "whether the levels differ stays open"
+    size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
+    return (
+        f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}; a spread is never below "
+        f"0). Bayes factor for levels that differ against levels alike {size}: {verdict}."
+    )
 
 
 def _about_gaps(result: Fit) -> list[str]:
@@ -676,8 +684,8 @@ def _about_gaps(result: Fit) -> list[str]:
         "They are left out, which is right if what is missing does not depend on what would have "
         "been said."
     ]
-    n = len(result.bounds)
-    whose = "the one subject's estimate" if n == 1 else f"the median estimate of the {n} subjects"
+    n, one = len(result.bounds), noun(result.options)
+    whose = f"the one {one}'s estimate" if n == 1 else f"the median estimate of the {n} {one}s"
     ends = [
         f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
         f"{result.bounds[f'{name}_highest'].median():.2f}"
@@ -699,43 +707,80 @@ def _about_models(result: Fit) -> list[str]:
     if len(table) < 2:
         return []
     best = {key: min(table, key=lambda name: table[name][key]) for key in ("aic", "bic")}
-    chance = ""
+    names = ", ".join(table)
+    if best["aic"] == best["bic"]:
+        told = [f"Of {names}, AIC and BIC both prefer {best['aic']}."]
+    else:
+        told = [
+            f"Of {names}, AIC prefers {best['aic']} and BIC, which charges more for parameters, "
+            f"{best['bic']}."
+        ]
     if "random_responder" in table:
         n = int(table["random_responder"]["best_for"])
-        chance = f" For {n} of {result.n_subjects} subjects pure chance is best by BIC."
-    if best["aic"] == best["bic"]:
-        return [f"Of {', '.join(table)}, AIC and BIC both prefer {best['aic']}.{chance}"]
-    return [
-        f"Of {', '.join(table)}, AIC prefers {best['aic']} and BIC, which charges more for "
-        f"parameters, {best['bic']}.{chance}"
-    ]
+        told.append(
+            f"For {n} of {result.n_subjects} {noun(result.options)}s pure chance is best by BIC."
+        )
+    return told
 
 
 def _about_support(result: Fit) -> list[str]:
+    """Say what the rows support; any word of a verdict but "recoverable" is one of caution."""
     if not result.support:
         return []
-    trials = round(float(result.subjects["n_trials"].median()))
-    each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
-    told = [
-        f"What {trials} trials per subject support: {SIMULATED} simulated learners in the same "
-        f"design, fitted one by one, came back with {each}."
-    ]
-    unfit = [name for name, s in result.support.items() if s.verdict not in ("recoverable",)]
+    one = noun(result.options)
+    told = [_about_simulated(result)]
+    if result.anew:
+        told.append(result.anew)
+    words = {name: s.verdict for name, s in result.support.items()}
+    unjudged = [name for name, word in words.items() if word == "not judged"]
+    # Such as "between recoverable and weak".
+    unsettled = [n for n, word in words.items() if "recoverable" in word and word != "recoverable"]
+    known = {*unjudged, *unsettled}
+    unfit = [n for n, word in words.items() if word != "recoverable" and n not in known]
+    if result.n_subjects == 1:
+        return told
     if unfit:
         told.append(
-            f"So differences between single subjects in {', '.join(unfit)} should not be read off "
+            f"So differences between single {one}s in {', '.join(unfit)} should not be read off "
             "these estimates."
         )
-    else:
-        told.append("So differences between single subjects can be read in all parameters.")
-    if result.n_subjects == 1:
-        return told[:1]
+    if unsettled:
+        told.append(
+            f"{SIMULATED} minds do not settle whether differences between single {one}s in "
+            f"{', '.join(unsettled)} can be read."
+        )
+    if unjudged:
+        told.append(f"Nothing is judged of {', '.join(unjudged)}.")
+    if not unfit and not known:
+        told.append(f"So differences between single {one}s can be read in all parameters.")
     if result.method == "map":
         told.append(
-            "Estimates of subjects who tell little lie near the prior, so do their medians: take "
-            "group values from --method hierarchical."
+            "Estimates from few or uninformative trials lie near the prior, so do their medians: "
+            "take group values from --method hierarchical."
         )
     judged = [(n, s.reliability) for n, s in result.support.items()]
     each = ", ".join(f"{n} {r:.2f} ({about_reliability(r)})" for n, r in judged)
-    told.append(f"Reliability of these subjects' estimates, from their standard errors: {each}.")
+    told.append(f"Reliability of these {one}s' estimates, from their standard errors: {each}.")
     return told
+
+
+def _about_simulated(result: Fit) -> str:
+    """Say what was simulated, and how it came back."""
+    one = noun(result.options)
+    each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
+    fewest, most = (int(n) for n in result.subjects["n_trials"].agg(["min", "max"]))
+    trials = f"{most}" if fewest == most else f"{fewest} to {most}"
+    if result.law == "fitted":
+        who = "from the group that these estimates show"
+    else:
+        who = f"from the model's priors, as fewer than {LEAST_FOR_GROUP} {one}s show no group,"
+    early = ENVIRONMENTS[result.environment]().ends_early
+    what = "these sessions, as far as their choices led," if early else "exactly these rows"
+    if result.method == "hierarchical":
+        how = "one by one with that group as the prior, not by a hierarchical fit of all"
+    else:
+        how = f"one by one in the same way ({result.method})"
+    return (
+        f"What {trials} trials per {one} support: {SIMULATED} simulated minds {who} lived {what} "
+        f"again and were fitted {how}; they came back with {each}."
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Unpack
 
@@ -16,7 +16,7 @@ from knownminds.agents import AGENTS, Agent, Parameters, Support
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, session_stream, unknown
 from knownminds.inference.identifiability import identifiability
-from knownminds.inference.model_data import Unknowns
+from knownminds.inference.model_data import ModelData, Unknowns
 from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
 from knownminds.inference.posterior import posterior
 
@@ -411,35 +411,64 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     true = theta[:, unknowns.columns]
     if lapse:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
+    if cell.method != "hierarchical":
+        way = "mle" if cell.method == "mle" else options["intervals"]
+        return fit_known(data, true, way, fixed, lapse, study.seed, threads)
+    replicate = int(subjects.replicate[0])
+    fit = sample_group(data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads)
     columns: dict[str, Any] = {}
-    if cell.method == "hierarchical":
-        replicate = int(subjects.replicate[0])
-        fit = sample_group(
-            data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads
-        )
-        converged = fit.verdict == "converged"
-        columns["status"] = "ok" if converged else NOT_CONVERGED
-        columns["message"] = "; ".join(fit.reasons)
-        estimate, interval = fit.estimate, fit.interval
-        z = fit.z_draws.mean(axis=0)
+    columns["status"] = "ok" if fit.verdict == "converged" else NOT_CONVERGED
+    columns["message"] = "; ".join(fit.reasons)
+    z = fit.z_draws.mean(axis=0)
+    return _compared(unknowns.parameters, true, fit.estimate, z, fit.interval, columns)
+
+
+def fit_known(
+    data: ModelData,
+    true: Array,
+    way: Literal["posterior", "laplace", "mle"],
+    fixed: Mapping[str, float] | None,
+    lapse: bool,
+    seed: int,
+    threads: int | None,
+) -> pd.DataFrame:
+    """Fit each subject alone; return status, message, truth, estimate and interval ends of each.
+
+    Parameters
+    ----------
+    true
+        What is estimated, on the natural scale, [N, K]; the lapse rate last where it is.
+    way
+        "mle", or "map" with intervals from each subject's "posterior" or by "laplace".
+    """
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+    own = None
+    if way == "posterior":
+        own = posterior(data.model, data, fixed=fixed, lapse=lapse, seed=seed, workers=threads)
+        point = own.fit
     else:
-        own = None
-        if options.get("intervals") == "posterior":
-            own = posterior(model, data, fixed=fixed, lapse=lapse, seed=study.seed, workers=threads)
-            point = own.fit
-        else:
-            fitter = maximum_likelihood if cell.method == "mle" else maximum_a_posteriori
-            point = fitter(model, data, fixed=fixed, lapse=lapse, workers=threads)
-        estimate, interval, z = point.estimate, point.interval, point.z
-        status, message = list(point.status), list(point.message)
-        if own is not None:
-            interval = own.interval
-            for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
-                if after == "failed" != before:
-                    status[i], message[i] = after, "the posterior's importance weights are poor"
-        columns["status"], columns["message"] = status, message
+        fitter = maximum_likelihood if way == "mle" else maximum_a_posteriori
+        point = fitter(data.model, data, fixed=fixed, lapse=lapse, workers=threads)
+    interval, status, message = point.interval, list(point.status), list(point.message)
+    if own is not None:
+        interval = own.interval
+        for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
+            if after == "failed" != before:
+                status[i], message[i] = after, "the posterior's importance weights are poor"
+    columns = {"status": status, "message": message}
+    return _compared(unknowns.parameters, true, point.estimate, point.z, interval, columns)
+
+
+def _compared(
+    parameters: Parameters,
+    true: Array,
+    estimate: Array,
+    z: Array,
+    interval: Callable[[float], tuple[Array, Array]],
+    columns: dict[str, Any],
+) -> pd.DataFrame:
+    """Set truth beside estimate and interval ends; `columns` are those that come first."""
     ends = {mass: interval(mass) for mass in MASSES}
-    parameters = unknowns.parameters
     with np.errstate(divide="ignore"):
         z_true = parameters.unconstrain(true)
     for k, name in enumerate(parameters.names):
@@ -510,6 +539,19 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
         rows=kept.frame,
         identifiability=study.remarks[cell],
     )
+
+
+def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScores, ...]:
+    """Score subjects that `fit_known` fitted, each its own replicate."""
+    unsound = float((rows["status"] == "failed").mean())
+    usable = rows[rows["status"] != "failed"].assign(replicate=0)
+    scores = []
+    with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
+        for k in range(len(parameters)):
+            one = _Gathered.of(parameters, k, clustered=False)
+            one.add(usable)
+            scores.append(one.scores(unsound))
+    return tuple(scores)
 
 
 def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
