@@ -26,9 +26,9 @@ from .parameter_recovery import (
 from .parameter_recovery import summarise as summarise_cell
 from .running import Running, read, run
 from .study import Rows, Study
+from .verdicts import OPEN
 
 Size = tuple[int, int, int]  # subjects, sessions, trials
-OPEN = ("between recoverable and weak", "between recoverable and not identified")
 
 
 @dataclass(frozen=True)

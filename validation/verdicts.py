@@ -134,6 +134,7 @@ Word = Literal[
     "between confirmed and not confirmed",
 ]  # calibrations have words that combine: see the table
 RECOVERY: tuple[Word, ...] = ("recoverable", "weak", "not identified")
+OPEN = ("between recoverable and weak", "between recoverable and not identified")  # may be
 SIZES: tuple[Word, ...] = ("too few false alarms", "size holds", "too many false alarms")
 
 
