@@ -47,6 +47,7 @@ MOST_BINS = 20
 LEAST_EXPECTED = 5.0  # replicates per bin of the chi-square test
 # Widths and shifts among which the noticeable ones are looked for; beyond, nothing is said.
 NARROWEST, WIDEST, FURTHEST_SHIFT = 0.01, 100.0, 10.0
+MOST_REPLICATES = 4096
 
 
 def rank_of(truth: ArrayLike, draws: ArrayLike, n_ranks: int, rng: np.random.Generator) -> Counts:
@@ -287,11 +288,13 @@ def least_replicates(n_ranks: int, level: float) -> int:
     """Return the number of replicates from which on posteriors half as wide are noticed.
 
     Each number from there on notices them with a chance of 80%; single smaller ones may as well,
-    since counts are discrete.
+    since counts are discrete. It is 4,096 where so many do not: L is too small then.
     """
     enough = 16
     while chance_noticed(enough, n_ranks, level, width=HALF_WIDTH) < 0.95:
         enough *= 2
+        if enough == MOST_REPLICATES:
+            return enough
     while enough > 1 and chance_noticed(enough - 1, n_ranks, level, width=HALF_WIDTH) >= NOTICED:
         enough -= 1
     return enough

@@ -380,11 +380,11 @@ def _about_coverage(coverage: float, error: float, held: Reading) -> str:
     rarely = "rarely" if coverage < LOWEST_COVERAGE else "often"
     if held.is_open:
         return (
-            f"90% intervals hold the truth in {told}, with a standard error of {error:.1%}: "
-            f"whether too {rarely} is open."
+            f"Whether 90% intervals hold the truth too {rarely} is open: in {told}, with a "
+            f"standard error of {error:.1%}."
         )
     if held.first:
-        return f"90% intervals hold the truth in {told}: too {rarely}."
+        return f"90% intervals hold the truth too {rarely}: in {told}."
     return f"90% intervals hold the truth in {told}."
 
 
