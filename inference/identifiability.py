@@ -516,21 +516,26 @@ def _echelon(rows: Array) -> Array:
 
 def _only_through(parameters: Sequence[Parameter], told: Array) -> str:
     """Say through which combinations `told` [C, K] of their z the data know some parameters."""
-    names = [p.name for p in parameters]
+    names = _listed([p.name for p in parameters])
     if not len(told):
-        return f"{_listed(names)}: not at all"
+        return f"{names}: not at all"
+    return f"{names} only through {_combinations(parameters, told)}"
+
+
+def _combinations(parameters: Sequence[Parameter], told: Array) -> str:
+    """Name combinations [C, K] of the z of some parameters; in a word where there is one."""
     if len(told) > 1:
-        combinations = [_expression(parameters, weights) for weights in _echelon(told)]
-        return f"{_listed(names)} only through {len(told)} combinations: {_listed(combinations)}"
+        each = [_expression(parameters, weights) for weights in _echelon(told)]
+        return f"{len(told)} combinations: {_listed(each)}"
     weights = told[0]
     kinds = {p.support.kind for p in parameters}
     if _is_plain(weights) and kinds in ({"log"}, {"identity"}):
         multiplied = kinds == {"log"}
         if (np.sign(weights) == np.sign(weights[0])).all():
-            return f"{_listed(names)} only through their {'product' if multiplied else 'sum'}"
-        if len(names) == 2:
-            return f"{_listed(names)} only through their {'ratio' if multiplied else 'difference'}"
-    return f"{_listed(names)} only through {_expression(parameters, weights)}"
+            return f"their {'product' if multiplied else 'sum'}"
+        if len(parameters) == 2:
+            return f"their {'ratio' if multiplied else 'difference'}"
+    return _expression(parameters, weights)
 
 
 def _hardly(what: str, share: float) -> str:

@@ -328,7 +328,11 @@ def test_the_table_of_verdicts_on_the_channel():
     assert judge_outcomes({"ok": 99, "refused": 1}, never, 100, 0.01).word == "not confirmed"
     assert judge_outcomes({"ok": 0, "refused": 0}, never, 0, 0.01).word == "not judged"
     plain = {"beta": 0.5}
-    for share, word in ((0.95, "confirmed"), (0.87, "confirmed"), (0.85, "not confirmed")):
+    for share, word in (
+        (0.95, "confirmed"),
+        (0.87, "between confirmed and not confirmed"),
+        (0.85, "not confirmed"),
+    ):
         held = judge_bounds({"beta": (share, 0.02)}, plain, n=100, missing=9)
         assert held.word == word
         assert "50% (beta)" in str(held)

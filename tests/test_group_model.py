@@ -1,5 +1,7 @@
 """The group model: one operation, two backends, and the group it was drawn from comes back."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytensor
 import pytensor.tensor as pt
@@ -16,6 +18,7 @@ from knownminds.inference import (
     maximum_a_posteriori,
     maximum_likelihood,
 )
+from knownminds.inference.convergence import check_convergence
 from knownminds.inference.likelihood_op import LogLikelihood
 from knownminds.inference.sampling import kernel_inputs
 
@@ -128,11 +131,36 @@ def test_too_little_sampling_is_called_so(fitted):
 
 
 def test_sampling_that_falls_short_goes_on_longer_and_says_so(fitted):
+    """No draws of any processor can suffice here.
+
+    The effective size of n draws is taken to be at most n log10(n) (Vehtari et al. 2021): 352 for
+    4 chains of 40, and 400 are asked for.
+    """
     _, data, model, _ = fitted
-    fit = model.sample(data, draws=250, tune=250, seed=3)
-    assert fit.verdict == "converged", fit.reasons
-    assert fit.settings.draws in (500, 1000)
-    assert fit.posterior.sizes["draw"] == fit.settings.draws
+    fit = model.sample(data, draws=20, tune=20, seed=3, rounds=2)
+    assert (fit.settings.draws, fit.settings.tune) == (40, 40)
+    assert fit.posterior.sizes["draw"] == 40
+    assert fit.verdict == "not converged"
+    assert any(reason.endswith("below 400") for reason in fit.reasons)
+    assert set(fit.status) == {"failed"}
+
+
+@pytest.mark.parametrize("enough", [1, 2, 3])
+def test_sampling_stops_at_the_first_round_that_suffices(fitted, monkeypatch, enough):
+    """Which round that is stands in for the diagnostics, which depend on the draws."""
+    _, data, model, _ = fitted
+    rounds = []
+
+    def judged(posterior, effects, divergences):
+        rounds.append(posterior.sizes["draw"])
+        reasons = () if len(rounds) == enough else ("too few",)
+        return replace(check_convergence(posterior, effects, 0), reasons=reasons)
+
+    monkeypatch.setattr("knownminds.inference.group_model.check_convergence", judged)
+    fit = model.sample(data, draws=10, tune=10, seed=3)
+    assert rounds == [10, 20, 40][:enough]
+    assert fit.settings.draws == fit.posterior.sizes["draw"] == rounds[-1]
+    assert fit.verdict == "converged"
 
 
 def test_leaving_a_subject_out_prefers_the_model_that_made_the_data(fitted):

@@ -147,7 +147,7 @@ def test_shares_are_counts_over_all_data_sets_and_inversion_divides_columns():
     np.testing.assert_allclose(one.confusion.value, [[0.6, 0.2], [0.3, 0.6]])
     np.testing.assert_allclose(one.inversion.value, [[2 / 3, 1 / 4], [1 / 3, 3 / 4]])
     assert "15 of 100 data sets are explained equally well" in str(one.verdicts[0])
-    assert "5 of 100 data sets could not be fitted" in str(one.verdicts[0])
+    assert "One model or several could not be fitted to 5 of 100 data sets" in str(one.verdicts[0])
     for shares in (one.confusion, one.inversion):
         assert np.all(shares.low < shares.value)
         assert np.all(shares.value < shares.high)
@@ -179,9 +179,18 @@ def test_verdicts_ask_for_both_shares():
     assert [v.word for v in counts("aic", [[98, 2], [3, 97]]).verdicts] == ["recoverable"] * 2
     # Always the first: found without fail, and said of everything.
     assert [v.word for v in counts("aic", [[100, 0], [100, 0]]).verdicts] == ["not identified"] * 2
-    assert [v.word for v in counts("aic", [[70, 30], [25, 75]]).verdicts] == ["weak"] * 2
+    assert [v.word for v in counts("aic", [[700, 300], [320, 680]]).verdicts] == ["weak"] * 2
+    # Of 100 data sets, 65 are best fitted by the first: 55% to 74%, and 60% is the limit of two.
+    assert [v.word for v in counts("aic", [[65, 35], [35, 65]]).verdicts] == [
+        "between weak and not identified"
+    ] * 2
+    near = counts("aic", [[80, 20], [20, 80]]).verdicts[0]
+    assert near.word == "between recoverable and weak"
+    assert near.more.unit == "data set"
+    # Models that cannot be told apart are as good as chance, and said to be so with enough data.
+    assert counts("aic", [[500, 500], [500, 500]]).verdicts[0].word == "not identified"
     few = counts("aic", [[19, 0], [0, 19]]).verdicts[0]
-    assert str(few) == "not judged: Only 19 data sets were simulated; 20 are needed."
+    assert str(few) == "not judged: Data sets: 19; 20 are needed."
 
 
 def test_the_best_is_best_by_more_than_rounding():

@@ -8,9 +8,12 @@ from scipy.stats import binom, norm
 
 from knownminds.environments import session_stream
 from knownminds.validation.rank_uniformity import (
+    chance_noticed,
     chi_square,
     gamma_statistic,
     judge,
+    least_replicates,
+    noticeable,
     rank_of,
     simultaneous_band,
 )
@@ -351,13 +354,80 @@ def test_one_tied_quantity_leaves_the_random_numbers_of_the_next_alone():
 
 
 def test_few_replicates_are_not_judged():
-    result = judge(np.zeros(19, dtype=int), L)
+    result = judge(np.zeros(24, dtype=int), L)
     assert result.word == "not judged"
     assert result.inside_band is None
     assert np.isnan(result.p_value)
-    assert str(result) == "not judged: Only 19 replicates are usable; 20 are needed."
-    assert json.loads(judge([], L).to_json())["p_value"] is None
-    assert judge(np.zeros(20, dtype=int), L).word == "biased high"
+    assert str(result).startswith(
+        "not judged: Usable replicates: 24; 25 are needed to notice with a chance of 80% a "
+        "posterior that is 0.5 times as wide as it should be. With 24 replicates a posterior "
+    )
+    none = judge([], L)
+    assert json.loads(none.to_json())["p_value"] is None
+    assert "no posterior, however wrong, is noticed" in str(none)
+    assert judge(np.zeros(25, dtype=int), L).word == "biased high"
+    # Of more quantities each is held to a smaller level, which asks for more replicates.
+    assert judge(np.zeros(25, dtype=int), L, level=0.05 / 4).word == "not judged"
+
+
+# What could have been seen
+
+
+def share_rejected(address, n, level, shift, width, repetitions=400):
+    """Draw truths and posteriors that are shifted and too narrow or wide; put ranks to the test."""
+    rng = session_stream(21, address)
+    rejected = 0
+    for _ in range(repetitions):
+        truth = shift + rng.normal(size=n)
+        ranks = (width * rng.normal(size=(L, n)) < truth).sum(axis=0)
+        rejected += gamma_statistic(ranks, L)[1] <= level
+    return rejected / repetitions
+
+
+@pytest.mark.parametrize("n", [40, 100])
+def test_what_is_said_to_be_noticed_is_noticed_in_80_percent_of_the_studies(n):
+    level = 0.05 / 4
+    narrow, wide, shift = noticeable(n, L, level)
+    assert narrow < 1 < wide
+    for address, wrong in enumerate(
+        ({"width": narrow}, {"width": wide}, {"shift": shift}, {"shift": -shift})
+    ):
+        chance = chance_noticed(n, L, level, **wrong)
+        # 80%, and a little more, since sizes are rounded to two digits
+        assert 0.8 <= chance < 0.84
+        found = share_rejected(address, n, level, **{"shift": 0.0, "width": 1.0} | wrong)
+        # 4 binomial standard errors of 80% among 400
+        assert abs(found - chance) < 4 * sqrt(0.8 * 0.2 / 400)
+    # A right posterior is noticed as often as the test is wrong.
+    assert chance_noticed(n, L, level) == pytest.approx(
+        1 - simultaneous_band(n, L, 1 - level).coverage
+    )
+
+
+@pytest.mark.parametrize("quantities", [1, 4])
+def test_verdicts_begin_where_posteriors_half_as_wide_are_noticed(quantities):
+    level = 0.05 / quantities
+    least = least_replicates(L, level)
+    # Four binomial errors of 400 studies are .08.
+    assert share_rejected(30, least, level, 0.0, 0.5) > 0.8 - 0.08
+    # Twenty, as once were enough, miss a posterior half as wide too often.
+    assert share_rejected(31, 20, level, 0.0, 0.5) < chance_noticed(20, L, level, width=0.5) + 0.08
+    assert chance_noticed(20, L, level, width=0.5) < 0.8
+    assert all(chance_noticed(n, L, level, width=0.5) >= 0.8 for n in range(least, least + 20))
+    assert judge(uniform_ranks(least - 1, 7), L, level).word == "not judged"
+    assert judge(uniform_ranks(least, 7), L, level).word != "not judged"
+
+
+def test_a_calibrated_word_says_what_could_have_been_seen():
+    result = judge(uniform_ranks(200, 4), L)
+    narrow, wide, shift = noticeable(200, L, 0.05)
+    assert (result.seen_narrow, result.seen_wide, result.seen_shift) == (narrow, wide, shift)
+    assert (
+        f"With 200 replicates a posterior {narrow:.2f} or {wide:.2f} times as wide as it should "
+        f"be, or one shifted by {shift:.2f} of its standard deviations, is noticed with a chance "
+        "of 80%."
+    ) in str(result)
+    assert json.loads(result.to_json())["least"] == least_replicates(L, 0.05)
 
 
 def test_the_result_prints_and_gives_what_a_figure_needs():

@@ -134,6 +134,23 @@ def test_the_answer_is_said_in_words():
     assert none.answers() == ["alpha: not to be interpreted in any of these designs."]
 
 
+@pytest.mark.parametrize("open_word", ["between recoverable and weak", "not judged"])
+def test_what_is_open_is_told_as_open(open_word):
+    """Neither "to be interpreted" nor "not to be" is said where no clear verdict says so."""
+    perhaps = made({(20, 2, 24): WEAK, (20, 2, 48): open_word})
+    assert (perhaps.smallest("alpha"), perhaps.perhaps("alpha")) == (None, (20, 2, 48))
+    assert perhaps.answers() == [
+        "alpha: perhaps to be interpreted from 20 subjects x 2 sessions x 48 trials on."
+    ]
+    partly = made({(20, 2, 24): open_word, (20, 2, 48): YES})
+    assert partly.answers() == [
+        "alpha: to be interpreted from 20 subjects x 2 sessions x 48 trials on. Whether from 20 "
+        "subjects x 2 sessions x 24 trials on is open."
+    ]
+    bad = made({(20, 2, 24): YES, (20, 2, 48): "between weak and not identified"})
+    assert bad.answers() == ["alpha: not to be interpreted in any of these designs."]
+
+
 def test_the_answers_of_a_real_surface_agree_with_its_verdicts(surface):
     for name in surface.parameters:
         answer = surface.smallest(name)

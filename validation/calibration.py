@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import numpy as np
@@ -125,12 +126,14 @@ class Calibration:
         lines.append(f"{'':<{wide}}" + "".join(f"{h:>14}" for h in head))
         for name, found in self.quantities.items():
             band = {True: "inside", False: "outside", None: "-"}[found.inside_band]
-            values = (f"{found.mean:.3f}", f"{found.spread:.2f}", f"{found.p_value:.3f}", band)
+            numbers = ((found.mean, 3), (found.spread, 2), (found.p_value, 3))
+            values = (*(f"{x:.{k}f}" if isfinite(x) else "-" for x, k in numbers), band)
             lines.append(
                 f"{name:<{wide}}" + "".join(f"{v:>14}" for v in values) + f"    {found.word}"
             )
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} replicates: {counts} (uniform: mean .5, spread 1)")
+        lines += [f"{name}: {' '.join(found.reasons)}" for name, found in self.quantities.items()]
         return "\n".join([*lines, *self.notes])
 
 
@@ -158,7 +161,8 @@ def calibrate(
     Parameters
     ----------
     replicates
-        Posteriors, at least 20.
+        Posteriors. Fewer than would notice, with a chance of 80%, one half as wide as it should be
+        (25 to 45 or so, more for more quantities) are not judged.
     subjects
         Of a group (20 if None); single posteriors have one.
     method

@@ -29,7 +29,7 @@ from .folders import writable, write_text
 from .gates import Gate, Recommendation, contradictions, recommendations, stored_gates
 from .pages import tone
 from .paper import fill
-from .verdicts import RECOVERABLE_R, WEAK_R
+from .verdicts import OPEN, RECOVERABLE_R, WEAK_R
 
 SEED = 1  # of the session whose first trial is shown
 LONGEST_SETTING = 60  # characters of a default that are shown
@@ -329,10 +329,13 @@ def _overall(
     good = [name for name, word in words.items() if word == "recoverable"]
     if len(good) == len(words):
         return "gives every parameter back", "good"
-    if not good:
+    if not good and not any(word in OPEN for word in words.values()):
         return "no design found that gives a parameter back", "bad"
-    lost = [name for name in words if name not in good]
-    told = f"gives back {', '.join(good)}; no design found for {', '.join(lost)}"
+    told = f"gives back {', '.join(good) or 'none for certain'}"
+    unsure = [name for name, word in words.items() if word in OPEN]
+    lost = [name for name in words if name not in (*good, *unsure)]
+    told += f"; open whether {', '.join(unsure)}" if unsure else ""
+    told += f"; no design found for {', '.join(lost)}" if lost else ""
     return told, "fair"
 
 

@@ -27,15 +27,19 @@ from knownminds.inference import MEASURES, Measure
 from .arguments import resolve_environment, resolve_model
 from .folders import check_writable, finite, writable, write_text
 from .study import versions
-from .verdicts import WEAK_R
+from .verdicts import CLEAR, WEAK_R
 
 KINDS = ("recovery", "shuffled", "calibration", "audit")  # the last of measures
 # Units by kind and form: subjects of a recovery and of its control, replicates of the others.
 LARGE = {"recovery": 300, "shuffled": 100, "calibration": 200, "audit": 400}
 SMALL = {"recovery": 30, "shuffled": 30, "calibration": 20, "audit": 20}
 SEED = 1
-# A shuffle takes something away where Fisher's z falls by so many of its standard errors.
-CLEAR_FALL = 3.5
+# A shuffle takes something away where Fisher's z falls by so many of its standard errors, and
+# nothing where it falls by less than so many; what lies between is open.
+CLEAR_FALL, NO_FALL = 3.5, 2.0
+# What contradicts that a design gives a parameter back; words in between contradict nothing.
+NOT_BACK = ("weak", "not identified", "between weak and not identified")
+GONE = ("lost", "less", "between lost and less")
 STORED = "stored_results.json"
 
 # What can go wrong with the numbers of one gate; the others go on.
@@ -519,8 +523,9 @@ def _audit(design: Recommendation, place: Environment, units: int, seed: int) ->
 def judge_fall(r: float, r_shuffled: float, *, n: int) -> str:
     """Judge whether what a parameter says is gone when answers are shuffled within sessions.
 
-    "lost" where the correlation with the truth falls clearly and below 0.5; "less" where it falls
-    clearly; "kept" where it does not.
+    "lost" where the correlation with the truth falls clearly and is clearly below 0.5; "less" where
+    it falls clearly and is clearly above; "kept" where it does not fall by 2 standard errors;
+    "between" two of them elsewhere.
 
     Parameters
     ----------
@@ -533,9 +538,14 @@ def judge_fall(r: float, r_shuffled: float, *, n: int) -> str:
         return "not judged"
     most = 1 - 1e-9  # Fisher's z of a perfect correlation is infinite
     here, there = (np.arctanh(np.clip(x, -most, most)) for x in (r, r_shuffled))
-    if here - there < CLEAR_FALL * np.sqrt(2 / (n - 3)):
+    fall = (here - there) / np.sqrt(2 / (n - 3))
+    above = (abs(there) - np.arctanh(WEAK_R)) * np.sqrt(n - 3)
+    if fall < NO_FALL:
         return "kept"
-    return "lost" if abs(r_shuffled) < WEAK_R else "less"
+    if abs(above) < CLEAR:
+        return "between lost and less" if fall >= CLEAR_FALL else "between lost and kept"
+    word = "lost" if above < 0 else "less"
+    return word if fall >= CLEAR_FALL else f"between {word} and kept"
 
 
 def _correlation(truth: np.ndarray[Any, Any], z: np.ndarray[Any, Any]) -> float:
@@ -552,13 +562,16 @@ def contradictions(gate: Gate) -> tuple[str, ...]:
     design, found = recommendations()[gate.name], []
     for name, word in gate.verdicts().items():
         told = f"{gate.kind} of {gate.name}: {name} is {word!r}"
-        if gate.kind == "recovery" and (word == "recoverable") == (name in design.open):
-            claimed = "not " if name in design.open else ""
-            found.append(f"{told}, and said to be {claimed}given back.")
-        stays = name in design.kept
-        if gate.kind == "shuffled" and name not in design.open and (word == "kept") != stays:
-            found.append(f"{told}, and said to be {'kept' if stays else 'lost'}.")
-        if gate.kind == "calibration" and word != "calibrated":
+        if gate.kind == "recovery" and word in NOT_BACK and name not in design.open:
+            found.append(f"{told}, and said to be given back.")
+        if gate.kind == "recovery" and word == "recoverable" and name in design.open:
+            found.append(f"{told}, and said to be not given back.")
+        if gate.kind == "shuffled" and name not in design.open:
+            if word in GONE and name in design.kept:
+                found.append(f"{told}, and said to be kept.")
+            if word == "kept" and name not in design.kept:
+                found.append(f"{told}, and said to be lost.")
+        if gate.kind == "calibration" and word not in ("calibrated", "not judged"):
             found.append(f"{told}.")
     return tuple(found)
 

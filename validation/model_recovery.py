@@ -50,7 +50,18 @@ from .folders import finite
 from .population import Lived, check_step_loop, draw_subjects, live
 from .running import Running, read, run
 from .study import Batch, Cell, Rows, Study
-from .verdicts import CONFUSED_SHARE, LEAST_DATA_SETS, RECOVERABLE_SHARE, Verdict
+from .verdicts import (
+    ABOVE_CHANCE,
+    CLEAR,
+    CONFUSED_SHARE,
+    LEAST_DATA_SETS,
+    RECOVERABLE_SHARE,
+    RECOVERY,
+    Reading,
+    Verdict,
+    combined,
+    read_against,
+)
 
 Criterion = Literal["aic", "bic", "cv", "loo"]
 # What each is called, and whether a larger score is the better one.
@@ -262,11 +273,8 @@ def judge_model(
         Data sets of this model: all, those without a winner, those with a failed fit.
     """
     if n < LEAST_DATA_SETS:
-        return Verdict(
-            "not judged", (f"Only {n} data sets were simulated; {LEAST_DATA_SETS} are needed.",)
-        )
+        return Verdict("not judged", (f"Data sets: {n}; {LEAST_DATA_SETS} are needed.",))
     name = models[i]
-    found, backward = confusion.low[i, i], inversion.low[i, i]
     reasons = [f"Its data are best fitted by itself in {_cell(confusion, i, i)}."]
     if np.isnan(inversion.value[i, i]):
         reasons.append("It was never the best.")
@@ -278,14 +286,26 @@ def judge_model(
     if undecided:
         reasons.append(f"{undecided} of {n} data sets are explained equally well by the best.")
     if failed:
-        reasons.append(f"{failed} of {n} data sets could not be fitted by all the models.")
-    chance = 1 / len(models)
-    if found >= RECOVERABLE_SHARE and backward >= RECOVERABLE_SHARE:
-        return Verdict("recoverable", tuple(reasons))
-    word: Literal["weak", "not identified"] = "not identified"
-    if found > chance and backward > chance:
-        word = "weak"
-    return Verdict(word, tuple(reasons))
+        reasons.append(f"One model or several could not be fitted to {failed} of {n} data sets.")
+    least = 1 / len(models) + ABOVE_CHANCE
+    readings = [_read_share(shares, i, least) for shares in (confusion, inversion)]
+    word, more = combined(RECOVERY, readings, n, unit="data set")
+    if more is not None:
+        reasons.append(
+            f"Intervals that hold {RECOVERABLE_SHARE} (recoverable) or {least:.2f} (weak) leave "
+            "the word open."
+        )
+        reasons.append(str(more))
+    return Verdict(word, tuple(reasons), more)
+
+
+def _read_share(shares: Shares, i: int, least: float) -> Reading:
+    """Hold a share on the diagonal against its thresholds, falling; none is the worst of all."""
+    value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
+    if np.isnan(value):
+        return Reading(2, 2, {})
+    limits, error = (-RECOVERABLE_SHARE, -least), (high - low) / (2 * CLEAR)
+    return read_against(-value, -high, -low, limits, error=error)
 
 
 @dataclass(frozen=True)
@@ -333,7 +353,7 @@ class ModelRecovery:
             for name in ("confusion", "inversion"):
                 matrices[name][c.criterion] = _nested(c, getattr(c, name))
             matrices["verdicts"][c.criterion] = {
-                model: {"verdict": verdict.word, "reasons": list(verdict.reasons)}
+                model: verdict.to_dict()
                 for model, verdict in zip(c.models, c.verdicts, strict=True)
             }
             for name, numbers in (

@@ -20,7 +20,7 @@ from .pages import (
     listed,
     number,
 )
-from .verdicts import CONFUSED_SHARE, LEAST_DATA_SETS, RECOVERABLE_SHARE
+from .verdicts import ABOVE_CHANCE, CONFUSED_SHARE, LEAST_DATA_SETS, RECOVERABLE_SHARE
 
 MATRICES = ("confusion", "inversion")
 MEANINGS = ("p(best fit | simulated)", "p(simulated | best fit)")
@@ -62,10 +62,10 @@ def model_recovery_page(recovery: ModelRecovery) -> Page:
             f"{MASS:.0%} intervals in brackets. Data sets without a winner and data sets that one "
             "of the models could not be fitted to stay in the denominators; models are equally "
             "probable beforehand.",
-            f"Recoverable: both shares on the diagonals have intervals that begin at "
-            f"{RECOVERABLE_SHARE} or above; weak: above chance; confused with another: the "
-            f"interval of that share begins above {CONFUSED_SHARE}. At least {LEAST_DATA_SETS} "
-            "data sets are needed.",
+            f"Recoverable: both shares on the diagonals are {RECOVERABLE_SHARE} or more; weak: at "
+            f"least {ABOVE_CHANCE} above chance; where the interval of one holds a limit, the "
+            "verdict is between two words. Taken for another: the interval of that share begins "
+            f"above {CONFUSED_SHARE}. At least {LEAST_DATA_SETS} data sets are needed.",
         ],
         tables=[table for c in recovery.confusions for table in _tables(c)],
         figures=[

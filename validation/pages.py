@@ -36,7 +36,12 @@ Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]  # title, head and ro
 
 
 def tone(word: str) -> str:
-    """Return the colour of a verdict, "good", "fair" or "bad"; "" of any other text."""
+    """Return the colour of a verdict, "good", "fair" or "bad"; "" of any other text.
+
+    A verdict "between" two words is fair: it is neither proven nor refuted.
+    """
+    if word.startswith("between "):
+        return "fair"
     first = word.partition(", ")[0]
     tones = {"good": GOOD, "fair": FAIR, "bad": BAD}
     return next((name for name, words in tones.items() if first in words), "")

@@ -170,8 +170,7 @@ class Recovery:
             parameters[s.name] = {
                 "n": s.n,
                 **values,
-                "verdict": s.verdict.word,
-                "reasons": list(s.verdict.reasons),
+                **s.verdict.to_dict(),
                 "regions": [
                     {
                         "low": region.low,
@@ -180,8 +179,9 @@ class Recovery:
                         "bias": region.bias.value,
                         "relative_error": region.relative_error.value,
                         "relative_width": region.relative_width.value,
+                        "relative_width_error": region.relative_width.error,
                         "coverage_90": region.coverage.value,
-                        "verdict": region.verdict.word,
+                        **region.verdict.to_dict(),
                     }
                     for region in s.regions
                 ],
@@ -223,11 +223,12 @@ class Recovery:
         lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {c.subjects} subjects"]
         if s.replicates > 1:
             lines[0] += f" x {s.replicates} replicates"
-        head = ("bias", "RMSE", "r", "concordance", "90% cov.", "verdict")
-        lines.append(f"{'parameter':<16}" + "".join(f"{h:>16}" for h in head))
+        head = ("bias", "RMSE", "r", "concordance", "90% cov.")
+        lines.append(f"{'parameter':<16}" + "".join(f"{h:>16}" for h in head) + "  verdict")
         for p in self.parameters:
-            scores = (p.bias, p.rmse, p.r, p.concordance, p.coverage["90"], p.verdict.word)
-            lines.append(f"{p.name:<16}" + "".join(f"{x!s:>16}" for x in scores))
+            scores = (p.bias, p.rmse, p.r, p.concordance, p.coverage["90"])
+            told = "".join(f"{x!s:>16}" for x in scores)
+            lines.append(f"{p.name:<16}{told}  {p.verdict.word}")
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
@@ -509,6 +510,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     parameters = Unknowns.of(model, options["fixed"], options["fit_lapse"]).parameters
     clustered = design.method == "hierarchical" and study.replicates > 1
     gathered = [_Gathered.of(parameters, k, clustered) for k in range(len(parameters))]
+    again = _Again.of(study, design)
     counts: dict[str, int] = {}
     messages: dict[str, int] = {}
     seconds = 0.0
@@ -529,7 +531,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     return Recovery(
         study=study,
         cell=design,
-        parameters=tuple(one.scores(unsound_share) for one in gathered),
+        parameters=tuple(one.scores(unsound_share, attempted, again) for one in gathered),
         attempted=attempted,
         failed=failed,
         statuses=counts,
@@ -557,6 +559,23 @@ def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScor
 def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
     for value, n in values.value_counts().items():
         counts[str(value)] = counts.get(str(value), 0) + int(n)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What more can be simulated where a verdict is open, and how many fits one of it brings.
+
+    Subjects who are fitted one by one make a single recovery longer. A group's size belongs to the
+    design, and so it does where designs are compared: there it is replicates.
+    """
+
+    unit: str
+    size: int
+
+    @classmethod
+    def of(cls, study: Study, cell: Cell) -> _Again:
+        alone = cell.method != "hierarchical" and study.replicates == len(study.cells) == 1
+        return cls("subject", 1) if alone else cls("replicate", cell.subjects)
 
 
 @dataclass
@@ -627,15 +646,20 @@ class _Gathered:
             widths.add(np.zeros(here.sum()), width[here], cluster[here])
             coverage.add(true[here], lower[here, None], upper[here, None], cluster[here])
 
-    def scores(self, unsound: float) -> ParameterScores:
+    def scores(self, unsound: float, attempted: int, again: _Again) -> ParameterScores:
         shares, r = self.coverage.shares, self.agreement.correlation
         verdict = judge_recovery(
             r.value,
             shares["90"].value,
             shares["90"].error,
             n=self.agreement.n,
+            r_error=r.error,
             failed=unsound,
+            attempted=attempted,
             varies=self.agreement.truth_varies,
+            finite=self.agreement.finite,
+            unit=again.unit,
+            size=again.size,
         )
         return ParameterScores(
             name=self.name,
@@ -648,14 +672,16 @@ class _Gathered:
             width=self.coverage.widths,
             shrinkage=self.on_z.shrinkage,
             verdict=verdict,
-            regions=tuple(self._region(k) for k in range(REGIONS)),
+            regions=tuple(self._region(k, again) for k in range(REGIONS)),
         )
 
-    def _region(self, k: int) -> RegionScores:
+    def _region(self, k: int, again: _Again) -> RegionScores:
         natural, on_z, widths, coverage = self.regions[k]
         error, width = on_z.root_mean_square, widths.bias
         relative = Score(error.value / self.sd, error.error / self.sd)
-        verdict = judge_region(width.value, n=natural.n)
+        # Of what is simulated more, a third falls into a region.
+        n, size = natural.n, again.size / REGIONS
+        verdict = judge_region(width.value, n=n, error=width.error, unit=again.unit, size=size)
         low, high = float(self.natural[k]), float(self.natural[k + 1])
         held = coverage.shares["90"]
         return RegionScores(low, high, natural.n, natural.bias, relative, width, held, verdict)

@@ -12,24 +12,32 @@ do ("biased high, over-confident"). If none does, the larger one is named if it 
 were of the right width and shifted so far that u has the observed mean; without a shift this is
 the variance relative to uniform. Where the mean of u is outside 0.1 to 0.9 (FURTHEST_MEAN) nearly
 all ranks sit at one end and the width cannot be told: it is not named.
+
+What a number of replicates could have shown is computed, not simulated: if the truth lies at
+posterior mean + true sd (a + Z) and the posterior is w times as wide as it should be, each draw is
+below it with chance Phi((a + Z) / w), which gives the law of the rank, and `chance_noticed` is the
+exact probability that the ECDF of so many such ranks leaves the band. Fewer replicates than
+`least_replicates`, which notice w = 0.5 with a chance of 80%, are not judged.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from math import inf, isfinite, nan, sqrt
+from math import ceil, exp, floor, inf, isfinite, isnan, log, nan, sqrt
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, ndtr, ndtri, owens_t
+from scipy.optimize import brentq
+from scipy.special import gammaln, log_ndtr, ndtr, ndtri, owens_t, xlogy
 from scipy.stats import binom, chisquare
 
 from knownminds.agents.parameters import Array
 
-from .verdicts import CLEAR_ERRORS, FURTHEST_MEAN, LEAST_ERRORS, LEAST_REPLICATES
+from .verdicts import CLEAR_ERRORS, FURTHEST_MEAN, HALF_WIDTH, LEAST_ERRORS, NOTICED
 
 Counts = NDArray[np.int64]
 
@@ -37,6 +45,9 @@ BAND_MASS = 0.95
 LEAST_POINTS = 10
 MOST_BINS = 20
 LEAST_EXPECTED = 5.0  # replicates per bin of the chi-square test
+# Widths and shifts among which the noticeable ones are looked for; beyond, nothing is said.
+NARROWEST, WIDEST, FURTHEST_SHIFT = 0.01, 100.0, 10.0
+MOST_REPLICATES = 4096
 
 
 def rank_of(truth: ArrayLike, draws: ArrayLike, n_ranks: int, rng: np.random.Generator) -> Counts:
@@ -200,32 +211,120 @@ def _bounds(inside: NDArray[np.bool_]) -> tuple[Counts, Counts]:
     return least, inside.shape[1] - 1 - inside[:, ::-1].argmax(axis=1)
 
 
-def _chance_outside(n: int, least: Counts, most: Counts) -> float:
-    """Exact probability that the counts of n uniform ranks leave the bounds at some point.
+def _chance_outside(n: int, least: Counts, most: Counts, shares: Array | None = None) -> float:
+    """Exact probability that the counts of n ranks leave the bounds at some point.
 
-    The counts in K equal bins are multinomial, hence like independent Poisson counts of mean n / K
-    given that their sum is n. The weights of the cumulative counts that have stayed inside are
-    carried from point to point, one convolution each; what leaves is weighted with the chance that
-    the remaining bins complete the sum. No differences are taken, so tiny values keep their digits.
+    The counts in K bins are multinomial, hence like independent Poisson counts given that their
+    sum is n; `shares` are the chances of the bins, [K], all equal (uniform ranks) if None. The
+    weights of the cumulative counts that have stayed inside are carried from point to point, one
+    convolution each; what leaves is weighted with the chance that the remaining bins complete the
+    sum. No differences are taken, so tiny values keep their digits.
     """
     points = len(least) - 1
     log_factorial = gammaln(np.arange(n + 1) + 1.0)
+    each = np.full(points, 1 / points) if shares is None else shares
+    left_over = np.append(np.cumsum(each[::-1])[::-1], 0.0)  # chance of bin i and all after it
 
-    def poisson(bins: int) -> Array:
-        mean = n * bins / points
-        return np.asarray(np.exp(np.arange(n + 1) * np.log(mean) - mean - log_factorial))
+    def poisson(share: float) -> Array:
+        return np.asarray(np.exp(xlogy(np.arange(n + 1), n * share) - n * share - log_factorial))
 
-    step = np.trim_zeros(poisson(1), "b")
     stayed = np.ones(1)  # weights of the counts least[i - 1]..most[i - 1]
     left = 0.0
     for i in range(1, points):
         first = int(least[i - 1])
+        step = np.trim_zeros(poisson(each[i - 1]), "b")
         reached = np.convolve(stayed, step)[: n + 1 - first]  # counts from `first` on
         start, stop = int(least[i]) - first, int(most[i]) - first + 1
-        rest = poisson(points - i)[n - first - np.arange(len(reached))]
+        rest = poisson(left_over[i])[n - first - np.arange(len(reached))]
         left += float(reached[:start] @ rest[:start] + reached[stop:] @ rest[stop:])
         stayed = reached[start:stop]
-    return min(1.0, left / float(poisson(points)[n]))
+        if len(stayed) == 0:
+            break
+    return min(1.0, left / float(poisson(1.0)[n]))
+
+
+def chance_noticed(
+    n: int, n_ranks: int, level: float, *, shift: float = 0.0, width: float = 1.0
+) -> float:
+    """Return the chance that `judge` rejects n ranks of posteriors that are wrong in a known way.
+
+    Parameters
+    ----------
+    n, n_ranks, level
+        Replicates, L, and the level at which uniformity is rejected.
+    shift
+        By how many of its true standard deviations the posterior lies too low (negative: too high).
+    width
+        Its standard deviation over the true one, above 0.
+
+    Raises
+    ------
+    ValueError
+        If n, L, level or width is outside its range.
+    """
+    if not width > 0:
+        raise ValueError(f"A posterior's relative width is above 0; got {width}.")
+    band = simultaneous_band(n, n_ranks, 1 - level)
+    law = _rank_law(n_ranks, shift, width)
+    shares = law.reshape(len(band.points) - 1, -1).sum(axis=1)
+    return _chance_outside(n, band.least, band.most, shares)
+
+
+@lru_cache(maxsize=4)
+def _rank_law(n_ranks: int, shift: float, width: float) -> Array:
+    """Chance of each rank under a posterior that is wrong as in `chance_noticed`, [L + 1]."""
+    z = np.linspace(-8.0, 8.0, 801)
+    weights = np.exp(-(z**2) / 2)
+    place = (shift + z) / width
+    rank = np.arange(n_ranks + 1)[:, None]  # binomial, given the place of the truth
+    ways = gammaln(n_ranks + 1) - gammaln(rank + 1) - gammaln(n_ranks - rank + 1)
+    chances = np.exp(ways + rank * log_ndtr(place) + (n_ranks - rank) * log_ndtr(-place))
+    law = chances @ weights
+    return np.asarray(law / law.sum())
+
+
+@lru_cache(maxsize=64)
+def least_replicates(n_ranks: int, level: float) -> int:
+    """Return the number of replicates from which on posteriors half as wide are noticed.
+
+    Each number from there on notices them with a chance of 80%; single smaller ones may as well,
+    since counts are discrete. It is 4,096 where so many do not: L is too small then.
+    """
+    enough = 16
+    while chance_noticed(enough, n_ranks, level, width=HALF_WIDTH) < 0.95:
+        enough *= 2
+        if enough == MOST_REPLICATES:
+            return enough
+    while enough > 1 and chance_noticed(enough - 1, n_ranks, level, width=HALF_WIDTH) >= NOTICED:
+        enough -= 1
+    return enough
+
+
+@lru_cache(maxsize=64)
+def noticeable(n: int, n_ranks: int, level: float) -> tuple[float, float, float]:
+    """Return what n replicates notice with a chance of 80%: widths below and above 1, and a shift.
+
+    To two digits, rounded to the side on which the chance is larger; NaN for what would not be
+    noticed however large.
+    """
+
+    def found(of: Callable[[float], dict[str, float]], right: float, furthest: float) -> float:
+        def lacking(size: float) -> float:
+            return chance_noticed(n, n_ranks, level, **of(size)) - NOTICED
+
+        if lacking(furthest) < 0:
+            return nan
+        return float(brentq(lacking, right, furthest, xtol=1e-3))
+
+    narrow = found(lambda size: {"width": exp(size)}, 0.0, log(NARROWEST))
+    wide = found(lambda size: {"width": exp(size)}, 0.0, log(WIDEST))
+    shift = found(lambda size: {"shift": size}, 0.0, FURTHEST_SHIFT)
+    margin = 1e-3  # of the search
+    return (
+        nan if isnan(narrow) else floor(100 * exp(narrow - margin)) / 100,
+        nan if isnan(wide) else ceil(100 * exp(wide + margin)) / 100,
+        nan if isnan(shift) else ceil(100 * (shift + margin)) / 100,
+    )
 
 
 def gamma_statistic(
@@ -312,8 +411,12 @@ class Uniformity:
     ----------
     n : number of replicates
     n_ranks : L; ranks lie in 0..L
+    least : replicates from which on there is a verdict, see `least_replicates`
+    seen_narrow, seen_wide, seen_shift : what n replicates notice with a chance of 80%: posteriors
+        so many times as wide as they should be, or shifted by so many standard deviations; NaN
+        for what none of any size would be
     level : p-values of gamma up to this one reject
-    word : see the table of the module
+    word : see the table of `verdicts`
     reasons : for the word, sentences
     gamma, p_value : smallest pointwise tail probability of the ECDF, and its exact p-value
     inside_band : whether the ECDF is inside its simultaneous band of mass 1 - level; p > level
@@ -331,6 +434,10 @@ class Uniformity:
     level: float
     word: str
     reasons: tuple[str, ...]
+    least: int = 0
+    seen_narrow: float = nan
+    seen_wide: float = nan
+    seen_shift: float = nan
     gamma: float = nan
     p_value: float = nan
     inside_band: bool | None = None
@@ -417,14 +524,23 @@ def judge(ranks: ArrayLike, n_ranks: int, level: float = 0.05) -> Uniformity:
     if not 0 < level < 1:
         raise ValueError(f"A level lies between 0 and 1; got {level}.")
     n = len(observed)
-    if n < LEAST_REPLICATES:
-        reason = f"Only {n} replicates are usable; {LEAST_REPLICATES} are needed."
-        return Uniformity(n, n_ranks, level, "not judged", (reason,))
+    least = least_replicates(n_ranks, level)
+    seen = noticeable(n, n_ranks, level) if n else (nan, nan, nan)
+    if n < least:
+        reason = (
+            f"Usable replicates: {n}; {least} are needed to notice with a chance of {NOTICED:.0%} "
+            f"a posterior that is {HALF_WIDTH} times as wide as it should be."
+        )
+        return Uniformity(
+            n, n_ranks, level, "not judged", (reason, _about_seen(n, seen)), least, *seen
+        )
     gamma, p_value = gamma_statistic(observed, n_ranks)
     statistic, chi_square_p, bins = chi_square(observed, n_ranks)
     band = simultaneous_band(n, n_ranks, 1 - level)
     mean, mean_error, spread, spread_error = _shape(observed, n_ranks)
     word, reasons = _judged(p_value, level, mean, mean_error, spread, spread_error)
+    if word == "calibrated":
+        reasons = (*reasons, _about_seen(n, seen))
     counts = _counts_below(observed, n_ranks, len(band.points) - 1)
     return Uniformity(
         n=n,
@@ -432,6 +548,10 @@ def judge(ranks: ArrayLike, n_ranks: int, level: float = 0.05) -> Uniformity:
         level=level,
         word=word,
         reasons=reasons,
+        least=least,
+        seen_narrow=seen[0],
+        seen_wide=seen[1],
+        seen_shift=seen[2],
         gamma=gamma,
         p_value=p_value,
         inside_band=band.holds(observed),
@@ -447,6 +567,18 @@ def judge(ranks: ArrayLike, n_ranks: int, level: float = 0.05) -> Uniformity:
         lower=band.lower,
         upper=band.upper,
     )
+
+
+def _about_seen(n: int, seen: tuple[float, float, float]) -> str:
+    """Say which posteriors so many replicates would have noticed."""
+    narrow, wide, shift = seen
+    widths = " or ".join(f"{width:.2f}" for width in (narrow, wide) if width > 0)
+    each = [f"{widths} times as wide as it should be"] if widths else []
+    each += [f"shifted by {shift:.2f} of its standard deviations"] if shift > 0 else []
+    if not each:
+        return f"With {n} replicates no posterior, however wrong, is noticed with that chance."
+    told = ", or one ".join(each)
+    return f"With {n} replicates a posterior {told}, is noticed with a chance of {NOTICED:.0%}."
 
 
 def _shape(ranks: Counts, n_ranks: int) -> tuple[float, float, float, float]:

@@ -26,8 +26,10 @@ from .pages import (
 from .parameter_recovery import MASSES, Recovery, RegionScores
 from .scores import Score
 from .verdicts import (
+    CLEAR,
     HIGHEST_COVERAGE,
     LOWEST_COVERAGE,
+    MOST_FAILURES,
     RECOVERABLE_R,
     RECOVERABLE_WIDTH,
     WEAK_R,
@@ -36,11 +38,14 @@ from .verdicts import (
 
 MOST_POINTS = 1500  # more only blacken the panel and bloat the page
 RULES = (
-    f"Recoverable: r at least {RECOVERABLE_R} and 90% intervals that cover "
-    f"{LOWEST_COVERAGE:.0%} to {HIGHEST_COVERAGE:.0%}; weak: r at least {WEAK_R}. In a region of "
-    f"true values: 90% intervals on the unconstrained scale at most {RECOVERABLE_WIDTH} times as "
-    f"wide as the prior's own (relative width); weak: at most {WEAK_WIDTH}. Errors and coverage "
-    "are no guide there: an estimate that ignores the data is near all truths in the middle."
+    f"Recoverable: r at least {RECOVERABLE_R}, 90% intervals that cover "
+    f"{LOWEST_COVERAGE:.0%} to {HIGHEST_COVERAGE:.0%}, and at most {MOST_FAILURES:.0%} of the fits "
+    f"failed or not converged; weak: r at least {WEAK_R}. In a region of true values: 90% "
+    f"intervals on the unconstrained scale at most {RECOVERABLE_WIDTH} times as wide as the "
+    f"prior's own (relative width); weak: at most {WEAK_WIDTH}. Errors and coverage are no guide "
+    "there: an estimate that ignores the data is near all truths in the middle. Where chance "
+    f"leaves the word open (a limit lies within {CLEAR:g} Monte-Carlo standard errors), the verdict "
+    "is between two words."
 )
 
 REGION_SCORES = ("bias", "relative error", "relative width", "90% covers")
@@ -171,7 +176,7 @@ def recovery_scatter(recovery: Recovery) -> str:
 
 
 def recovery_residuals(recovery: Recovery) -> str:
-    """Draw error against truth, with the mean error in tenths of the subjects."""
+    """Draw error against truth, with the mean error in groups of subjects, ten if they are 100."""
     figure, axes = draw.panels(len(recovery.parameters))
     everyone = recovery.rows[recovery.rows["status"] != "failed"]
     rows = _thinned(recovery.rows)
@@ -194,7 +199,7 @@ def recovery_residuals(recovery: Recovery) -> str:
         tenths = np.array_split(np.argsort(all_true), max(min(10, len(all_true) // 10), 1))
         middle = [float(all_true[t].mean()) for t in tenths]
         mean = [float(error[t].mean()) for t in tenths]
-        axis.plot(middle, mean, color=draw.ORANGE, linewidth=1.6, label="mean in tenths")
+        axis.plot(middle, mean, color=draw.ORANGE, linewidth=1.6, label="mean in groups")
         axis.set(xlim=draw.limits(true), ylim=draw.limits(error))
         axis.set(xlabel="truth", ylabel="estimate - truth")
         draw.entitle(axis, name)

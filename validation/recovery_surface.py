@@ -26,6 +26,7 @@ from .parameter_recovery import (
 from .parameter_recovery import summarise as summarise_cell
 from .running import Running, read, run
 from .study import Rows, Study
+from .verdicts import OPEN
 
 Size = tuple[int, int, int]  # subjects, sessions, trials
 
@@ -59,16 +60,27 @@ class RecoverySurface:
         It and every design of the grid that is at least as large in all sizes is; of several such
         designs, the one with the fewest trials in all.
         """
+        return self._from(parameter, ("recoverable",))
+
+    def perhaps(self, parameter: str) -> Size | None:
+        """Return the smallest design from which on the parameter may be recoverable, or None.
+
+        There, and in every larger one, no clear verdict says that it is not: as `smallest`, but
+        verdicts between "recoverable" and another, and designs that are not judged, count as well.
+        """
+        return self._from(parameter, ("recoverable", "not judged", *OPEN))
+
+    def _from(self, parameter: str, words: Sequence[str]) -> Size | None:
         good = {
-            size: recovery[parameter].verdict.word == "recoverable"
+            size: recovery[parameter].verdict.word in words
             for size, recovery in zip(self.sizes, self.recoveries, strict=True)
         }
         found = [
             size
             for size in good
             if all(
-                word
-                for other, word in good.items()
+                fine
+                for other, fine in good.items()
                 if all(mine <= its for mine, its in zip(size, other, strict=True))
             )
         ]
@@ -111,11 +123,8 @@ class RecoverySurface:
     def to_dict(self) -> dict[str, Any]:
         """The content of `to_json`."""
         first = self.recoveries[0]
-        smallest = {}
-        for name in self.parameters:
-            size = self.smallest(name)
-            names = ("subjects", "sessions", "trials")
-            smallest[name] = None if size is None else dict(zip(names, size, strict=True))
+        smallest = {name: _named(self.smallest(name)) for name in self.parameters}
+        perhaps = {name: _named(self.perhaps(name)) for name in self.parameters}
         content: dict[str, Any] = finite(
             {
                 "environment": first.cell.environment,
@@ -125,6 +134,7 @@ class RecoverySurface:
                 "attempted": sum(recovery.attempted for recovery in self.recoveries),
                 "failed": sum(recovery.failed for recovery in self.recoveries),
                 "smallest": smallest,
+                "perhaps": perhaps,
                 "surface": [recovery.to_dict() for recovery in self.recoveries],
                 "seconds": round(self.seconds, 3),
                 "versions": dict(self.versions),
@@ -141,25 +151,40 @@ class RecoverySurface:
         cell = self.recoveries[0].cell
         lines = [f"recovery surface of {cell.model} in {cell.environment}, {cell.method}"]
         head = "".join(f"{h:>9}" for h in ("subjects", "sessions", "trials"))
-        lines.append(head + "".join(f"{name:>24}" for name in self.parameters))
-        for size, recovery in zip(self.sizes, self.recoveries, strict=True):
-            told = (f"r {s.r.value:.2f} {s.verdict.word}" for s in recovery.parameters)
-            lines.append("".join(f"{n:>9}" for n in size) + "".join(f"{t:>24}" for t in told))
+        told = [
+            [f"r {s.r.value:.2f} {s.verdict.word}" for s in recovery.parameters]
+            for recovery in self.recoveries
+        ]
+        wide = 2 + max(map(len, ("r 0.00 not identified", *(t for row in told for t in row))))
+        lines.append(head + "".join(f"{name:>{wide}}" for name in self.parameters))
+        for size, row in zip(self.sizes, told, strict=True):
+            lines.append("".join(f"{n:>9}" for n in size) + "".join(f"{t:>{wide}}" for t in row))
         return "\n".join([*lines, *self.answers()])
 
     def answers(self) -> list[str]:
         """Say for each parameter from which design on it may be interpreted."""
         told = []
         for name in self.parameters:
-            size = self.smallest(name)
-            if size is None:
+            size, perhaps = self.smallest(name), self.perhaps(name)
+            if perhaps is None:
                 told.append(f"{name}: not to be interpreted in any of these designs.")
+            elif size is None:
+                told.append(f"{name}: perhaps to be interpreted from {_told(perhaps)} on.")
             else:
-                n, sessions, trials = size
-                counts = ((n, "subject"), (sessions, "session"), (trials, "trial"))
-                design = " x ".join(f"{k} {what}{'s' * (k != 1)}" for k, what in counts)
-                told.append(f"{name}: to be interpreted from {design} on.")
+                told.append(f"{name}: to be interpreted from {_told(size)} on.")
+                if perhaps != size:
+                    told[-1] += f" Whether from {_told(perhaps)} on is open."
         return told
+
+
+def _named(size: Size | None) -> dict[str, int] | None:
+    names = ("subjects", "sessions", "trials")
+    return None if size is None else dict(zip(names, size, strict=True))
+
+
+def _told(size: Size) -> str:
+    counts = zip(size, ("subject", "session", "trial"), strict=True)
+    return " x ".join(f"{k} {what}{'s' * (k != 1)}" for k, what in counts)
 
 
 def size_of(recovery: Recovery) -> Size:

@@ -60,7 +60,8 @@ def surface_page(surface: RecoverySurface) -> Page:
         notes=[
             *_failures(surface),
             "To be interpreted from a design on: there, and in every design of the grid that is "
-            "at least as large in all sizes, the parameter is recoverable.",
+            "at least as large in all sizes, the parameter is recoverable. Perhaps: there and in "
+            "all of those no clear verdict says that it is not.",
             f"{ERRORS} Failed fits are left out of the scores and counted; flat and boundary "
             "estimates are kept.",
             STATUSES,

@@ -154,6 +154,11 @@ class Agreement:
         return self.n > 1 and bool(self._ranges[0][1] > self._ranges[0][0])
 
     @property
+    def finite(self) -> bool:
+        """Whether squares of all values are finite; without that there is no correlation."""
+        return self._finite
+
+    @property
     def bias(self) -> Score:
         """Mean of y - x."""
         if self.n == 0 or not self._finite:
