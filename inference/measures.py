@@ -19,7 +19,6 @@ from knownminds.environments import Environment, Trials
 from .model_data import ModelData
 from .point import maximum_a_posteriori
 
-
 ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
 
 

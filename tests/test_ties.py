@@ -2,6 +2,7 @@
 
 import re
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def test_means_are_equal_where_they_are_equal_as_fractions_and_only_there():
     joined = tied(floats)[0]
     assert len(np.unique(joined)) == len(set(exact))
     order = np.argsort(joined, kind="stable")
-    assert all(exact[i] <= exact[j] for i, j in zip(order[:-1], order[1:], strict=True))
+    assert all(exact[i] <= exact[j] for i, j in pairwise(order))
 
 
 def test_differences_are_rounded_like_what_was_subtracted():
