@@ -367,7 +367,9 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
     ----------
     after
         Judge by the means that hold after the trial instead of those in force when the choice was
-        made: on the last trial of a block they have changed places.
+        made: on the last trial of a block they have changed places. Which means come after is
+        told by trial numbers: it is not known, and the choice not judged, where rows are missing
+        and the next one has other means, or at the end of sessions that break off early.
 
     Raises
     ------
@@ -385,7 +387,8 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
     action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
     mean_0, mean_1 = (frame[name].to_numpy(dtype=float) for name in ("mean_0", "mean_1"))
     session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
-    return is_correct(action, mean_0, mean_1, session, after=after)
+    trial = frame["trial"].to_numpy(dtype=np.int64)
+    return is_correct(action, mean_0, mean_1, session, trial, after=after)
 
 
 def is_correct(
@@ -393,16 +396,22 @@ def is_correct(
     mean_0: NDArray[np.float64],
     mean_1: NDArray[np.float64],
     session: NDArray[np.integer[Any]],
+    trial: NDArray[np.integer[Any]],
     *,
     after: bool = False,
 ) -> NDArray[np.float64]:
     """Do the same with columns [trials], session after session; an action of NaN is none."""
     better = (mean_1 > mean_0).astype(float)
+    judged = np.isfinite(action)
     if after:
         # A session ends with the last trial of a block.
         last = np.append(session[1:] != session[:-1], True)
-        better = np.where(last, 1.0 - better, np.append(better[1:], 0.0))
-    return np.where(np.isnan(action), np.nan, (action == better).astype(float))
+        following = np.where(last, 1.0 - better, np.append(better[1:], 0.0))
+        step = np.where(last, 1, np.append(trial[1:] - trial[:-1], 1))
+        whole = trial == trial.max(initial=0)
+        judged &= np.where(last, whole, (step == 1) | (following == better))
+        better = following
+    return np.where(judged, (action == better).astype(float), np.nan)
 
 
 def _decimal(number: float) -> str:

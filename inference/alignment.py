@@ -13,6 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 
 from .causal_answers import CELL, causal_answers
+from .ties import tied
 
 POOLED = "all domains"
 RESAMPLES = 2000
@@ -72,7 +73,8 @@ def alignment(
     """Correlate each agent's answers with reference means of the same cell (Spearman 1904).
 
     An item is a question: a task in a domain, sense and direction. Repeated answers to it are
-    averaged before they are ranked, so that repeats do not pass for items. Items are resampled
+    averaged before they are ranked, so that repeats do not pass for items; means that differ by
+    rounding alone share a rank (`tied`). Items are resampled
     with replacement, and the interval goes from the 2.5th to the 97.5th percentile (Efron 1979).
 
     Parameters
@@ -189,6 +191,7 @@ def _correlated(
     """Return rho with its interval; NaN with a status where there is none."""
     nothing = {"rho": np.nan, "low": np.nan, "high": np.nan, "without_rho": 0}
     n = len(mine)
+    mine, theirs = (tied(side)[0] for side in (mine, theirs))
     if n < FEWEST:
         return nothing | {"status": f"fewer than {FEWEST} items with both answers"}
     rho = float(spearman(mine, theirs, np.ones((1, n), dtype=np.int64))[0])

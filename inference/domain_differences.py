@@ -23,6 +23,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 
 from .causal_answers import CELL, causal_answers
+from .ties import tied
 
 DOMAINS, AGENTS = "domains within an agent", "agents within a domain"
 
@@ -161,6 +162,8 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
         return row | {"status": "a single group"}
     if len(values) == 0:
         return row | {"status": "no item that all answered"}
+    samples = list(tied(*samples))
+    values = np.concatenate(samples)
     if (values == values[0]).all() or (matched and all((s == samples[0]).all() for s in samples)):
         return row | {"status": "all answers are the same"}
     found: Any
@@ -184,6 +187,7 @@ def _pairs(part: pd.DataFrame, across: str, matched: bool) -> Iterable[dict[str,
             first, second = (table[name].to_numpy() for name in (one, other))
         else:
             first, second = (groups[name]["answer"].to_numpy() for name in (one, other))
+        first, second = tied(first, second)
         row: dict[str, Any] = {"first": str(one), "second": str(other)}
         row |= {"n_first": len(first), "n_second": len(second), "u": np.nan, "r": np.nan}
         row |= {"p_value": np.nan, "p_adjusted": np.nan, "status": "ok"}
@@ -210,14 +214,21 @@ def _items(part: pd.DataFrame, across: str) -> pd.DataFrame:
 def _signed(first: Array, second: Array) -> Any:
     """Wilcoxon's test of pairs; items answered alike count for both sides (Pratt 1959)."""
     options: Any = {"zero_method": "pratt", "method": "asymptotic"}
-    return wilcoxon(first, second, **options)
+    return wilcoxon(_apart(first, second), **options)
 
 
 def _matched_r(first: Array, second: Array) -> float:
     """Return the matched-pairs rank-biserial correlation (Kerby 2014)."""
-    difference = first - second
+    difference = _apart(first, second)
     ranks = rankdata(np.abs(difference)) * np.sign(difference)
     return float(ranks.sum() / np.abs(ranks).sum())
+
+
+def _apart(first: Array, second: Array) -> Array:
+    """Return the differences of pairs, those that differ in size by rounding alone made equal."""
+    difference = first - second
+    size = tied(np.abs(difference), scale=max(np.abs(first).max(), np.abs(second).max()))[0]
+    return np.sign(difference) * size
 
 
 def _adjust(rows: list[dict[str, Any]]) -> None:

@@ -44,9 +44,9 @@ class Exploration(Measure):
     released
         As in CogBench's released code: D is the difference of the true means, which nobody
         knows, and H is coded -1 and 1, so that coefficients are half as large. By default D is
-        the difference of the observed means, and H is 0 in games with one free play and 1 in
-        longer ones. D is in tens of points either way; CogBench counts single points, so that
-        its random exploration is a tenth of this one.
+        the difference of the observed means, in tens of points, and H is 0 in games with one
+        free play and 1 in longer ones. The released D is in single points, so that random
+        exploration is smaller by another factor of ten.
     """
 
     source = "Wilson, Geana, White, Ludvig and Cohen 2014; CogBench"
@@ -64,7 +64,9 @@ class Exploration(Measure):
             "directed": "pull of the machine that is known less, more so where plays are left",
             "random": "choices that follow the means less where plays are left",
         }
-        self.summary = what[kind] + (", by true means and with the horizon as -1/1" * released)
+        self.unit = 1.0 if released else TENS
+        ending = ", by true means in single points and with the horizon as -1/1"
+        self.summary = what[kind] + ending * released
         dial = {"directed": "A_6", "random": "s_6"}
         self.dial: Mapping[str, float] = {dial[kind]: 1.0}
 
@@ -88,7 +90,7 @@ class Exploration(Measure):
             one = (first["count_1"] < first["count_0"]).to_numpy().astype(float)
         means = _TRUE if self.released else ("mean_0", "mean_1")
         mean_0, mean_1 = (first[name].to_numpy(dtype=float) for name in means)
-        lead = (2.0 * one - 1.0) * (mean_1 - mean_0) / TENS
+        lead = (2.0 * one - 1.0) * (mean_1 - mean_0) / self.unit
         long = (first["horizon"].to_numpy(dtype=float) > 1).astype(float)
         horizon = 2.0 * long - 1.0 if self.released else long
         subject = first["subject"]
@@ -177,7 +179,7 @@ class Exploration(Measure):
         else:
             x, weight = GRID / TENS, self._chances.mean(axis=1)
         level, slope = _logistic(x, weight / weight.sum(), shares)
-        found = level if self.kind == "directed" else -slope
+        found = level if self.kind == "directed" else -slope * (self.unit / TENS)
         effect: Array = (found[:, 1] - found[:, 0]) * (0.5 if self.released else 1.0)
         return effect
 

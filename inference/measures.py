@@ -19,6 +19,8 @@ from knownminds.environments import Environment, Trials
 from .model_data import ModelData
 from .point import maximum_a_posteriori
 
+ROUNDING = 1e-12  # values that differ by less, in units of the larger of them and 1, are the same
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -200,9 +202,12 @@ def t_tests(samples: Array, null: float = 0.0, mass: float = 0.95) -> Tests:
         mean = np.where(held, samples, 0.0).sum(axis=1) / n
         deviation = np.where(held, samples - mean[:, None], 0.0)
         error = np.sqrt((deviation**2).sum(axis=1) / (n - 1) / n)
-    # Equal values may differ from their mean by rounding.
-    lowest, highest = (np.where(held, samples, end) for end in (np.inf, -np.inf))
-    flat = lowest.min(axis=1, initial=np.inf) >= highest.max(axis=1, initial=-np.inf)
+    # Equal values may differ from their mean, and from each other, by rounding: .8 - .7 is not
+    # .3 - .2. Values that were subtracted to give these are taken to be of the size of 1.
+    low = np.where(held, samples, np.inf).min(axis=1, initial=np.inf)
+    high = np.where(held, samples, -np.inf).max(axis=1, initial=-np.inf)
+    size = np.maximum(1.0, np.maximum(np.abs(low), np.abs(high)))
+    flat = ~(high - low > ROUNDING * size)
     return _tests(mean, np.where(flat, np.nan, error), n - 1.0, n, null, mass)
 
 

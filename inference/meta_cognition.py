@@ -82,7 +82,8 @@ class MetaCognition(SubjectMeasure):
         repeats = max(FEWEST, -(-SESSIONS // n))
         lived = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, 0)
         action, mean_0, mean_1 = (lived.columns[n] for n in ("action", "mean_0", "mean_1"))
-        correct = is_correct(action, mean_0, mean_1, lived.subject, after=self.released)
+        trial = np.tile(np.arange(self.environment.n_trials), len(theta) * repeats)
+        correct = is_correct(action, mean_0, mean_1, lived.subject, trial, after=self.released)
         score = scores(correct, lived.columns["response"], lived.subject)
         truth: Array = score.reshape(n, -1).mean(axis=1)
         return truth

@@ -15,6 +15,7 @@ from scipy.stats import t as student
 from knownminds.agents.parameters import Array
 
 EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
+ROUNDING = 1e-9  # of the spread of the outcome: what is smaller comes from rounding
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,10 @@ def coefficient(
     -------
     Coefficient
         NaN with a status where there is no estimate: too few rows, regressors that depend on each
-        other, outcomes that the regressors separate (the estimate is infinite then; found by
-        linear programming, Konis 2007), or a search that does not end.
+        other, outcomes that do not vary, or that the regressors separate (the estimate is infinite
+        then; found by linear programming, Konis 2007), or a search that does not end. A linear
+        regression that explains its outcomes to the last digits has a value, and neither error nor
+        test: what is left over comes from rounding.
     """
     import statsmodels.api as sm
     from statsmodels.tools.sm_exceptions import (
@@ -91,6 +94,9 @@ def coefficient(
         return _none(n, "too few rows")
     if logistic and (y == y[0]).all():
         return _none(n, "all outcomes are the same")
+    spread = float(np.ptp(y)) if intercept else float(np.abs(y).max())
+    if spread <= ROUNDING * np.abs(y).max():
+        return _none(n, "no variation")
     if np.linalg.matrix_rank(x) < k:
         return _none(n, "regressors that depend on each other")
     together = np.zeros(n) if clusters is None else np.asarray(clusters)
@@ -117,8 +123,12 @@ def coefficient(
                 return _none(n, "no convergence")
         at = names.index(of)
         value, error = float(fit.params[at]), float(fit.bse[at])
-    if not np.isfinite(error) or error <= 0:
-        return _none(n, "no spread")
+    # A coefficient this small moves the outcome by nothing, and an error this small is none.
+    least = ROUNDING * spread / float(np.ptp(x[:, at]) or np.abs(x[:, at]).max())
+    if abs(value) <= least:
+        value = 0.0
+    if not np.isfinite(error) or error <= least:
+        return Coefficient(value, np.nan, np.nan, np.nan, np.nan, n)
     law = student(int(groups.max())) if several else norm if logistic else student(n - k)
     half = float(law.ppf(0.975)) * error
     p_value = 2 * float(law.sf(abs(value) / error))

@@ -67,7 +67,7 @@ def test_the_truth_is_what_shares_of_many_designed_games_give(kind, released):
     bonus = np.where(long, a_6, a_1) * np.sign(count[:, 0] - count[:, 1])
     share = expit((seen + bonus + bias) / np.where(long, s_6, s_1))
     side = np.where(count[:, 1] == 3, -1, 1) if kind == "directed" else np.ones(len(share))
-    lead = (game["true_mean_1"] - game["true_mean_0"]) / 10 if released else seen
+    lead = game["true_mean_1"] - game["true_mean_0"] if released else seen
     kept = (count[:, 0] == count[:, 1]) == (kind == "random")
     x, h = (side * lead)[kept], (np.where(long, 1, -1) if released else 1 * long)[kept]
     y = np.where(side > 0, share, 1 - share)[kept]
@@ -111,10 +111,11 @@ def test_the_released_coding_halves_the_coefficients():
     # Where true and observed means are the same, only the coding of the horizon differs.
     frame[["true_mean_0", "true_mean_1"]] = frame[["mean_0", "mean_1"]]
     same = Trials.from_frame(frame)
-    for kind in ("directed", "random"):
+    # And the unit, which only slopes have: points, as published, instead of tens of points.
+    for kind, times in (("directed", 2), ("random", 20)):
         plain, coded = Exploration(kind).estimate(same), Exploration(kind, True).estimate(same)
-        assert plain.value == pytest.approx(2 * coded.value, rel=1e-6)
-        assert plain.standard_error == pytest.approx(2 * coded.standard_error, rel=1e-6)
+        assert plain.value == pytest.approx(times * coded.value, rel=1e-6)
+        assert plain.standard_error == pytest.approx(times * coded.standard_error, rel=1e-6)
         assert plain.p_value == pytest.approx(coded.p_value, rel=1e-5)
 
 
@@ -168,3 +169,22 @@ def test_a_missing_column_is_named():
         trials = Trials.from_frame(frame.drop(columns=column))
         with pytest.raises(ValueError, match=f"no '{column}'. Map one"):
             MEASURES[name].estimate(trials)
+
+
+def test_released_exploration_is_the_regression_of_the_published_code():
+    """Written anew from the description: true means in points, horizon -1 or 1, no clusters."""
+    trials = lived(MINDS[[0]], 300, seed=5)
+    first = trials.frame.query("play == 0")
+    long = np.where(first["horizon"] > 1, 1.0, -1.0)
+    gap = (first["true_mean_1"] - first["true_mean_0"]).to_numpy(dtype=float)
+    choice = first["action"].to_numpy(dtype=float)
+    count_1, count_0 = first["count_1"].to_numpy(), first["count_0"].to_numpy()
+    for kind, at, sign in (("random", 3, -1), ("directed", 2, 1)):
+        kept = (count_0 == count_1) == (kind == "random")
+        side = np.where(count_1 > count_0, -1.0, 1.0)
+        y, x = np.where(side > 0, choice, 1 - choice)[kept], (side * gap)[kept]
+        regressors = np.column_stack([np.ones(len(x)), x, long[kept], x * long[kept]])
+        fit = sm.Logit(y, regressors).fit(disp=0)
+        found = Exploration(kind, True).estimate(trials)
+        assert found.value == pytest.approx(sign * fit.params[at], rel=1e-6)
+        assert found.standard_error == pytest.approx(fit.bse[at], rel=1e-6)

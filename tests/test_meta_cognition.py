@@ -8,7 +8,7 @@ from knownminds.agents import (
     RescorlaWagnerConfidence,
     simulate,
 )
-from knownminds.environments import RestlessBandit, Trials
+from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.inference import MEASURES, MetaCognition
 from knownminds.inference.meta_cognition import scores
 from knownminds.validation.effects import Dial
@@ -132,3 +132,31 @@ def test_missing_columns_are_named():
         value(frame.drop(columns="response"))
     with pytest.raises(ValueError, match="no 'mean_0'"):
         value(frame.drop(columns="mean_0"))
+
+
+@pytest.mark.parametrize("measure", [MEASURE, RELEASED])
+def test_a_row_that_was_dropped_and_one_marked_malformed_give_the_same(measure):
+    lived = simulate(ChangePointObserver, ChangePointObserver.parameters.draw(
+        np.random.default_rng(0), 1), RestlessBandit(), 0).to_frame()  # fmt: skip
+    ends = np.flatnonzero(np.diff(lived["block"].to_numpy(dtype=int)) == 1)
+    for row in (1, *ends.tolist(), *(ends + 1).tolist(), *(ends - 3).tolist()):
+        marked = lived.copy()
+        marked.loc[row, ["action", "response", "reward"]] = None
+        marked.loc[row, "outcome"] = "malformed"
+        dropped = lived.drop(index=row)
+        gone, unread = (measure.values(Trials.from_frame(f)).value[0] for f in (dropped, marked))
+        if {row, row - 1} & set(ends) and measure is RELEASED:
+            # The trial before is not judged: the swap may have come after it, or one trial later.
+            assert abs(gone - unread) < 1 / 79
+        else:
+            assert gone == pytest.approx(unread, abs=1e-12)
+
+
+def test_the_last_trial_of_a_block_is_no_longer_judged_by_the_next_block_once_a_row_is_gone():
+    frame = rows([True] * 6, [0.1, 0.9, 0.5, 0.5, 0.5, 0.5])
+    frame.loc[3:, ["mean_0", "mean_1"]] = 40.0, 60.0
+    frame["action"] = [0, 0, 0, 1, 1, 1]
+    whole = correctness(Trials.from_frame(frame), after=True)
+    assert whole.tolist() == [1, 1, 0, 1, 1, 0]
+    gone = correctness(Trials.from_frame(frame.drop(index=2)), after=True)
+    assert np.array_equal(gone, [1, np.nan, 1, 1, 0], equal_nan=True)

@@ -157,3 +157,13 @@ def test_the_registry_has_both_definitions():
     assert MEASURES["model_basedness"].name == "model_basedness"
     assert MEASURES["model_basedness_released"].released
     assert all(measure.environments == ("two_step",) for measure in BOTH)
+
+
+def test_who_always_takes_the_same_shuttle_has_none_and_no_test():
+    always = np.array([[0.5, 0.5, 0.5, 0.0, 5.0, 0.5, 50.0]])
+    for seed in range(14):
+        lived = simulate(TwoStepHybrid, always, TwoStep(200), seed)
+        for name in ("model_basedness", "model_basedness_released"):
+            found = MEASURES[name].estimate(lived)
+            assert np.isnan([found.value, found.p_value]).all()
+        assert found.excluded == {"no answer": 0, "no variation": 199}

@@ -66,3 +66,37 @@ def test_steep_but_overlapping_choices_are_not_called_separated():
     found = coefficient("x", y, {"x": x})
     assert found.status == "ok"
     assert found.value == pytest.approx(np.log(99), rel=1e-3)
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(40) % 4])
+def test_outcomes_that_do_not_vary_have_no_estimate_and_no_test(clusters):
+    """Least squares leaves rounding errors of 1e-17, by which anything is significant."""
+    rng = np.random.default_rng(3)
+    for level in (1.0, 0.1, 1e6):
+        for _ in range(20):
+            x = {"a": rng.choice([-1.0, 1.0], 40), "b": rng.choice([-1.0, 1.0], 40)}
+            x["both"] = x["a"] * x["b"]
+            y = np.full(40, level)
+            found = coefficient("both", y, x, logistic=False, clusters=clusters)
+            assert found.status == "no variation"
+            assert np.isnan([found.value, found.low, found.p_value]).all()
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(40) % 4])
+def test_outcomes_that_are_explained_to_the_last_digit_have_a_value_and_no_test(clusters):
+    rng = np.random.default_rng(4)
+    x, z = rng.normal(size=(2, 40))
+    for of, value in (("x", 0.7), ("z", 0.0)):
+        found = coefficient(of, 0.2 + 0.7 * x, {"x": x, "z": z}, logistic=False, clusters=clusters)
+        assert found.status == "ok"
+        assert found.value == pytest.approx(value, abs=1e-12)
+        assert value or found.value == 0
+        assert np.isnan([found.standard_error, found.low, found.p_value]).all()
+
+
+def test_a_small_effect_in_large_outcomes_is_not_taken_for_rounding():
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=400)
+    y = 1e6 + x * 1e-3 + 1e-3 * rng.normal(size=400)
+    found = coefficient("x", y, {"x": x}, logistic=False)
+    assert abs(found.value - 1e-3) < 4 * found.standard_error

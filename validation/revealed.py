@@ -36,6 +36,7 @@ from knownminds.inference.revealed_belief import (
     Source,
     wilson,
 )
+from knownminds.inference.ties import tied
 from knownminds.llm_adapters import Adapter, NotCapable, Sampling
 from knownminds.llm_adapters.token_sampler import TOKENISATIONS, Tokenisation
 
@@ -822,9 +823,10 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def _rank_correlation(one: pd.Series, other: pd.Series) -> float:
-    if len(one) < 3 or one.nunique() < 2 or other.nunique() < 2:
+    ranks = [pd.Series(tied(side, scale=1.0)[0]).rank() for side in (one, other)]
+    if len(one) < 3 or min(side.nunique() for side in ranks) < 2:
         return float("nan")
-    return float(one.rank().corr(other.rank()))
+    return float(ranks[0].corr(ranks[1]))
 
 
 def _check(
