@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import logit
+from scipy.stats import t as student
 
 from knownminds.agents import Agent, BeliefSampler
 from knownminds.agents.parameters import Array
@@ -18,9 +20,23 @@ from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.broken_off import MARKS, BrokenOff, Context
 from knownminds.environments.scenarios import context_of
 
+from .belief_sampler_fit import (
+    FitOfBelief,
+    SamplerAt,
+    Usable,
+    fit_belief,
+    fit_table,
+    nearest_belief,
+    spread_of,
+    told_by,
+    usable,
+)
 from .distribution_distance import set_bounds, units_of
 from .measures import Measure, SubjectMeasure, Values, t_tests
-from .revealed_belief import RevealedBeliefs, wilson
+from .open_beliefs import Read
+from .revealed_belief import Booleans, RevealedBeliefs, wilson
+
+Ends = tuple[float, float, float]  # a value and the ends of its interval
 
 EVEN = 1e-9  # by which probabilities may differ that count as the same
 FEWEST = 2  # contexts that an interval over contexts needs
@@ -33,13 +49,20 @@ class Bias(NamedTuple):
     ----------
     scenario, mark : where, and towards what
     value, low, high : mean over contexts of what the marked outcomes are believed to have more
-        than they have, and its interval; NaN where there is none
-    log_odds, log_odds_low, log_odds_high : the same on the scale of log-odds, where it is the
-        bias of a belief sampler that has no other and a temperature of 1
-    least, most : mean of the least and of the largest value that is possible; they differ from
-        `value` for top-k tables alone
+        than with an unbiased mind, and its interval; NaN where there is none
+    log_odds, log_odds_low, log_odds_high : the same as a parameter: the bias of the belief
+        sampler that is nearest in this scenario
+    least, most : ends of `value` over all beliefs that are possible; they differ from it for
+        top-k tables alone
+    marginal, marginal_low, marginal_high, marginal_least, marginal_most : the published reading,
+        against the truth instead of the unbiased mind, so that temperature and other biases
+        count as well
+    marginal_odds, marginal_odds_low, marginal_odds_high : the same on the scale of log-odds, mean
+        over contexts
+    temperature : of the unbiased mind; 1 where none can be told, since it changes nothing
     contexts : how many have outcomes with the mark and without
-    without_odds : how many of these have no log-odds, since a share is 0 or 1
+    without_odds : how many of these have no log-odds of their own, since a share is 0 or 1
+    reason : why there is no `value`; empty where there is
     """
 
     scenario: str
@@ -52,8 +75,18 @@ class Bias(NamedTuple):
     log_odds_high: float
     least: float
     most: float
+    marginal: float
+    marginal_low: float
+    marginal_high: float
+    marginal_least: float
+    marginal_most: float
+    marginal_odds: float
+    marginal_odds_low: float
+    marginal_odds_high: float
+    temperature: float
     contexts: int
     without_odds: int
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -67,8 +100,9 @@ class BeliefBiases:
     biases
         One entry per scenario and mark, for those marks that its contexts have.
     by_context
-        One row per mark and context: belief, truth, difference with its own interval (Wilson's
-        for sampled beliefs, all that is possible for top-k tables), difference of log-odds.
+        One row per mark and context: belief, truth and their difference (`marginal`) with its own
+        interval (Wilson's for sampled beliefs, all that is possible for top-k tables), difference
+        of log-odds; what an unbiased mind has (`unbiased`), and the difference from it (`value`).
     flagged
         Contexts that were left out.
     mass
@@ -91,18 +125,32 @@ class BeliefBiases:
         return json.dumps({"mass": self.mass, "flagged": self.flagged, "biases": records})
 
     def __str__(self) -> str:
-        """Difference and log-odds of each bias with their intervals."""
+        """Difference and log-odds of each bias with their intervals, and the marginal reading."""
         lines = [
-            f"{'scenario':<14}{'towards':<9}{'difference':>30}{'log-odds':>30}{'contexts':>10}"
+            f"{'scenario':<14}{'towards':<9}{'bias':>30}{'log-odds':>30}{'marginal':>30}"
+            f"{'contexts':>10}"
         ]
         for b in self.biases:
-            plain = f"{b.value:.3f} ({b.low:.3f} to {b.high:.3f})"
-            odds = f"{b.log_odds:.3f} ({b.log_odds_low:.3f} to {b.log_odds_high:.3f})"
-            lines.append(f"{b.scenario:<14}{b.mark:<9}{plain:>30}{odds:>30}{b.contexts:>10}")
+            cells = (
+                f"{value:.3f} ({low:.3f} to {high:.3f})"
+                for value, low, high in (
+                    (b.value, b.low, b.high),
+                    (b.log_odds, b.log_odds_low, b.log_odds_high),
+                    (b.marginal, b.marginal_low, b.marginal_high),
+                )
+            )
+            lines.append(
+                f"{b.scenario:<14}{b.mark:<9}{''.join(f'{cell:>30}' for cell in cells)}"
+                f"{b.contexts:>10}"
+            )
         if self.flagged:
             lines.append(
                 f"{self.flagged} of {len(self.beliefs)} contexts are flagged and left out."
             )
+        lines.append(
+            "Bias: against a mind with the same temperature and other biases, but without this "
+            "one. Marginal: against the truth, as published."
+        )
         lines.append(f"Means over contexts with {self.mass:.0%} t intervals over contexts.")
         return "\n".join(lines)
 
@@ -114,18 +162,25 @@ def belief_biases(
     mass: float = 0.95,
     keep_flagged: bool = False,
 ) -> BeliefBiases:
-    """Compute how much more the marked outcomes are believed to have than they have.
+    """Compute how much more the marked outcomes are believed to have than without a bias.
 
     In each context in which some of the outcomes that can come have the mark and some have not,
-    their share in the belief minus their share in the truth. The interval is over contexts
-    (Student's t). For top-k tables its ends are those of the least and of the largest values that
-    are possible, so that it holds both kinds of ignorance.
+    their share in the belief minus their share under an unbiased mind: the belief sampler that is
+    nearest to all beliefs of the scenario (temperature and all biases together), but without the
+    bias in question. An unbiased mind of any temperature has 0, and so has a mind with other
+    biases. The marginal reading sets the belief against the truth instead.
+
+    Intervals are over contexts, with what the fit hangs on them: the sum of squared influences of
+    the contexts, times C / (C - K) for C contexts and K parameters, with Student's t for C - K
+    degrees of freedom, or one less than there are contexts with the mark if these are fewer. For
+    top-k tables their ends are those of the least and of the largest values that are possible, so
+    that they hold both kinds of ignorance.
 
     Parameters
     ----------
     even
         Whether only contexts count in which all outcomes are equally probable: there temperature
-        has no effect, and a difference is due to biases alone.
+        has no effect.
     mass
         Of the intervals.
     keep_flagged
@@ -136,67 +191,251 @@ def belief_biases(
             "A bias is a difference from the truth, which some contexts lack. Give set_ups when "
             "reading the beliefs."
         )
-    left_out = 0
     rows: list[dict[str, Any]] = []
-    for k, name in enumerate(beliefs.contexts):
+    kept = np.zeros(len(beliefs), dtype=bool)
+    flat = np.zeros(len(beliefs), dtype=bool)
+    for k in range(len(beliefs)):
         here = beliefs.rows(k)
         q, p = beliefs.probability[here], beliefs.truth[here]
-        unknown_mass = np.isnan(q).any() or q.sum() <= 0
-        if unknown_mass or (beliefs.flagged[k] and not keep_flagged):
-            left_out += 1
-            continue
-        if even and np.ptp(p) > EVEN:
-            continue
-        marks = beliefs.marks[here]
-        asked = [m for m in range(len(MARKS)) if _splits(marks[:, m], p)]
-        if not asked:
-            continue
-        sets = marks[:, asked].T.astype(float)
-        believed = sets @ q / q.sum()
-        if beliefs.draws[k]:
-            counts = beliefs.count[here].astype(float)
-            low, high = wilson(sets @ counts, np.full(len(asked), counts.sum()), mass)
-            least = most = believed
-        else:
-            low, high = least, most = set_bounds(q, units_of(beliefs, k), sets)
-        for i, m in enumerate(asked):
-            share = float(sets[i] @ p)
-            ends = np.array([believed[i], least[i], most[i]])
-            with np.errstate(divide="ignore"):
-                odds = logit(ends) - logit(share)
-            rows.append(
-                {
-                    "scenario": beliefs.scenarios[k],
-                    "mark": MARKS[m],
-                    "context": name,
-                    "source": beliefs.sources[k],
-                    "belief": believed[i],
-                    "truth": share,
-                    "value": believed[i] - share,
-                    "low": low[i] - share,
-                    "high": high[i] - share,
-                    "least": least[i] - share,
-                    "most": most[i] - share,
-                    "log_odds": odds[0],
-                    "log_odds_least": odds[1],
-                    "log_odds_most": odds[2],
-                }
-            )
+        unknown_mass = np.isnan(q).any() or q[p > 0].sum() <= 0
+        kept[k] = not (unknown_mass or (beliefs.flagged[k] and not keep_flagged))
+        flat[k] = np.ptp(p) <= EVEN
+        if kept[k] and (flat[k] or not even):
+            rows += _marginal_rows(beliefs, k, mass)
     table = pd.DataFrame(rows, columns=_COLUMNS)
-    scenarios = dict.fromkeys(beliefs.scenarios)
-    biases = [
-        _bias(scenario, mark, own, mass)
-        for scenario in scenarios
-        for mark in MARKS
-        if len(own := table[(table["scenario"] == scenario) & (table["mark"] == mark)])
-    ]
-    return BeliefBiases(beliefs, tuple(biases), table, left_out, mass)
+    biases: list[Bias] = []
+    used = kept & flat if even else kept
+    for scenario in dict.fromkeys(beliefs.scenarios):
+        own = used & np.array([name == scenario for name in beliefs.scenarios])
+        told = (table["scenario"] == scenario).to_numpy()
+        if not told.any():
+            continue
+        unbiased = _Unbiased.of(beliefs.part(own))
+        for mark in MARKS:
+            at = told & (table["mark"] == mark).to_numpy()
+            if at.any():
+                found, values, shares = unbiased.bias(mark, mass)
+                table.loc[at, ["value", "unbiased"]] = np.column_stack([values, shares])
+                biases.append(_bias(scenario, mark, table[at], found, mass))
+    return BeliefBiases(beliefs, tuple(biases), table, int((~kept).sum()), mass)
 
 
 _COLUMNS = [
-    "scenario", "mark", "context", "source", "belief", "truth", "value", "low", "high", "least",
-    "most", "log_odds", "log_odds_least", "log_odds_most",
+    "scenario", "mark", "context", "source", "belief", "truth", "unbiased", "value", "marginal",
+    "low", "high", "least", "most", "log_odds", "log_odds_least", "log_odds_most",
 ]  # fmt: skip
+
+
+def _marginal_rows(beliefs: RevealedBeliefs, k: int, mass: float) -> list[dict[str, Any]]:
+    """Return the differences from the truth in a context, one row per mark."""
+    here = beliefs.rows(k)
+    q, p = beliefs.probability[here], beliefs.truth[here]
+    marks = beliefs.marks[here]
+    asked = [m for m in range(len(MARKS)) if _splits(marks[:, m], p)]
+    if not asked:
+        return []
+    sets = marks[:, asked].T.astype(float)
+    believed = sets @ q / q.sum()
+    if beliefs.draws[k]:
+        counts = beliefs.count[here].astype(float)
+        low, high = wilson(sets @ counts, np.full(len(asked), counts.sum()), mass)
+        least = most = believed
+    else:
+        low, high = least, most = set_bounds(q, units_of(beliefs, k), sets)
+    rows = []
+    for i, m in enumerate(asked):
+        share = float(sets[i] @ p)
+        ends = np.array([believed[i], least[i], most[i]])
+        with np.errstate(divide="ignore"):
+            odds = logit(ends) - logit(share)
+        rows.append(
+            {
+                "scenario": beliefs.scenarios[k],
+                "mark": MARKS[m],
+                "context": beliefs.contexts[k],
+                "source": beliefs.sources[k],
+                "belief": believed[i],
+                "truth": share,
+                "unbiased": np.nan,
+                "value": np.nan,
+                "marginal": believed[i] - share,
+                "low": low[i] - share,
+                "high": high[i] - share,
+                "least": least[i] - share,
+                "most": most[i] - share,
+                "log_odds": odds[0],
+                "log_odds_least": odds[1],
+                "log_odds_most": odds[2],
+            }
+        )
+    return rows
+
+
+class _Against(NamedTuple):
+    """A bias against the unbiased mind: each value with the ends of its interval."""
+
+    value: Ends
+    log_odds: Ends
+    least: float
+    most: float
+    temperature: float
+    reason: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class _Unbiased:
+    """The belief sampler that is nearest to the beliefs of one scenario.
+
+    Parameters
+    ----------
+    used, free : the contexts, and what they tell of a sampler, see `belief_sampler_fit`
+    belief : what is taken to be believed, normalised over what can come, [R]
+    fit : to this belief
+    """
+
+    used: Usable
+    free: NDArray[np.int64]
+    belief: Array
+    fit: FitOfBelief
+
+    @classmethod
+    def of(cls, beliefs: RevealedBeliefs) -> _Unbiased:
+        """Fit it."""
+        used = usable("", beliefs, keep_flagged=True)
+        free = told_by(None, [used])
+        z = fit_table(used.table, free, workers=1)[0][0]
+        belief = nearest_belief(used.table, free, z)
+        return cls(used, free, belief, fit_belief(used.table, free, belief))
+
+    def bias(self, mark: str, mass: float) -> tuple[_Against, Array, Array]:
+        """Return the bias towards a mark, its values by context, and the unbiased shares."""
+        table, at = self.used.table, 1 + MARKS.index(mark)
+        marked = table.marks[:, at - 1]
+        edges, sizes = table.edges[:-1], np.diff(table.edges)
+        n_marked = np.add.reduceat(marked, edges)
+        split = (n_marked > 0) & (n_marked < sizes)
+        apart = self._told_apart(at)
+        if not apart:
+            nothing = np.full(int(split.sum()), np.nan)
+            none = (float("nan"),) * 3
+            reason = "in these contexts it cannot be told from temperature and other biases"
+            lacking = _Against(none, none, none[0], none[0], none[0], reason)
+            return lacking, nothing, nothing
+        found = self._read(self.belief, at, marked, split)
+        value, odds = self._ends(found, mass)
+        least, most = found.value, found.value
+        if self.used.allowed.is_open:
+
+            def value_of(belief: Array) -> Read:
+                own = self._read(belief, at, marked, split)
+                return Read(own.value, own.slopes)
+
+            def bias_of(belief: Array) -> Read:
+                own = self._read(belief, at, marked, split)
+                return Read(own.bias, own.bias_slopes)
+
+            for belief in self.used.allowed.extremes(value_of, self.belief):
+                own = self._read(belief, at, marked, split)
+                least, most = min(least, own.value), max(most, own.value)
+                value = _joined(value, self._ends(own, mass)[0])
+            for belief in self.used.allowed.extremes(bias_of, self.belief):
+                own = self._read(belief, at, marked, split)
+                odds = _joined(odds, self._ends(own, mass)[1])
+        temperature = float(np.exp(found.z[0])) if 0 in self.free else 1.0
+        return (
+            _Against(value, odds, least, most, temperature),
+            found.differences[split],
+            found.shares[split],
+        )
+
+    def _told_apart(self, at: int) -> bool:
+        """Tell whether a bias shows in these contexts other than as temperature or other ones."""
+        spread = spread_of(self.used.table)
+        rest = np.delete(np.arange(len(spread)), at)
+        ranks = (
+            np.linalg.matrix_rank(part, tol=1e-8) for part in (spread, spread[np.ix_(rest, rest)])
+        )
+        return bool(np.subtract(*ranks) > 0)
+
+    def _read(self, belief: Array, at: int, marked: Array, split: Booleans) -> _Reading:
+        table, edges = self.used.table, self.used.table.edges[:-1]
+        fit = self.fit if belief is self.belief else fit_belief(table, self.free, belief)
+        place = int(np.flatnonzero(self.free == at)[0])
+        without = fit.z.copy()
+        without[place] = 0.0
+        mind = SamplerAt.of(table, self.free, without)
+        shares = np.add.reduceat(mind.shares * marked, edges)
+        differences = np.add.reduceat(belief * marked, edges) - shares
+        # How the mean share of the unbiased mind goes with the parameters it keeps.
+        moved = np.add.reduceat((mind.shares * marked)[:, None] * mind.centred(table), edges)
+        mean_moved = moved[split].mean(axis=0)
+        mean_moved[place] = 0.0
+        own = np.repeat(split, np.diff(table.edges)) * marked / split.sum()
+        # The scores of the contexts move the parameters.
+        gap = np.add.reduceat(fit.slopes * (belief - fit.sampler.shares), edges, axis=1)
+        value = float(differences[split].mean())
+        influence = np.where(split, (differences - value) / split.sum(), 0.0) - mean_moved @ gap
+        return _Reading(
+            z=fit.z,
+            value=value,
+            bias=float(fit.z[place]),
+            split=split,
+            differences=differences,
+            shares=shares,
+            slopes=own - mean_moved @ fit.slopes,
+            bias_slopes=fit.slopes[place],
+            influence=influence,
+            bias_influence=gap[place],
+        )
+
+    def _ends(self, found: _Reading, mass: float) -> tuple[Ends, Ends]:
+        """Return the value and the bias with their intervals over contexts."""
+        told = []
+        contexts, k = len(self.used.table.edges) - 1, len(self.free)
+        # A mark that few contexts have is told of by these alone.
+        freedom = min(contexts - k, int(found.split.sum()) - 1)
+        for value, influence in (
+            (found.value, found.influence),
+            (found.bias, found.bias_influence),
+        ):
+            if freedom < 1:
+                told.append((value, float("nan"), float("nan")))
+                continue
+            error = float(np.sqrt((influence**2).sum() * contexts / (contexts - k)))
+            half = float(student.ppf(0.5 + mass / 2, freedom)) * error
+            half = 0.0 if half <= EVEN else half
+            told.append((value, value - half, value + half))
+        return told[0], told[1]
+
+
+class _Reading(NamedTuple):
+    """What a belief says of one bias, by context and together.
+
+    Parameters
+    ----------
+    z : the nearest sampler, [K]
+    value, bias : mean difference from the unbiased mind, and the bias of the sampler
+    split : which contexts have outcomes with the mark and without, [C]
+    differences, shares : by context, of belief and unbiased mind, and what the latter has, [C]
+    slopes, bias_slopes : derivatives of value and bias by the belief, [R]
+    influence, bias_influence : what each context adds to value and bias, [C]
+    """
+
+    z: Array
+    value: float
+    bias: float
+    split: Booleans
+    differences: Array
+    shares: Array
+    slopes: Array
+    bias_slopes: Array
+    influence: Array
+    bias_influence: Array
+
+
+def _joined(one: Ends, other: Ends) -> Ends:
+    """Return the first value with an interval that holds both."""
+    return one[0], min(one[1], other[1]), max(one[2], other[2])
 
 
 def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
@@ -205,27 +444,38 @@ def _splits(marked: Array | np.ndarray, truth: Array) -> bool:
     return bool(marked[possible].any() and not marked[possible].all())
 
 
-def _bias(scenario: str, mark: str, own: pd.DataFrame, mass: float) -> Bias:
-    samples = own[["value", "least", "most"]].to_numpy(dtype=float).T
+def _bias(scenario: str, mark: str, own: pd.DataFrame, found: _Against, mass: float) -> Bias:
+    samples = own[["marginal", "least", "most"]].to_numpy(dtype=float).T
     odds = own[["log_odds", "log_odds_least", "log_odds_most"]].to_numpy(dtype=float).T
     # Where a share is 0 or 1 there are no log-odds; where one may be, they have no bound.
     odds = odds[:, np.isfinite(odds[0])]
     open_ends = np.isinf(odds).any(axis=1)
     low, high = _ends(samples, mass)
     odds_low, odds_high = _ends(np.where(np.isinf(odds), np.nan, odds), mass)
+    value, log_odds = found.value, found.log_odds
     return Bias(
         scenario=scenario,
         mark=mark,
-        value=float(samples[0].mean()),
-        low=low,
-        high=high,
-        log_odds=float(odds[0].mean()) if odds.shape[1] else float("nan"),
-        log_odds_low=float("-inf") if open_ends[1] else odds_low,
-        log_odds_high=float("inf") if open_ends[2] else odds_high,
-        least=float(samples[1].mean()),
-        most=float(samples[2].mean()),
+        value=value[0],
+        low=value[1],
+        high=value[2],
+        log_odds=log_odds[0],
+        log_odds_low=log_odds[1],
+        log_odds_high=log_odds[2],
+        least=found.least,
+        most=found.most,
+        marginal=float(samples[0].mean()),
+        marginal_low=low,
+        marginal_high=high,
+        marginal_least=float(samples[1].mean()),
+        marginal_most=float(samples[2].mean()),
+        marginal_odds=float(odds[0].mean()) if odds.shape[1] else float("nan"),
+        marginal_odds_low=float("-inf") if open_ends[1] else odds_low,
+        marginal_odds_high=float("inf") if open_ends[2] else odds_high,
+        temperature=found.temperature,
         contexts=len(own),
         without_odds=len(own) - odds.shape[1],
+        reason=found.reason,
     )
 
 

@@ -22,6 +22,7 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.broken_off import MARKS
 
+from .open_beliefs import OpenBeliefs, Read, units_of_rows
 from .point import REACH, PointFit, _invert, _judge
 from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
 
@@ -85,6 +86,9 @@ class BeliefSamplerFits:
         any, [N]; these outcomes have no part in the other parameters.
     n_contexts, flagged
         Contexts in the fit, and those that were left out since they are flagged, [N].
+    least, most
+        The estimates' ends over all beliefs that top-k tables allow, [N, K]; the estimates
+        themselves where nothing is open, infinite where the search met no end.
     """
 
     fit: PointFit
@@ -95,9 +99,16 @@ class BeliefSamplerFits:
     leak: Array
     n_contexts: Integers
     flagged: Integers
+    least: Array
+    most: Array
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
-        """One row per mind: estimates, intervals, elsewhere, what was left out."""
+        """One row per mind: estimates, intervals, ends, elsewhere, what was left out."""
+        ends = {
+            f"{name}_{which}": values[:, k]
+            for k, name in enumerate(self.fit.names)
+            for which, values in (("least", self.least), ("most", self.most))
+        }
         more = {
             "elsewhere": self.elsewhere,
             "elsewhere_low": self.elsewhere_low,
@@ -105,6 +116,7 @@ class BeliefSamplerFits:
             "leak": self.leak,
             "contexts": self.n_contexts,
             "flagged": self.flagged,
+            **ends,
         }
         return self.fit.to_frame(mass).drop(columns=["n_trials"]).assign(**more)
 
@@ -164,8 +176,9 @@ def fit_belief_samplers(
     Notes
     -----
     Where missing mass is large, several parameters fit top-k tables alike, and the estimate is the
-    first of these that the search meets on its way from the truth (T = 1, no biases): look at
-    the spread of the bounds, or at fits with other `parameters`. Covariances do not tell of it.
+    first of these that the search meets on its way from the truth (T = 1, no biases), so it may
+    be too small. `least` and `most` are the ends of the estimate over all beliefs that the tables
+    allow, whether a sampler has them or not. Covariances do not tell of what is open.
 
     Covariances of counts are the inverse information; of distributions, which have no sampling
     error, those of the scatter between contexts (White 1982): about 0 if the model holds exactly.
@@ -177,8 +190,8 @@ def fit_belief_samplers(
         raise ValueError(f'method is "mle" or "map"; got {method!r}.')
     if not worth > 0:
         raise ValueError(f"worth is above 0; got {worth!r}.")
-    used = {name: _usable(name, own, keep_flagged) for name, own in several.items()}
-    free = _free(parameters, list(used.values()))
+    used = {name: usable(name, own, keep_flagged) for name, own in several.items()}
+    free = told_by(parameters, list(used.values()))
     groups: dict[tuple[object, ...], list[str]] = defaultdict(list)
     for name, own in used.items():
         design = (
@@ -383,8 +396,20 @@ def _sums(values: Array, edges: Integers) -> Array:
     return found
 
 
-class _Usable(NamedTuple):
+class Usable(NamedTuple):
+    """A mind's contexts as they are fitted, without flagged ones and impossible outcomes.
+
+    Parameters
+    ----------
+    table : of this mind alone
+    allowed : the beliefs that the tables allow; counts are taken as they are
+    kept : which contexts are in the table, by all contexts
+    elsewhere, elsewhere_low, elsewhere_high, leak, flagged : see `BeliefSamplerFits`
+    """
+
     table: BeliefTable
+    allowed: OpenBeliefs
+    kept: Booleans
     elsewhere: float
     elsewhere_low: float
     elsewhere_high: float
@@ -392,7 +417,7 @@ class _Usable(NamedTuple):
     flagged: int
 
 
-def _usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> _Usable:
+def usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> Usable:
     """Lay out a mind's contexts, without flagged ones and impossible outcomes."""
     if np.isnan(beliefs.truth).any():
         raise ValueError(
@@ -432,7 +457,11 @@ def _usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> _Usable:
     )
     narrow = kept & (np.bincount(beliefs.context, ~possible, len(beliefs)) > 0)
     wrong = float((1.0 - right[narrow]).mean()) if narrow.any() else np.nan
-    return _Usable(table, share, *ends, wrong, int(len(beliefs) - kept.sum()))
+    place = np.where(row, np.cumsum(row) - 1, -1)
+    units = [unit for k in order.tolist() for unit in units_of_rows(beliefs.unplaced[k], place)]
+    allowed = OpenBeliefs(weight, np.searchsorted(order, context), tuple(units))
+    flagged = int(len(beliefs) - kept.sum())
+    return Usable(table, allowed, kept, share, *ends, wrong, flagged)
 
 
 def _missing(beliefs: RevealedBeliefs, context: int, possible: Booleans) -> float:
@@ -442,7 +471,7 @@ def _missing(beliefs: RevealedBeliefs, context: int, possible: Booleans) -> floa
     )
 
 
-def _free(names: Sequence[str] | None, used: Sequence[_Usable]) -> NDArray[np.int64]:
+def told_by(names: Sequence[str] | None, used: Sequence[Usable]) -> NDArray[np.int64]:
     """Return which parameters are estimated: those asked for, or all that can be told."""
     if names is not None:
         strange = [name for name in names if name not in SAMPLER.names]
@@ -452,14 +481,7 @@ def _free(names: Sequence[str] | None, used: Sequence[_Usable]) -> NDArray[np.in
             raise ValueError(f"Parameters are named once each, at least one; got {list(names)}.")
         return np.sort(np.array([SAMPLER.index(name) for name in names], dtype=np.int64))
     # What is the same for all outcomes of each context cannot be told; nor what others make up.
-    grams = []
-    for own in used:
-        features = np.column_stack([own.table.log_truth, own.table.marks])
-        sizes = np.diff(own.table.edges)
-        means = _sums(features.T, own.table.edges).T / sizes[:, None]
-        centred = features - np.repeat(means, sizes, axis=0)
-        grams.append(centred.T @ centred)
-    gram = np.sum(grams, axis=0)
+    gram = np.sum([spread_of(own.table) for own in used], axis=0)
     chosen: list[int] = []
     for k in range(len(SAMPLER)):
         tried = [*chosen, k]
@@ -473,9 +495,121 @@ def _free(names: Sequence[str] | None, used: Sequence[_Usable]) -> NDArray[np.in
     return np.array(chosen, dtype=np.int64)
 
 
+def spread_of(table: BeliefTable) -> Array:
+    """Return the sums of products of log truth and marks within contexts, [7, 7]."""
+    features = np.column_stack([table.log_truth, table.marks])
+    sizes = np.diff(table.edges)
+    means = _sums(features.T, table.edges).T / sizes[:, None]
+    centred = features - np.repeat(means, sizes, axis=0)
+    products: Array = centred.T @ centred
+    return products
+
+
+class SamplerAt(NamedTuple):
+    """A belief sampler in the contexts of a table.
+
+    Parameters
+    ----------
+    shares : of each outcome, [R]
+    slopes : derivatives of the logarithms of these shares, but for the constant of each
+        context, by the free parameters on the line, [R, K]
+    """
+
+    shares: Array
+    slopes: Array
+
+    @classmethod
+    def of(cls, table: BeliefTable, free: NDArray[np.int64], z: Array) -> SamplerAt:
+        """Compute them at z[K]; what is not free stands at the temperature 1, without bias."""
+        full = np.zeros(len(SAMPLER))
+        full[free] = z
+        height = table.log_truth * np.exp(-full[0]) + table.marks @ full[1:]
+        sizes = np.diff(table.edges)
+        weight = np.exp(height - np.repeat(np.maximum.reduceat(height, table.edges[:-1]), sizes))
+        shares = weight / np.repeat(np.add.reduceat(weight, table.edges[:-1]), sizes)
+        slopes = np.column_stack([-table.log_truth * np.exp(-full[0]), table.marks])
+        return cls(shares, slopes[:, free])
+
+    def centred(self, table: BeliefTable) -> Array:
+        """Return the slopes less their means under the sampler in each context, [R, K]."""
+        means = np.add.reduceat(self.shares[:, None] * self.slopes, table.edges[:-1])
+        centred: Array = self.slopes - np.repeat(means, np.diff(table.edges), axis=0)
+        return centred
+
+
+class FitOfBelief(NamedTuple):
+    """The sampler that is nearest to one belief, and what it hangs on.
+
+    Parameters
+    ----------
+    z : the free parameters on the line, [K]
+    sampler : at these
+    slopes : derivatives of each parameter by the normalised belief, [K, R]
+    """
+
+    z: Array
+    sampler: SamplerAt
+    slopes: Array
+
+
+def fit_belief(table: BeliefTable, free: NDArray[np.int64], belief: Array) -> FitOfBelief:
+    """Fit a sampler to one normalised belief, [R]; counts weigh as many as there are."""
+    weighs = np.repeat(
+        np.where(table.counted[0], np.add.reduceat(table.weight[0], table.edges[:-1]), 1.0),
+        np.diff(table.edges),
+    )
+    known = table._replace(
+        weight=(weighs * belief)[None],
+        high=(weighs * belief)[None],
+        missing=np.zeros_like(table.missing),
+    )
+    z, _, information, *_ = fit_table(known, free, workers=1)
+    sampler = SamplerAt.of(table, free, z[0])
+    inverse = np.linalg.pinv(information[0], hermitian=True)
+    return FitOfBelief(z[0], sampler, inverse @ sampler.centred(table).T * weighs)
+
+
+def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Array:
+    """Return the normalised belief that is nearest to a sampler of those a table allows, [R]."""
+    shares = SamplerAt.of(table, free, z).shares
+    found = table.weight[0].astype(float)
+    for k, (a, b) in enumerate(zip(table.edges[:-1], table.edges[1:], strict=True)):
+        if table.missing[0, k] > 0 and not table.counted[0, k]:
+            model, low, high = (
+                np.maximum(shares[a:b], 1e-300),
+                found[a:b].copy(),
+                table.high[0, a:b],
+            )
+            _nearest(model, low, high, table.missing[0, k], found[a:b])
+        elif (total := found[a:b].sum()) > 0:
+            found[a:b] /= total
+    return found
+
+
+def _ends(used: Usable, free: NDArray[np.int64], z: Array) -> tuple[Array, Array]:
+    """Return the ends of each estimate over all beliefs that tables allow, on the line, [K]."""
+    if not used.allowed.is_open:
+        return z, z
+    start = nearest_belief(used.table, free, z)
+    reach = (REACH * SAMPLER.sd)[free]
+    least, most = z.copy(), z.copy()
+    for k in range(len(free)):
+
+        def read(belief: Array, k: int = k) -> Read:
+            found = fit_belief(used.table, free, belief)
+            return Read(float(found.z[k]), found.slopes[k])
+
+        low, high = (read(belief).value for belief in used.allowed.extremes(read, start))
+        least[k], most[k] = min(low, z[k]), max(high, z[k])
+    return (
+        np.where(least <= -reach, -np.inf, least),
+        np.where(most >= reach, np.inf, most),
+    )
+
+
 def _assemble(
     several: Mapping[str, RevealedBeliefs],
-    used: Mapping[str, _Usable],
+    used: Mapping[str, Usable],
     free: NDArray[np.int64],
     method: str,
     worth: float,
@@ -523,6 +657,10 @@ def _assemble(
         if k not in free
     }
     own = list(used.values())
+    ends = np.array(
+        [_ends(each, free, line) if len(each.table.edges) > 1 else (line, line)
+         for each, line in zip(own, z, strict=True)]
+    )  # fmt: skip
     return BeliefSamplerFits(
         fit=fit,
         held=held,
@@ -532,6 +670,8 @@ def _assemble(
         leak=np.array([u.leak for u in own]),
         n_contexts=n_contexts,
         flagged=np.array([u.flagged for u in own], dtype=np.int64),
+        least=estimated.constrain(ends[:, 0]),
+        most=estimated.constrain(ends[:, 1]),
     )
 
 

@@ -461,6 +461,35 @@ class RevealedBeliefs:
             threshold=parts[0].threshold,
         )
 
+    def part(self, kept: Booleans) -> RevealedBeliefs:
+        """Return some of the contexts, kept[C]."""
+        row = kept[self.context]
+        place = np.cumsum(row) - 1
+
+        def some(several: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(one for one, keep in zip(several, kept, strict=True) if keep)
+
+        return RevealedBeliefs(
+            contexts=some(self.contexts),
+            sources=some(self.sources),
+            scenarios=some(self.scenarios),
+            previous=some(self.previous),
+            draws=self.draws[kept],
+            context=(np.cumsum(kept) - 1)[self.context[row]],
+            outcome=tuple(name for name, keep in zip(self.outcome, row, strict=True) if keep),
+            probability=self.probability[row],
+            low=self.low[row],
+            high=self.high[row],
+            count=self.count[row],
+            truth=self.truth[row],
+            marks=self.marks[row],
+            unplaced=tuple(
+                tuple(Unplaced(u.mass, tuple(place[list(u.rows)].tolist())) for u in own)
+                for own in some(self.unplaced)
+            ),
+            threshold=self.threshold,
+        )
+
     def __len__(self) -> int:
         """Count the contexts."""
         return len(self.contexts)

@@ -11,7 +11,9 @@ from knownminds.inference.belief_biases import BeliefBias, belief_biases
 from knownminds.inference.revealed_belief import RevealedBeliefs, SetUp, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
 from knownminds.llm_adapters.outcome_probabilities import OutcomeProbabilities
+from knownminds.llm_adapters.outcome_tree import extends
 
+FITTED = 1e-5  # how near a fit that has arrived is to the exact parameters
 PLACES = (Dice(1, 12), Coins(3), Choice(4), Preference())
 
 
@@ -61,18 +63,38 @@ def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenario
     assert {b.scenario for b in found.biases if b.mark == mark} == set(scenarios)
     for scenario in scenarios:
         bias = of(found, scenario, mark)
-        assert bias.log_odds == pytest.approx(0.6, abs=1e-9)
+        # Of a sampler with one bias and T = 1 the marginal reading is the same.
+        assert bias.marginal_odds == pytest.approx(0.6, abs=1e-9)
+        assert bias.log_odds == pytest.approx(0.6, abs=FITTED)
+        assert bias.value == pytest.approx(bias.marginal, abs=FITTED)
         assert bias.value > 0.02
-        assert bias.log_odds_low <= 0.6 + 1e-9
+        assert bias.log_odds_low <= 0.6 + FITTED
     away = belief_biases(exact(**{mark: -0.6}))
     assert of(away, scenarios[0], mark).value < 0
 
 
-def test_temperature_is_no_bias_where_all_outcomes_are_as_probable():
-    warm = exact(temperature=2.0)
-    assert abs(of(belief_biases(warm), "coins", "first").value) > 0.01
-    for bias in belief_biases(warm, even=True).biases:
-        assert bias.value == pytest.approx(0.0, abs=1e-12)
+def test_temperature_and_other_biases_are_no_bias_but_in_the_marginal_reading():
+    bent = exact(temperature=2.0, first=1.0)
+    found = belief_biases(bent)
+    for bias in found.biases:
+        wanted = 1.0 if bias.mark == "first" else 0.0
+        assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
+        assert (bias.value > 0.05) == (bias.mark == "first")
+        if bias.mark != "first":
+            assert bias.value == pytest.approx(0.0, abs=FITTED)
+    assert of(found, "dice", "middle").marginal < -0.04
+    assert of(found, "coins", "repeat").marginal > 0.02
+    assert of(found, "coins", "first").temperature == pytest.approx(2.0, abs=FITTED)
+    # The unbiased mind has the same temperature, worked out here from the definition.
+    set_up = set_ups_of(PLACES[1])[0]
+    middle = set_up.marks[:, MARKS.index("middle")]
+    (row,) = found.by_context.query("context == @set_up.name and mark == 'middle'").to_dict(
+        "records"
+    )
+    assert row["unbiased"] == pytest.approx(believed(set_up, 2.0, first=1.0) @ middle, abs=FITTED)
+    assert row["truth"] == pytest.approx(np.asarray(set_up.truth) @ middle)
+    for bias in belief_biases(exact(temperature=2.0), even=True).biases:
+        assert bias.marginal == pytest.approx(0.0, abs=1e-12)
 
 
 def test_top_k_bounds_hold_the_bias_of_the_whole_table():
@@ -86,10 +108,88 @@ def test_top_k_bounds_hold_the_bias_of_the_whole_table():
     )
     bias = of(belief_biases(beliefs), "choice", "first")
     # 0.2 was not listed: A has 0.3 to 0.5 of at most 1.
-    assert bias.least == pytest.approx(0.3 / 1.0 - 1 / 6)
-    assert bias.most == pytest.approx(0.5 / 1.0 - 1 / 6)
-    assert bias.least < 0.3 / 0.9 - 1 / 6 < bias.most
-    assert (bias.low, bias.high) == pytest.approx((bias.least, bias.most))
+    assert bias.marginal_least == pytest.approx(0.3 / 1.0 - 1 / 6)
+    assert bias.marginal_most == pytest.approx(0.5 / 1.0 - 1 / 6)
+    assert bias.marginal_least < 0.3 / 0.9 - 1 / 6 < bias.marginal_most
+    assert (bias.marginal_low, bias.marginal_high) == pytest.approx(
+        (bias.marginal_least, bias.marginal_most)
+    )
+    # Beliefs in which the missing 0.2 lie somewhere, and what an unbiased mind has instead: of A,
+    # C (in the middle) and four others the biases make any shares, so that without the bias A
+    # has as much as one of the four.
+    tried = []
+    for spread in np.random.default_rng(1).dirichlet(np.full(7, 0.2), 20000)[:, :6] * 0.2:
+        q = np.array([0.3, 0.2, 0.15, 0.15, 0.0, 0.0]) + spread
+        q /= q.sum()
+        other = (1 - q[0] - q[2]) / 4
+        tried.append(q[0] - other / (other + 1 - q[0]))
+    assert min(tried) >= bias.least - 1e-6
+    assert max(tried) <= bias.most + 1e-6
+    assert bias.most - bias.least == pytest.approx(max(tried) - min(tried), abs=0.02)
+
+
+def test_a_bias_that_looks_like_another_is_not_told():
+    # In the first of two options the option before was always A: both marks are the same.
+    same = np.zeros((2, len(MARKS)), dtype=bool)
+    same[0, [MARKS.index("first"), MARKS.index("repeat")]] = True
+    set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
+    counts = RevealedBeliefs.sampled([[30, 20]], [0], ("A", "B"), set_ups=[set_up])
+    for bias in belief_biases(counts).biases:
+        assert np.isnan(bias.value)
+        assert "cannot be told from temperature and other biases" in bias.reason
+        assert bias.marginal == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("source", ["exact", "sampled", "top-k"])
+def test_unbiased_samplers_have_no_bias_and_planted_ones_come_back_from_every_source(source):
+    """Over all scenarios and biases; with exact and top-k tables there is no sampling error."""
+    held = {"value": [], "log_odds": []}
+    for k, bent in enumerate(
+        [{}, {"temperature": 1.7}, {"temperature": 0.8, **dict.fromkeys(MARKS, 0.5)}]
+    ):
+        for bias in belief_biases(seen(source, 100 + k, **bent)).biases:
+            wanted = bent.get(bias.mark, 0.0)
+            if source != "sampled":
+                assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
+                assert (abs(bias.value) < FITTED) == (wanted == 0.0)
+            elif wanted == 0.0:
+                held["value"].append(bias.low <= 0.0 <= bias.high)
+            held["log_odds"].append(bias.log_odds_low - FITTED <= wanted)
+            held["log_odds"][-1] &= wanted <= bias.log_odds_high + FITTED
+    if source == "sampled":
+        # 95% of 28 and of 42, less 3.5 standard errors (1.15 and 1.41).
+        assert len(held["value"]) == 28
+        assert sum(held["value"]) >= 22
+        assert sum(held["log_odds"]) >= 35
+    else:
+        assert all(held["log_odds"])
+
+
+def seen(source, seed, temperature=1.0, **biases):
+    """What a sampler reveals: exactly, by 100 draws, or by all tokens of its replies."""
+    if source == "exact":
+        return exact(temperature, **biases)
+    rng, parts = np.random.default_rng(seed), []
+    for set_up in (s for place in PLACES for s in set_ups_of(place)):
+        q = believed(set_up, temperature, **biases)
+        told = {"set_ups": [set_up]}
+        if source == "sampled":
+            counts = rng.multinomial(100, np.append(0.9 * q, 0.1))
+            parts.append(
+                RevealedBeliefs.sampled([counts[:-1]], [counts[-1]], set_up.outcomes, **told)
+            )
+        else:
+            names = zip(set_up.outcomes, q, strict=True)
+            table = tuple((f"{name}\n", float(np.log(p))) for name, p in names if p > 0)
+            parts.append(
+                RevealedBeliefs.top_k(
+                    [[[TokenLogProbability(*table[0], table)]]],
+                    set_up.outcomes,
+                    extends=extends,
+                    **told,
+                )
+            )
+    return RevealedBeliefs.join(*parts)
 
 
 def test_intervals_of_sampled_biases_hold_the_true_one():
@@ -99,7 +199,7 @@ def test_intervals_of_sampled_biases_hold_the_true_one():
     for counts in rng.multinomial(50, q, size=(replicates, 8)):
         beliefs = RevealedBeliefs.sampled(counts, [0] * 8, set_up.outcomes, set_ups=[set_up] * 8)
         bias = of(belief_biases(beliefs), "choice", "first")
-        held += bias.low <= q[0] - 0.25 <= bias.high
+        held += bias.low <= q[0] - 0.25 <= bias.high  # an unbiased mind has a quarter
     # 95% of 120 are 114, 4 standard errors 9.5
     assert held >= 104
     assert held < replicates

@@ -22,7 +22,7 @@ from knownminds.inference.revealed_belief import (
     context_name,
     set_ups_of,
 )
-from knownminds.llm_adapters import Adapter, NotCapable, Reply, Sampling
+from knownminds.llm_adapters import Adapter, NotCapable, Reply, Sampling, TokenLogProbability
 from knownminds.llm_adapters.ledger import Ledger
 from knownminds.llm_adapters.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcome_tree import extends
@@ -268,11 +268,7 @@ def known_beliefs(
         found.append(speaker.outcome_probabilities())
         if source == "top-k":
             replies = [speaker.reply(rng, top=top).log_probabilities for _ in range(draws)]
-            parts.append(
-                RevealedBeliefs.top_k(
-                    [replies], outcomes, extends=extends, set_ups=[one.set_up], threshold=threshold
-                )
-            )
+            parts.append(_listed(replies, one, threshold))
         elif source == "sampled":
             counts, others = speaker.counts(rng, draws)
             parts.append(
@@ -289,6 +285,24 @@ def known_beliefs(
     else:
         beliefs = RevealedBeliefs.join(*parts)
     return Told(beliefs, np.concatenate(naive), np.concatenate(known))
+
+
+def _listed(
+    replies: Sequence[Sequence[TokenLogProbability] | None], asked: Asked, threshold: float
+) -> RevealedBeliefs:
+    """Read the tables of all replies to one context.
+
+    A reply that ends behind an outcome is that outcome: nothing longer was meant. No table tells
+    how probable that end was; without this a full stop behind 7 leaves open 7.5.
+    """
+    return RevealedBeliefs.top_k(
+        [replies],
+        asked.set_up.outcomes,
+        extends=extends,
+        nothing_longer=True,
+        set_ups=[asked.set_up],
+        threshold=threshold,
+    )
 
 
 class Lived(NamedTuple):
@@ -351,10 +365,7 @@ def _seed_of(run: Run) -> int:
 def beliefs_of_answers(
     answers: Iterable[Lived], *, source: Source, threshold: float
 ) -> tuple[RevealedBeliefs, list[Asked]]:
-    """Put together what the answers to each context, or question, tell.
-
-    A reply that ends behind an outcome is that outcome: nothing longer was meant.
-    """
+    """Put together what the answers to each context, or question, tell."""
     by_name: dict[str, list[Lived]] = {}
     for answer in answers:
         by_name.setdefault(answer.asked.set_up.name, []).append(answer)
@@ -365,14 +376,7 @@ def beliefs_of_answers(
         one = several[0].asked
         outcomes = one.set_up.outcomes
         if source == "top-k":
-            part = RevealedBeliefs.top_k(
-                [[answer.reply.log_probabilities for answer in several]],
-                outcomes,
-                extends=extends,
-                nothing_longer=True,
-                set_ups=[one.set_up],
-                threshold=threshold,
-            )
+            part = _listed([answer.reply.log_probabilities for answer in several], one, threshold)
         else:
             given = [answer.action for answer in several if answer.action is not None]
             counts = np.bincount(given, minlength=len(outcomes)).tolist()

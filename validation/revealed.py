@@ -62,6 +62,7 @@ BELIEFS = "beliefs.parquet"
 FRAMES = ("distances", "biases", "stated")
 DRAWS, TOP = 50, 20
 ALL = "all"  # scenarios together
+NARROW = 5e-4  # of ends that three decimals do not tell apart
 ERROR, NAIVE = "stated_error", "naive_manhattan"
 COMPARED = (*MEASURES_OF_DISTANCE, "retained", ERROR)
 # Columns of a stated answer.
@@ -261,6 +262,22 @@ class Revealed:
                 found[name] = whole, naive
         return found
 
+    def ends_of(self, row: Mapping[str, Any], name: str) -> str:
+        """Say how far an estimate of the nearest sampler is known, in brackets; else nothing.
+
+        By 90% intervals for beliefs that were sampled, and by all that top-k tables allow.
+        """
+        sources = set(self.beliefs[row["model"]].sources)
+        kind, ends = (
+            ("90% interval", ("low", "high"))
+            if sources == {"sampled"}
+            else ("tables allow", ("least", "most"))
+        )
+        low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ends)
+        if "exact" in sources or not high - low > NARROW:
+            return ""
+        return f" ({kind} {low:.3f} to {high:.3f})"
+
     def _whole(self, model: str) -> str:
         """Return the name of all that a model was asked."""
         scenarios = set(self.beliefs[model].scenarios)
@@ -362,11 +379,15 @@ class Revealed:
             )
         for row in self.samplers.to_dict("records"):
             told = ", ".join(
-                f"{name} {row[name]:.3f}"
+                f"{name} {row[name]:.3f}{self.ends_of(row, name)}"
                 for name in SAMPLER.names
                 if name in row and np.isfinite(row[name])
             )
-            lines.append(f"{row['model']}: nearest belief sampler: {told}")
+            lines.append(
+                f"{row['model']}: nearest belief sampler: {told}"
+                if told
+                else f"{row['model']}: no belief sampler was fitted: {row.get('status', '')}"
+            )
         compared = self.comparison()
         compared = compared[compared["measure"].isin(["manhattan", ERROR])]
         for row in compared.to_dict("records"):

@@ -35,6 +35,11 @@ WORDS = {
     NAIVE: "Manhattan, naive",
 }
 NAIVE_COLOUR = draw.ORANGE
+OF_BIAS = {"value": "bias", "low": "bias_low", "high": "bias_high"}
+BIASES_TITLE = (
+    "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, and "
+    "(marginal, as published) more than they have"
+)
 
 
 def revealed_page(revealed: Revealed) -> Page:
@@ -287,16 +292,18 @@ def _bias_tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
             named[row["model"]],
             row["scenario"],
             row["mark"],
-            f"{number(row['value'])} ({number(row['low'])} to {number(row['high'])})",
-            f"{number(row['log_odds'])} ({number(row['log_odds_low'])} to "
-            f"{number(row['log_odds_high'])})",
+            *(
+                "{} ({} to {})".format(
+                    *(number(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
+                )
+                for name in ("bias", "log_odds", "marginal")
+            ),
             f"{row['contexts']}",
         ]
-        for row in revealed.biases.to_dict("records")
+        for row in revealed.biases.rename(columns=OF_BIAS).to_dict("records")
     ]
-    head = ["model", "scenario", "towards", "difference", "log-odds", "contexts"]
-    title = "Biases: what marked outcomes are believed to have more than they have"
-    return [(title, head, rows)] if rows else []
+    head = ["model", "scenario", "towards", "bias", "as log-odds", "marginal", "contexts"]
+    return [(BIASES_TITLE, head, rows)] if rows else []
 
 
 def _sampler_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
@@ -304,16 +311,7 @@ def _sampler_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
     rows = [
         [
             named[row["model"]],
-            *(
-                f"{number(row[n])}"
-                + (
-                    f" ({number(row[f'{n}_low'])} to {number(row[f'{n}_high'])})"
-                    if np.isfinite(row.get(f"{n}_low", np.nan) or np.nan)
-                    and "exact" not in revealed.beliefs[row["model"]].sources
-                    else ""
-                )
-                for n in names
-            ),
+            *(f"{number(row[name])}{revealed.ends_of(row, name)}" for name in names),
         ]
         for row in revealed.samplers.fillna(np.nan).to_dict("records")
     ]
@@ -587,8 +585,9 @@ def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[st
     if revealed.biases.empty:
         return []
     caption = (
-        "Biases: what marked outcomes are believed to have more than they have, with 95% "
-        "intervals over contexts; 0 is none."
+        "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, "
+        "with 95% intervals over contexts; 0 is none. Crosses: the marginal reading, against the "
+        "truth."
     )
     return [(caption, biases(revealed, named))]
 
@@ -612,6 +611,7 @@ def biases(revealed: Revealed, named: Mapping[str, str]) -> str:
             )
             axis.hlines(at, columns[0], columns[1], color=colour, linewidth=1.5)
             axis.plot(columns[2], at, marker, color=colour, markersize=4, label=named[model])
+            axis.plot(own["marginal"], at, "x", color=colour, markersize=4)
         axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
         axis.set_yticks(-np.arange(len(marks)), marks)
         axis.set_ylim(-len(marks) + 0.4, 0.6)

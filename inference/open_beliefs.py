@@ -1,0 +1,121 @@
+"""How far what tables of tokens leave open can move what is read off beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+
+Integers = NDArray[np.int64]
+
+ROUNDS = 20  # of a search; each moves all that is open to where it counts most
+LEVELS = 60  # of the share that an outcome has to add to count
+STILL = 1e-9  # gain of a round that ends the search
+
+
+class Read(NamedTuple):
+    """What is read off a belief, and how it goes up with the share of each outcome.
+
+    Parameters
+    ----------
+    value : the number
+    slopes : its derivative by the normalised belief, [R]
+    """
+
+    value: float
+    slopes: Array
+
+
+@dataclass(frozen=True, eq=False)
+class OpenBeliefs:
+    """All normalised beliefs that tables allow, of R outcomes in C contexts.
+
+    Parameters
+    ----------
+    certain
+        What certainly lies on each outcome, before normalising, [R].
+    context
+        Number of the context of each outcome, [R].
+    units
+        What could not be placed: how much, and on which outcomes (as rows) it may lie, if on any.
+    """
+
+    certain: Array
+    context: Integers
+    units: tuple[tuple[float, tuple[int, ...]], ...]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything could not be placed."""
+        return len(self.units) > 0
+
+    def largest(self, slopes: Array) -> Array:
+        """Return the belief with the largest slopes @ belief in each context, [R].
+
+        A unit counts where its best outcome is above the mean that it would join, and lies there;
+        or it lies on no outcome (Dinkelbach 1967).
+        """
+        n = int(self.context.max(initial=-1)) + 1
+        best = np.array([rows[int(np.argmax(slopes[list(rows)]))] for _, rows in self.units])
+        mass = np.array([mass for mass, _ in self.units])
+        where = self.context[best]
+        base = np.bincount(self.context, self.certain, n)
+        worth = np.bincount(self.context, self.certain * slopes, n)
+        level = np.full(n, -np.inf)
+        for _ in range(LEVELS):
+            on = slopes[best] > level[where]
+            total = base + np.bincount(where, mass * on, n)
+            sums = worth + np.bincount(where, mass * on * slopes[best], n)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                new = np.where(total > 0, sums / total, -np.inf)
+            if np.array_equal(new, level):
+                break
+            level = new
+        placed = self.certain + np.bincount(best, mass * on, len(self.certain))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = placed / np.bincount(self.context, placed, n)[self.context]
+        return np.nan_to_num(share)
+
+    def extremes(self, read: Callable[[Array], Read], start: Array) -> tuple[Array, Array]:
+        """Return beliefs with the least and the largest value, as far as a search finds them.
+
+        From `start` all that is open moves to where the value goes down, or up, most, again and
+        again as long as that brings something.
+
+        Parameters
+        ----------
+        read
+            Takes a belief, [R].
+        start
+            A belief that is possible.
+        """
+        return self._extreme(read, start, -1.0), self._extreme(read, start, 1.0)
+
+    def _extreme(self, read: Callable[[Array], Read], start: Array, sign: float) -> Array:
+        best, found = start, read(start)
+        highest = sign * found.value
+        for _ in range(ROUNDS):
+            belief = self.largest(sign * found.slopes)
+            found = read(belief)
+            if not sign * found.value > highest + STILL:
+                break
+            best, highest = belief, sign * found.value
+        return best
+
+
+def units_of_rows(
+    unplaced: Sequence[tuple[float, Sequence[int]]], row: Integers
+) -> list[tuple[float, tuple[int, ...]]]:
+    """Return what could not be placed by rows of another table, -1 for those that it lacks."""
+    found = []
+    for mass, rows in unplaced:
+        own = row[list(rows)]
+        own = own[own >= 0]
+        if len(own) and mass > 0:
+            found.append((mass, tuple(own.tolist())))
+    return found
