@@ -235,9 +235,9 @@ class ConditionalIndependence(Coherence):
     calibrated
         Whether beliefs are first replaced by the isotonic regression of the state on them.
     released
-        As published: the estimate as it is, and the percentile interval of resampled rows. Without
-        a null: it is neither 0 in rational deciders nor does the interval hold it as often as it
-        says.
+        As published: the estimate as it is, with 1.96 standard errors of resampled rows to either
+        side. Without a null: in rational deciders it is below 0, by as much as repetitions lower
+        it.
     """
 
     violator = "outcome_peeker"
@@ -252,7 +252,7 @@ class ConditionalIndependence(Coherence):
         self.summary += ", made isotonic" if calibrated else ""
         if released:
             self.rational, self.null = "", float("nan")
-            self.summary += "; without correction, rows resampled"
+            self.summary += "; as it is, 1.96 errors of resampled rows around it"
 
     def value(self, answers: Answers) -> float:
         """Return the estimate less its mean over exchanges, or the estimate itself."""

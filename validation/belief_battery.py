@@ -327,7 +327,7 @@ def _independence(data: BeliefDecisions, permutations: int, bootstraps: int, see
         )  # fmt: skip
         if found.published is not None:
             own |= {
-                "published": found.published.mean,
+                "published": found.estimate,
                 "published_low": found.published.low,
                 "published_high": found.published.high,
                 "finding": "violation" if found.published.above_zero else "none",

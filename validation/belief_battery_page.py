@@ -56,8 +56,8 @@ def battery_page(battery: BeliefBattery) -> Page:
             "reports would have (null). Tests are not corrected for their number.",
             "Conditional independence: I(action; state | belief) in nats by nearest neighbours; "
             "null and p from states exchanged between contexts of nearly the same belief. "
-            "Published: rows resampled, a violation if the 95% interval lies above zero; this "
-            "accuses rational deciders often.",
+            "Published: the same estimate, a violation if it less 1.96 standard errors, rows being "
+            "resampled, is above zero.",
             "Predictive gain: percent by which the log-loss of decisions about contexts not learnt "
             "from is smaller with the state, against exchanged states. Published: against the "
             "belief alone, a violation if the interval lies above zero.",
