@@ -26,6 +26,7 @@ from knownminds.environments.diagnosis import (
     NO,
     PART,
     QUESTIONS,
+    SHARE,
     WITHIN,
     YES,
 )
@@ -71,7 +72,7 @@ def test_a_session_asks_everything_about_a_context_in_order_before_the_next():
     environment = Diagnosis(**SMALL)
     asked = pd.DataFrame(session(environment))
     due = [(BELIEF, e, -1) for e in range(4)] + [(DECISION, 0, -1)]
-    due += [(PART, 0, 0), (PART, 0, 1), (WITHIN, 0, 0), (WITHIN, 0, 1)]
+    due += [(SHARE, 0, 0), (SHARE, 0, 1), (WITHIN, 0, 0), (WITHIN, 0, 1)]
     assert environment.n_trials == len(asked) == 10 * 2 * len(due)
     for _, own in asked.groupby(["repetition", "context"], sort=False):
         assert list(zip(own.question, own.elicitation, own.part, strict=True)) == due
@@ -142,8 +143,9 @@ def test_the_paper_s_design_is_the_default():
     environment = Diagnosis()
     assert (environment.n_contexts, environment.repeats, environment.bins) == (200, 5, 20)
     assert environment.elicitations == ELICITATIONS == ("plain", "squared", "absolute", "bayesian")
-    # Four beliefs, a decision, and three parts with what is believed within each.
+    # Four beliefs, a decision, and three parts, in one question, with what is believed within each.
     assert environment.n_trials == 200 * 5 * (4 + 1 + 6)
+    assert environment.n_questions == 200 * 5 * (4 + 1 + 1 + 3)
     assert environment.given == "either"
 
 
@@ -152,7 +154,8 @@ def test_the_paper_s_design_is_the_default():
     [
         ({"questions": ["decision"]}, {(DECISION, 0)}),
         ({"questions": "belief", "elicitations": ["squared"]}, {(BELIEF, 1)}),
-        ({"questions": ["expectation"]}, {(PART, 0), (WITHIN, 0)}),
+        ({"questions": ["expectation"]}, {(SHARE, 0), (WITHIN, 0)}),
+        ({"questions": ["expectation"], "parts": "separate"}, {(PART, 0), (WITHIN, 0)}),
         (
             {"questions": ["decision", "belief"], "elicitations": ["bayesian", "plain"]},
             {(BELIEF, 0), (BELIEF, 3), (DECISION, 0)},
@@ -179,6 +182,7 @@ def test_the_settings_choose_what_is_asked(settings, asked):
         ({"elicitations": ["plain", "plain"]}, "each once"),
         ({"elicitations": []}, "one or more"),
         ({"reasoning": "deep"}, "reasoning is one of"),
+        ({"parts": "one"}, "parts is one of distribution, separate; got 'one'"),
         ({"edges": [["a", "b", "c"]]}, "pairs of parent and child"),
     ],
 )
@@ -228,9 +232,10 @@ def test_every_question_of_a_session_has_words_of_its_own_and_is_read_back():
     environment = Diagnosis(**SMALL)
     asked = session(environment)
     texts = [shown(environment, o) for o in asked]
-    assert len(set(texts)) == len(texts)
+    assert len(set(texts)) == environment.n_questions == len(texts) - 20
     for o, text in zip(asked, texts, strict=True):
-        assert environment.read([Message("user", text)]) == ([], o)
+        first = asked[o["trial"] - o["part"]] if o["question"] == SHARE else o
+        assert environment.read([Message("user", text)]) == ([], first)
 
 
 def test_a_prompt_of_another_session_is_not_read_as_one_of_this():
@@ -528,7 +533,7 @@ def test_a_known_mind_behind_an_endpoint_lives_the_session_that_play_lives():
 
 def test_a_dry_run_and_the_gymnasium_wrapper_take_either():
     environment = Diagnosis(**{**SMALL, "n_contexts": 2})
-    assert len(dry_run(RandomUtility(**MIND), environment, 3, 0).prompt_bytes) == 2 * 2 * 9
+    assert len(dry_run(RandomUtility(**MIND), environment, 3, 0).prompt_bytes) == 2 * 2 * 8
     gymnasium = pytest.importorskip("gymnasium")
     from knownminds.environments.gymnasium_wrapper import GymnasiumEnvironment
 
