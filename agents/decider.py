@@ -215,7 +215,7 @@ def _part(believed, posterior, marginal, conditional):  # type: ignore[no-untype
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _given(posterior, marginal, conditional):  # type: ignore[no-untyped-def]
-    """Return the probability of a part if the state is present, and if it is absent; see `_part`."""
+    """Return the probability of a part given the state, and given its absence; see `_part`."""
     m = min(max(marginal, EDGE), 1.0 - EDGE)
     q = min(max(conditional, EDGE), 1.0 - EDGE)
     if q == m:

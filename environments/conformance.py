@@ -266,7 +266,9 @@ def _check_shared(
             continue
         _rule(not environment.retold, "Trials share a reply only where nothing is retold.")
         prompt = environment.render(turn.observation, [])
-        numbers = tuple((rng.multinomial(100, np.full(len(shared), 1 / len(shared))) / 100).tolist())
+        numbers = tuple(
+            (rng.multinomial(100, np.full(len(shared), 1 / len(shared))) / 100).tolist()
+        )
         text = environment.say(numbers, turn.observation)
         for observation, number in zip(shared, numbers, strict=True):
             _rule(

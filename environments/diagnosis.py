@@ -469,7 +469,7 @@ class Diagnosis(Environment):
         return replace(answer, action=DEFER if unable else (NO if decided else YES))
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked; who defers leans to No. A distribution is a tuple, a number per state."""
+        """Answer as asked; who defers leans to No. A distribution has a number per state."""
         if observation["question"] == SHARE:
             if not isinstance(choice, tuple) or len(choice) != self.n_parts:
                 raise ValueError(
@@ -538,7 +538,9 @@ class Diagnosis(Environment):
             line, share = self._words["part_line"], self._words["share_line"]
             states = zip(self._labels, self._parts, strict=True)
             person = self._about.person
-            about["parts"] = "\n".join(line.render(label=k, part=z, person=person) for k, z in states)
+            about["parts"] = "\n".join(
+                line.render(label=k, part=z, person=person) for k, z in states
+            )
             lines = "\n".join(share.render(label=label) for label in self._labels)
             told = {"n": self.n_parts, "lines": lines}
         elif part >= 0:

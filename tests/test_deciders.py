@@ -161,7 +161,9 @@ def test_beliefs_of_a_rational_decider_are_repeated_and_average_to_the_one_befor
 def dealt(n, parts, s_report, seed=0, **settings):
     """Let n subjects deal out distributions; table, and what each gave, [n, contexts, 2, parts]."""
     theta = [(*TRUTHFUL[:-1], s_report)] * n
-    played = answered(RandomUtility, theta, asked(n, parts=parts, question=4, seed=seed, **settings))
+    played = answered(
+        RandomUtility, theta, asked(n, parts=parts, question=4, seed=seed, **settings)
+    )
     return played, played["response"][played["question"] == 4].reshape(n, -1, 2, parts)
 
 
@@ -189,7 +191,7 @@ def continued(theta, table, k, told):
     In plain Python: a share of what is left, with normal noise in log odds.
     """
     c, d, s_report = theta[4], theta[5], theta[7]
-    m, q, p = (table[name][k] for name in ("marginal", "conditional", "posterior"))
+    m = table["marginal"][k]
     before = [j for j in range(k) if table["question"][j] == 4]
     before = before[len(before) - int(table["part"][k]) :]
     f = expit(c + d * logit(m))

@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
+from knownminds.environments.diagnosis import Parts
 from knownminds.inference.belief_decisions import BeliefDecisions
 from knownminds.inference.coherence import answers_of
 from knownminds.inference.conditional_independence import conditional_independence
@@ -82,7 +83,7 @@ class CoherenceAudit:
     rows
         One row per mind, value of the dial and test: rejected, published and percentile (shares of
         data sets, see `Verdict`; NaN where there is no such finding) and replicates.
-    contexts, repeats, permutations, bootstraps, seed
+    contexts, repeats, permutations, bootstraps, parts, seed
         Of the study.
     """
 
@@ -91,6 +92,7 @@ class CoherenceAudit:
     repeats: int
     permutations: int
     bootstraps: int
+    parts: str
     seed: int
 
     def to_frame(self) -> pd.DataFrame:
@@ -106,6 +108,7 @@ class CoherenceAudit:
                     "repeats": self.repeats,
                     "permutations": self.permutations,
                     "bootstraps": self.bootstraps,
+                    "parts": self.parts,
                     "seed": self.seed,
                     "rows": self.rows.to_dict("records"),
                 }
@@ -177,6 +180,7 @@ def coherence_audit(
     repeats: int = 5,
     permutations: int = 199,
     bootstraps: int = 200,
+    parts: Parts = "distribution",
     seed: int = 0,
     workers: int = 1,
 ) -> CoherenceAudit:
@@ -195,6 +199,8 @@ def coherence_audit(
         Which; None for all of `TESTS`.
     replicates
         Deciders for each value of a dial.
+    parts
+        How P(z | x) is asked for, see `Diagnosis`.
     workers
         Processes.
 
@@ -212,7 +218,7 @@ def coherence_audit(
         one_of("test", test, TESTS)
     if replicates < 1:
         raise ValueError(f"An audit needs at least 1 replicate; got {replicates}.")
-    place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats)
+    place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
     cells = [(model, float(v)) for model, values in wanted.items() for v in values]
     chunk = 25
     jobs = [
@@ -242,7 +248,8 @@ def coherence_audit(
             shares = {name: float(np.mean(v)) if v else np.nan for name, v in found.items()}
             rows.append({"mind": model, "dial": value, "test": test, **shares,
                          "replicates": len(own)})  # fmt: skip
-    return CoherenceAudit(pd.DataFrame(rows), contexts, repeats, permutations, bootstraps, seed)
+    design = (contexts, repeats, permutations, bootstraps, parts, seed)
+    return CoherenceAudit(pd.DataFrame(rows), *design)
 
 
 def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
