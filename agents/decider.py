@@ -49,7 +49,7 @@ def _of_tail(t: Any) -> Any:
 TAIL = tuple(chebyshev.cheb2poly(chebyshev.chebinterpolate(_of_tail, 20)).tolist())
 
 YES, DEFER, NO = 0, 1, 2
-BELIEF, DECISION, PART, CONDITIONAL = 0, 1, 2, 3  # what a trial asks for
+BELIEF, DECISION, PART, CONDITIONAL, DEALT = 0, 1, 2, 3, 4  # what a trial asks for
 PLAIN = 0  # the elicitation whose answer goes with the decision
 
 # The parameters that kernels know of, by position. A model's `places` say in which column of theta
@@ -72,23 +72,24 @@ N_CELLS = 101
 _ENDS = np.concatenate([[0.0], (np.arange(100) + 0.5) / 100.0, [1.0]])
 LOW, HIGH = (np.clip(logit(ends), -FAR, FAR) for ends in (_ENDS[:-1], _ENDS[1:]))
 WIDTH = np.diff(_ENDS)
+NOTHING_LEFT = 1e-6  # what further states of a distribution can have, at most, where none is left
 LOG_WIDTH = np.log(WIDTH)
 
 # What the kernel carries along the trials, one row of LANES numbers each, all in one flat buffer:
 # only then can the compiler prove that rows do not overlap, and turn loops over lanes into vector
 # instructions.
-N_ROWS = 79
+N_ROWS = 81
 (
     SUM, PRODUCT, KEPT, SHARE, BY_LAPSE, NOISE, OFF, LEFT, LIVE, TURNS, MEAN, SLOPE, HELD, E_1, E_2,
     E_3, V_1, V_2, V_3, OWN, SHIFT, SHRINK, BY_SHARE, UTILITY_Y1, UTILITY_Y0, UTILITY_D1,
     UTILITY_D0, BEND_BY, W, W_BY_GAMMA, W_BY_DIAL, ACTED, PUSH_Y1, PUSH_Y0, PUSH_D1, PUSH_D0,
     PUSH_GAMMA, PUSH_DIAL, TILT, ADDED, SCALE, TURNED, EXPONENT, AT_KIND, AT_ODDS, AT_MORE,
-    AT_MOVED, AT_LOW, AT_HIGH,
-) = (k * LANES for k in range(49))  # fmt: skip
+    AT_MOVED, AT_LOW, AT_HIGH, AT_PLUS, AT_PER,
+) = (k * LANES for k in range(51))  # fmt: skip
 # Six rows each: the slopes in c, d, s_between, s_report, the dial and the lapse rate.
 N_SLOPES = 6
 BY_C, BY_D, BY_BETWEEN, BY_REPORT, BY_DIAL, BY_RATE = range(N_SLOPES)
-BASE_BY, DIRECT_BY, OFF_BY, LEFT_BY, PUSH_BY = ((49 + k * N_SLOPES) * LANES for k in range(5))
+BASE_BY, DIRECT_BY, OFF_BY, LEFT_BY, PUSH_BY = ((51 + k * N_SLOPES) * LANES for k in range(5))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -213,6 +214,30 @@ def _part(believed, posterior, marginal, conditional):  # type: ignore[no-untype
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _given(posterior, marginal, conditional):  # type: ignore[no-untyped-def]
+    """Return the probability of a part given the state, and given its absence; see `_part`."""
+    m = min(max(marginal, EDGE), 1.0 - EDGE)
+    q = min(max(conditional, EDGE), 1.0 - EDGE)
+    if q == m:
+        return posterior, posterior
+    return posterior * q / m, posterior * (1.0 - q) / (1.0 - m)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _continued(believed, of_present, of_absent, present, absent):  # type: ignore[no-untyped-def]
+    """Return the log odds of a part against all parts after it, of a believed state.
+
+    `present` and `absent` are what it and those after it have, given the state and given its
+    absence. By what is not yet dealt out the state is believed with other odds; given these it is
+    as with any part.
+    """
+    present, absent = max(present, EDGE), max(absent, EDGE)
+    f = _share(believed + log(present / absent))
+    of_absent = min(of_absent / absent, 1.0)
+    return _log_odds(of_absent + f * (min(of_present / present, 1.0) - of_absent))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _read(theta, places, full):  # type: ignore[no-untyped-def]
     for j in range(N_FULL):
         full[j] = theta[places[j]] if places[j] >= 0 else ABSENT[j]
@@ -220,8 +245,9 @@ def _read(theta, places, full):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _of_session(  # type: ignore[no-untyped-def]
-    theta, lapse, places, weighting, violation, row, start, kind, odds, more, moved, low, high
-):
+    theta, lapse, places, weighting, violation, row, start, kind, odds, more, moved, low, high,
+    plus, per,
+):  # fmt: skip
     """Log-likelihood [N] and gradient of theta [N, P] of what `arrange` makes of trials.
 
     How a context is misread is unknown: s_between N(0, 1) in log odds. Each statement has its
@@ -287,6 +313,8 @@ def _of_session(  # type: ignore[no-untyped-def]
                 z[AT_MOVED + i] = moved[t, i]
                 z[AT_LOW + i] = low[t, i]
                 z[AT_HIGH + i] = high[t, i]
+                z[AT_PLUS + i] = plus[t, i]
+                z[AT_PER + i] = per[t, i]
 
             if n_beliefs or n_parts:
                 for i in range(LANES):
@@ -303,7 +331,7 @@ def _of_session(  # type: ignore[no-untyped-def]
                 if n_parts:
                     # The believed probability of a part is a straight line in that of the state.
                     for i in range(LANES):
-                        x = z[MEAN + i] + z[OFF + i]
+                        x = z[MEAN + i] + z[OFF + i] + z[AT_PLUS + i]
                         e = exp_of_negative(-abs(x))
                         whole = 1.0 / (1.0 + e)
                         believed = (1.0 if x > 0.0 else e) * whole
@@ -401,7 +429,7 @@ def _of_session(  # type: ignore[no-untyped-def]
                     else:
                         # What is stated moves what is believed of the context by the probability
                         # that it was no lapse.
-                        width = WIDTH[0] if outermost else WIDTH[1]
+                        width = abs(z[AT_PER + i]) * (WIDTH[0] if outermost else WIDTH[1])
                         held = share * (at_near if outside else 1.0)
                         mixed = max(z[KEPT + i] * held + z[SHARE + i] * width, LEAST)
                         own = z[KEPT + i] * held / mixed
@@ -547,9 +575,12 @@ def _of_session(  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _session(  # type: ignore[no-untyped-def]
     theta, lapse, places, weighting, violation, row, start, uniforms, noise,
-    question, elicitation, posterior, marginal, conditional, idiosyncrasy, state,
+    question, elicitation, part, posterior, marginal, conditional, idiosyncrasy, state,
 ):  # fmt: skip
-    """Act and answer; the first uniform is that of an action or decides on a lapse of an answer."""
+    """Act and answer; the first uniform is that of an action or decides on a lapse of an answer.
+
+    Of a distribution each state gets a share of the hundredths that are left, the last all.
+    """
     action = np.full((start[-1], LANES), -1.0)
     response = np.full((start[-1], LANES), np.nan)
     full = np.empty(N_FULL)
@@ -558,6 +589,7 @@ def _session(  # type: ignore[no-untyped-def]
             k = row[block, i]
             _read(theta[k], places, full)
             share = 0.0 if lapse is None else lapse[k]
+            hundredths, present, absent = 100.0, 1.0, 1.0
             for t in range(start[block], start[block + 1]):
                 asked = question[t, i]
                 if asked < 0.0:
@@ -574,6 +606,25 @@ def _session(  # type: ignore[no-untyped-def]
                     defer = (1.0 - share) * defer + share / 3.0
                     u = uniforms[t, 0, i]
                     action[t, i] = YES if u < yes else (DEFER if u < yes + defer else NO)
+                    continue
+                if asked == DEALT:
+                    if part[t, i] == 0.0:
+                        hundredths, present, absent = 100.0, 1.0, 1.0
+                    of_present, of_absent = _given(
+                        posterior[t, i], marginal[t, i], conditional[t, i]
+                    )
+                    told = hundredths
+                    if max(present - of_present, absent - of_absent) > NOTHING_LEFT:
+                        answer = _share(
+                            _continued(believed, of_present, of_absent, present, absent)
+                            + full[S_REPORT] * noise[t, i]
+                        )
+                        if uniforms[t, 0, i] < share:
+                            answer = uniforms[t, 1, i]
+                        told = floor(hundredths * answer + 0.5)
+                    response[t, i] = told / 100.0
+                    hundredths -= told
+                    present, absent = present - of_present, absent - of_absent
                     continue
                 if asked == PART:
                     p, _ = _part(
@@ -601,22 +652,28 @@ def arrange(
 
     Decisions of a subject that were alike (the number stated plainly, the action and, for who
     peeks, the state) are one place with a count, wherever they stood. Returns subject and sequence
-    of each place, and six columns:
+    of each place, and eight columns:
 
     - of what is stated: the kind (BELIEF or PART), the log odds of the state, the log odds that a
       part adds and how far the dial moves them (of a part: P(part) if the state were certain, and
-      if it were excluded), and the ends of the cell in log odds;
+      if it were excluded), the ends of the cell in log odds, what is added to the log odds of the
+      state before a part, and over how many units an answer that is a lapse spreads, inverted;
     - of decisions: the kind, the number stated, the action, the count, the state, log(-log p).
+
+    A state of a distribution is a part of those not yet dealt out, in hundredths that are left.
     """
-    action, response, repetition, asked, elicitation, posterior, marginal, conditional, state = (
-        columns
-    )
+    action, response, repetition, asked, elicitation, part, *rest = columns
+    posterior, marginal, conditional, state = rest
     stated = (response >= 0.0) & (asked >= 0.0) & (asked != DECISION)
-    told = np.flatnonzero(stated)
-    cell = np.clip(np.floor(100.0 * response[told] + 0.5), 0, N_CELLS - 1).astype(np.int64)
+    dealt = _dealt(sequence, repetition, asked, part, response, posterior, marginal, conditional)
+    hundredths, of_all, of_none = dealt
+    told = np.flatnonzero(stated & (hundredths > 0))
+    whole = hundredths[told]
+    cell = np.clip(np.floor(100.0 * response[told] + 0.5), 0, whole).astype(np.int64)
     m, q = (np.clip(column[told], EDGE, 1.0 - EDGE) for column in (marginal, conditional))
     joint, odds, question = posterior[told], logit(m), asked[told]
-    part = question == PART
+    shared = question == DEALT
+    parted = shared | (question == PART)
     more = np.where(question == CONDITIONAL, logit(np.clip(joint, EDGE, 1.0 - EDGE)) - odds, 0.0)
     form = np.where(question == BELIEF, elicitation[told], 0.0)
     moved = np.zeros(len(told))
@@ -629,13 +686,18 @@ def arrange(
         moved = np.where(known, FRAMES[np.where(known, form, 0.0).astype(np.int64)], 0.0)
     present = np.where(q == m, joint, joint * q / m)
     absent = np.where(q == m, joint, joint * (1.0 - q) / (1.0 - m))
+    left_present, left_absent = (np.maximum(side[told], EDGE) for side in (of_all, of_none))
+    present = np.where(shared, np.minimum(present / left_present, 1.0), present)
+    absent = np.where(shared, np.minimum(absent / left_absent, 1.0), absent)
     beliefs = (
-        np.where(part, float(PART), float(BELIEF)),
+        np.where(parted, float(PART), float(BELIEF)),
         odds,
-        np.where(part, present, more),
-        np.where(part, absent, moved),
-        LOW[cell],
-        HIGH[cell],
+        np.where(parted, present, more),
+        np.where(parted, absent, moved),
+        np.where(shared, _end(cell - 0.5, whole), LOW[cell]),
+        np.where(shared, _end(cell + 0.5, whole), HIGH[cell]),
+        np.where(shared, np.log(left_present / left_absent), 0.0),
+        100.0 / whole,
     )
 
     # The number that goes with a decision: the last one stated plainly in its repetition.
@@ -667,7 +729,8 @@ def arrange(
     with np.errstate(divide="ignore"):
         rarity = np.clip(np.log(-np.log(np.minimum(p, 1.0))), -FAR, FAR)
     decisions = (
-        np.full(len(p), float(DECISION)), p, chosen, count, states[of_state], rarity
+        np.full(len(p), float(DECISION)), p, chosen, count, states[of_state], rarity,
+        np.zeros(len(p)), np.ones(len(p)),
     )  # fmt: skip
     # Short sequences, so that those of one subject stand side by side in lanes.
     within = np.arange(len(whose)) - np.searchsorted(whose, whose)
@@ -681,6 +744,61 @@ def arrange(
     )
 
 
+def _dealt(
+    sequence: NDArray[np.int64],
+    repetition: Array,
+    asked: Array,
+    part: Array,
+    response: Array,
+    posterior: Array,
+    marginal: Array,
+    conditional: Array,
+) -> tuple[NDArray[np.int64], Array, Array]:
+    """Return what of a distribution is left before each trial, [trials] each.
+
+    In hundredths, and as the probability that the states left have given the state, and given its
+    absence; 100, 1 and 1 for what is of no distribution. No hundredths are left for a state of
+    which nothing can be learnt: the last, and one before which a number is missing.
+    """
+    hundredths = np.full(len(asked), 100, dtype=np.int64)
+    present, absent = np.ones((2, len(asked)))
+    rows = np.flatnonzero(asked == DEALT)
+    if not len(rows):
+        return hundredths, present, absent
+    order = rows[np.lexsort((part[rows], repetition[rows], sequence[rows]))]
+    same = (np.diff(sequence[order]) == 0) & (np.diff(repetition[order]) == 0)
+    begins = np.concatenate([[True], ~same])
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(order)), 0))
+    rank = np.arange(len(order)) - first
+    told = np.floor(100.0 * response[order] + 0.5)
+    told = np.where(told >= 0, told, np.nan)
+    m, q = (np.clip(column[order], EDGE, 1.0 - EDGE) for column in (marginal, conditional))
+    own = np.where(q == m, 1.0, q / m), np.where(q == m, 1.0, (1.0 - q) / (1.0 - m))
+    of_present, of_absent = (posterior[order] * factor for factor in own)
+
+    def before(values: Array) -> Array:
+        """Return the sum over the states before, in the same distribution."""
+        found = np.zeros(len(values))
+        for k in range(1, int(rank.max()) + 1):
+            later = np.flatnonzero(rank == k)
+            found[later] = found[later - 1] + values[later - 1]
+        return found
+
+    present[order], absent[order] = 1.0 - before(of_present), 1.0 - before(of_absent)
+    left = 100.0 - before(told)
+    # Which states come before is known by their numbers alone.
+    known = np.isfinite(left) & (part[order] == rank)
+    rest = np.maximum(present[order] - of_present, absent[order] - of_absent)
+    held = known & (rest > NOTHING_LEFT)
+    hundredths[order] = np.where(held, np.maximum(np.nan_to_num(left), 0.0), 0.0).astype(np.int64)
+    return hundredths, present, absent
+
+
+def _end(hundredths: Array, whole: NDArray[np.int64]) -> Array:
+    """Return the end of a cell of so many hundredths, of what was left, in log odds."""
+    return np.asarray(np.clip(logit(np.clip(hundredths / whole, 0.0, 1.0)), -FAR, FAR))
+
+
 def likelihood(places: tuple[int, ...], weighting: int = LINEAR, violation: int = RATIONAL) -> Any:
     """Make the kernel of a model whose parameters stand in theta at `places`.
 
@@ -689,11 +807,11 @@ def likelihood(places: tuple[int, ...], weighting: int = LINEAR, violation: int 
     """
 
     def log_likelihood(  # type: ignore[no-untyped-def]
-        theta, lapse, n_actions, row, start, kind, odds, more, moved, low, high
+        theta, lapse, n_actions, row, start, kind, odds, more, moved, low, high, plus, per
     ):
         return _of_session(
             theta, lapse, places, weighting, violation, row, start, kind, odds, more, moved, low,
-            high,
+            high, plus, per,
         )  # fmt: skip
 
     kernel: Any = register_jitable(log_likelihood)
@@ -777,6 +895,11 @@ class Decider(Agent):
     statement counts by the probability that it was none (Minka 2001). A question about a part is
     answered with z at its mean.
 
+    A distribution over the parts is dealt out in hundredths, one state after the other: each gets
+    its believed share of what is left, with noise s_report in log odds (or, in a lapse, any), and
+    the last gets all that is left. So it sums to 1 however noisy it is, and where a single number
+    is rounded by .005 at most, that of a later state is by a little more.
+
     A decision has its probability given the belief stated to the plain question of the same
     context and repetition, which stands for p_S. Without one it adds nothing. It follows that
     s_report > 0 makes utilities come out too small: the error of a regressor.
@@ -790,11 +913,12 @@ class Decider(Agent):
     """
 
     columns = (
-        "action", "response", "repetition", "question", "elicitation", "posterior", "marginal",
-        "conditional", "state",
+        "action", "response", "repetition", "question", "elicitation", "part", "posterior",
+        "marginal", "conditional", "state",
     )  # fmt: skip
     design = (
-        "question", "elicitation", "posterior", "marginal", "conditional", "idiosyncrasy", "state",
+        "question", "elicitation", "part", "posterior", "marginal", "conditional", "idiosyncrasy",
+        "state",
     )  # fmt: skip
     separate = ("context",)
     given = "either"
@@ -846,6 +970,8 @@ class Decider(Agent):
         self._full = self.full(self.theta)[0].tolist()
         self._stated: dict[tuple[float, float], float] = {}
         self._told: dict[float, tuple[float, float]] = {}  # mean and variance of s_between z
+        # By context, repetition and part: what was dealt out, in hundredths, and what it could be.
+        self._dealt: dict[tuple[float, float, int], tuple[int, float, float]] = {}
 
     def believed(self, observation: Observation) -> float:
         """Return the log odds of the state as believed before any part is told."""
@@ -864,16 +990,24 @@ class Decider(Agent):
         if observation["question"] == DECISION:
             shares = self.probabilities(observation)
             return int(np.searchsorted(np.cumsum(shares[:2]), first, side="right"))
+        left, certain = 100, False
+        if observation["question"] == DEALT:
+            left, certain = self._left(observation)
         log_odds = self._meant(observation, self.believed(observation))
         noise = float(ndtri(max(second, TINY)))
         answer = float(expit(log_odds + self._full[S_REPORT] * noise))
         if first < self.lapse:
             answer = second
-        return floor(100.0 * answer + 0.5) / 100.0
+        cell = left if certain else floor(left * answer + 0.5)
+        if observation["question"] == DEALT:
+            self._deal(observation, cell)
+        return cell / 100.0
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Note what was stated, which changes nothing of what is done."""
         response, asked = observation.get("response"), observation["question"]
+        if response is not None and response >= 0.0 and asked == DEALT:
+            self._deal(observation, floor(100.0 * response + 0.5))
         if response is None or not response >= 0.0 or asked not in (BELIEF, CONDITIONAL):
             return
         context = float(observation["context"])
@@ -901,11 +1035,19 @@ class Decider(Agent):
     ) -> float:
         """Return the log density of a stated probability, given those stated before."""
         cell, (off, left) = _cell(response), self._misread(float(observation["context"]))
+        low, high = LOW[cell], HIGH[cell]
+        if observation["question"] == DEALT:
+            whole, certain = self._left(observation)
+            if certain:
+                return 0.0
+            ends = np.array([min(cell, whole) - 0.5, min(cell, whole) + 0.5])
+            low, high = _end(ends, np.array(whole))
+            cell = 0 if cell == 0 or cell >= whole else 1
         mean = self._meant(observation, self._unread(observation) + off)
-        if observation["question"] == PART:
+        if observation["question"] in (PART, DEALT):
             left = 0.0
         sd = self._sd(left)
-        a, b = (LOW[cell] - mean) / sd, (HIGH[cell] - mean) / sd
+        a, b = (low - mean) / sd, (high - mean) / sd
         if a + b > 0.0:
             a, b = -b, -a
         lower, upper = float(log_ndtr(a)), float(log_ndtr(b))
@@ -922,6 +1064,11 @@ class Decider(Agent):
         if observation["question"] != DECISION:
             if response is None or not response >= 0.0:
                 return 0.0
+            if observation["question"] == DEALT:
+                whole, certain = self._left(observation)
+                if certain:
+                    return 0.0
+                response_range = (0.0, whole / 100.0)
             return super().log_probability(observation, None, response, response_range)
         place = (float(observation["context"]), float(observation["repetition"]))
         if action is None or action < 0 or place not in self._stated:
@@ -936,6 +1083,31 @@ class Decider(Agent):
         """Return mean and variance of how a context is misread, as statements tell."""
         return self._told.get(context, (0.0, self._full[S_BETWEEN] ** 2))
 
+    def _before(self, observation: Observation) -> tuple[float, float, float]:
+        """Return the hundredths left before a state of a distribution, and what they can be.
+
+        The hundredths are NaN where it is not known which states came before.
+        """
+        place = float(observation["context"]), float(observation["repetition"])
+        numbers = range(int(observation["part"]))
+        unknown = (float("nan"),) * 3
+        before = [self._dealt.get((*place, part), unknown) for part in numbers]
+        told, present, absent = (sum(each[k] for each in before) for k in range(3))
+        return 100.0 - told, 1.0 - present, 1.0 - absent
+
+    def _left(self, observation: Observation) -> tuple[int, bool]:
+        """Return the hundredths left, and whether nothing is to be learnt of the next number."""
+        told, present, absent = self._before(observation)
+        own = _of_part(observation)
+        certain = max(present - own[0], absent - own[1]) <= NOTHING_LEFT
+        known = told == told and told > 0.0
+        return (int(told) if known else 0), bool(certain or not known)
+
+    def _deal(self, observation: Observation, hundredths: int) -> None:
+        """Note what a state of a distribution got."""
+        place = float(observation["context"]), float(observation["repetition"])
+        self._dealt[(*place, int(observation["part"]))] = hundredths, *_of_part(observation)
+
     def _sd(self, left: float) -> float:
         return max(sqrt(left + float(self._full[S_REPORT]) ** 2), NARROWEST)
 
@@ -949,6 +1121,14 @@ class Decider(Agent):
     def _meant(self, observation: Observation, believed: float) -> float:
         """Return the log odds that are stated without noise, given those of the state."""
         asked, posterior = int(observation["question"]), float(observation["posterior"])
+        if asked == DEALT:
+            # What is not yet dealt out moves the odds of the state, as evidence would.
+            _, present, absent = self._before(observation)
+            present, absent = max(present, EDGE), max(absent, EDGE)
+            f = float(expit(believed + log(present / absent)))
+            own = _of_part(observation)
+            of_present, of_absent = min(own[0] / present, 1.0), min(own[1] / absent, 1.0)
+            return _odds(f * of_present + (1.0 - f) * of_absent)
         if asked == PART:
             m, q = (
                 float(np.clip(observation[name], EDGE, 1.0 - EDGE))
@@ -990,6 +1170,13 @@ def weigh(weighting: int, gamma: ArrayLike, p: ArrayLike) -> Array:
             log_sum = np.logaddexp(g * np.log(inside), g * np.log1p(-inside))
             w = np.exp(g * np.log(inside) - log_sum / g)
     return np.asarray(np.where((at <= 0.0) | (at >= 1.0), np.clip(at, 0.0, 1.0), w), dtype=float)
+
+
+def _of_part(observation: Observation) -> tuple[float, float]:
+    """Return the probability of a part if the state is present, and if it is absent."""
+    names = ("posterior", "marginal", "conditional")
+    present, absent = _given(*(float(observation[name]) for name in names))
+    return float(present), float(absent)
 
 
 def _cell(response: float) -> int:

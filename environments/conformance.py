@@ -137,7 +137,8 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
             "A missing answer has no reward; without feedback, none has.",
         )
         over = terminated or truncated
-        text = "?" if missing else environment.say(choice, observation)
+        shared = len(environment.together(observation)) > 1 or environment.continues(observation)
+        text = "?" if missing or shared else environment.say(choice, observation)
         action, response = environment.split(choice, environment.asks(observation))
         turns.append(Turn(observation, action, reward, text, response))
         _rule((following is None) == over, "Before the end, and only then, a step shows a trial.")
@@ -197,7 +198,10 @@ def _check_words(
     if environment.dependent:
         told = told[: gap + 1]  # what comes after a gap is not what came after an action
     rng = np.random.default_rng(seed)
+    _check_shared(environment, turns, rng)
     for t in sorted({0, 1 % len(told), gap, len(told) - 1}):
+        while environment.continues(told[t].observation):
+            t -= 1
         observation = told[t].observation
         prompt = environment.render(observation, told[:t])
         _rule(bool(prompt.messages), "A prompt has messages.")
@@ -215,7 +219,7 @@ def _check_words(
         asked = environment.asks(observation)
         if asked != "action":
             choices = [_any_choice(environment, rng, asked) for _ in range(5)]
-        for choice in choices:
+        for choice in choices if len(environment.together(observation)) == 1 else []:
             answer = environment.parse(environment.say(choice, observation), observation)
             _rule(
                 answer.outcome is Outcome.OK and answer.choice == choice,
@@ -246,6 +250,39 @@ def _check_words(
         cut.outcome is Outcome.TRUNCATED and cut.choice is None,
         "An answer cut off before its first word has the outcome truncated and no action.",
     )
+
+
+def _check_shared(
+    environment: Environment, turns: Sequence[Turn], rng: np.random.Generator
+) -> None:
+    """Trials that share a reply share a prompt; numbers that sum to 1 are said and read in one."""
+    alone = 0
+    for turn in turns:
+        shared = environment.together(turn.observation)
+        if environment.continues(turn.observation):
+            continue
+        alone += 1
+        if len(shared) == 1:
+            continue
+        _rule(not environment.retold, "Trials share a reply only where nothing is retold.")
+        prompt = environment.render(turn.observation, [])
+        numbers = tuple(
+            (rng.multinomial(100, np.full(len(shared), 1 / len(shared))) / 100).tolist()
+        )
+        text = environment.say(numbers, turn.observation)
+        for observation, number in zip(shared, numbers, strict=True):
+            _rule(
+                prompt.hash == environment.render(observation, []).hash,
+                "Trials that share a reply share a prompt.",
+            )
+            answer = environment.parse(text, observation)
+            _rule(
+                answer.outcome is Outcome.OK and answer.choice == number,
+                f"Of a shared reply each trial reads its number; {number} came back as {answer}.",
+            )
+        _, seen = environment.read(prompt.messages)
+        _rule(seen == turn.observation, "`read` takes a shared prompt back to its first trial.")
+    _rule(alone <= environment.n_questions, "A session asks no more than `n_questions`.")
 
 
 def _same(a: Design, b: Design) -> bool:

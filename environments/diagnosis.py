@@ -28,15 +28,19 @@ if TYPE_CHECKING:
 
 Elicitation = Literal["plain", "squared", "absolute", "bayesian"]
 Asked = Literal["belief", "decision", "expectation"]
+Parts = Literal["distribution", "separate"]
 ELICITATIONS: tuple[str, ...] = get_args(Elicitation)
 ASKED: tuple[str, ...] = get_args(Asked)
-QUESTIONS = ("belief", "decision", "part", "within")  # by the number in the column question
-BELIEF, DECISION, PART, WITHIN = range(4)
+PARTS: tuple[str, ...] = get_args(Parts)
+# By the number in the column question.
+QUESTIONS = ("belief", "decision", "part", "within", "share")
+BELIEF, DECISION, PART, WITHIN, SHARE = range(5)
 ACTIONS = ("Yes", "Defer", "No")
 YES, DEFER, NO = range(3)
 
 _ANSWERS = ("No", "Yes")
 _STEPS = ("Can decide", "Decision")
+_KINDS = {DECISION: "decision", SHARE: "share"}  # of answers; all others are a probability
 _THOUGHT = "I weigh what is told of this person."
 _ABSENT = {"repetition": 0, "elicitation": 0, "part": -1, "idiosyncrasy": 0.0}  # unless told
 _PLAIN = frozenset[str]()
@@ -49,12 +53,16 @@ WANTED = {
     "question_decision": _ABOUT,
     "question_part": _ABOUT | {"part"},
     "question_within": _ABOUT | {"part"},
+    "question_share": _ABOUT | {"parts"},
+    "part_line": frozenset({"label", "part", "person"}),
+    "share_line": frozenset({"label"}),
     **{f"elicitation_{elicitation}": _ABOUT for elicitation in ELICITATIONS},
     **{
         f"answer_{kind}_{reasoning}": _PLAIN
         for kind in ("probability", "decision")
         for reasoning in REASONINGS
     },
+    **{f"answer_share_{reasoning}": frozenset({"n", "lines"}) for reasoning in REASONINGS},
 }
 REQUIRED = {
     "prompt": ("heading", "facts", "question", "task", "answer"),
@@ -62,6 +70,10 @@ REQUIRED = {
     "heading_again": ("case", "round"),
     "question_part": ("part",),
     "question_within": ("part",),
+    "question_share": ("parts",),
+    "part_line": ("label", "part"),
+    "share_line": ("label",),
+    **{f"answer_share_{reasoning}": ("lines",) for reasoning in REASONINGS},
 }
 
 
@@ -72,8 +84,8 @@ class Diagnosis(Environment):
     so that P(theta = 1 | x) is known exactly. Each question stands alone: how likely the condition
     is, under several elicitations; in two steps, whether what is known is enough to decide and
     which way one would decide if one had to, which makes Yes, Defer or No; and, for an expectation
-    to be iterated, how likely each state z of another variable is given x, and the condition given
-    x and z. Nothing is paid and nothing is retold.
+    to be iterated, with which probabilities the states z of another variable hold given x, and how
+    likely the condition is given x and z. Nothing is paid and nothing is retold.
 
     A session has `n_contexts` contexts, as many in each bin of the exact probability as in any
     other that the network reaches. Their theta is drawn once, so answers to the same context are
@@ -81,8 +93,14 @@ class Diagnosis(Environment):
     other: the beliefs, the plain one first, the decision, then P(z | x) for every z and
     P(theta = 1 | x, z) for every z. The order of the contexts is mixed anew in every round.
 
+    The probabilities P(z | x) are asked for as the paper does, in one question whose reply is a
+    distribution over all z that sums to 1; it is a trial for each z, which share prompt and reply.
+    With `parts` "separate" there is a question with yes or no for each z instead: answers of .65
+    to two of them are both in order, and sum to 1.3.
+
     Trials have the columns context and repetition, from 0; question (0 belief, 1 decision, 2 part:
-    P(z | x), 3 within: P(theta = 1 | x, z)); elicitation (0 plain, 1 squared, 2 absolute,
+    P(z | x) in a question of its own, 3 within: P(theta = 1 | x, z), 4 share: P(z | x) as one of
+    the numbers of a distribution); elicitation (0 plain, 1 squared, 2 absolute,
     3 bayesian; 0 for questions that have none); part, the number of z, -1 where there is none;
     posterior, the exact probability that is asked for, of a decision that of the condition;
     marginal, P(theta = 1 | x), and conditional, P(theta = 1 | x, z) or, where there is no part, the
@@ -104,6 +122,8 @@ class Diagnosis(Environment):
         else for a parent of the target. It is never told.
     edges
         Pairs of parent and child, for a .csv file; None for edges from the target to all others.
+    parts
+        How P(z | x) is asked for: as one "distribution", or in "separate" questions.
     n_contexts
         How many contexts a session has.
     repeats
@@ -161,6 +181,7 @@ class Diagnosis(Environment):
         templates: str | None = None,
         auxiliary: str | None = None,
         edges: Sequence[Sequence[str]] | None = None,
+        parts: Parts = "distribution",
     ):
         for setting, given in (
             ("n_contexts", n_contexts),
@@ -173,6 +194,8 @@ class Diagnosis(Environment):
                 raise ValueError(f"{setting} is a whole number from 1 on; got {given!r}.")
         if reasoning not in REASONINGS:
             raise ValueError(f"reasoning is one of {', '.join(REASONINGS)}; got {reasoning!r}.")
+        if parts not in PARTS:
+            raise ValueError(f"parts is one of {', '.join(PARTS)}; got {parts!r}.")
         if edges is not None and not all(len(pair) == 2 for pair in edges):
             raise ValueError(f"edges are pairs of parent and child; got {edges!r}.")
         self.network = str(network)
@@ -185,6 +208,7 @@ class Diagnosis(Environment):
         self.minimum_support = int(minimum_support)
         self.reasoning = reasoning
         self.templates = templates
+        self.parts = parts
         self.elicitations = _part_of("elicitations", elicitations, ELICITATIONS)
         self.questions = _part_of("questions", questions, ASKED)
         pairs = None if self.edges is None else tuple((a, b) for a, b in self.edges)
@@ -192,6 +216,7 @@ class Diagnosis(Environment):
             self.network, target, auxiliary, pairs, self.minimum_support
         )
         self._parts = self._about.says[self._about.auxiliary]
+        self._labels = tuple(map(_letter, range(len(self._parts))))
         self._words = load_templates(
             templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
         )
@@ -215,6 +240,7 @@ class Diagnosis(Environment):
             "templates": self.templates,
             "auxiliary": self.auxiliary,
             "edges": self.edges,
+            "parts": self.parts,
         }
 
     @property
@@ -223,9 +249,19 @@ class Diagnosis(Environment):
         return self.n_contexts * self.repeats * len(self._asked)
 
     @property
+    def n_questions(self) -> int:
+        """Contexts x rounds x questions, a distribution being one."""
+        shared = sum(question == SHARE and part > 0 for question, _, part in self._asked)
+        return self.n_contexts * self.repeats * (len(self._asked) - shared)
+
+    @property
     def n_parts(self) -> int:
         """How many states the auxiliary has."""
         return len(self._parts)
+
+    def continues(self, observation: Observation) -> bool:
+        """Say whether a trial is a further state of the distribution that the one before began."""
+        return observation["question"] == SHARE and observation["part"] > 0
 
     @property
     def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
@@ -283,7 +319,7 @@ class Diagnosis(Environment):
         question, elicitation, part = np.array(self._asked, dtype=np.int64).T
         exact = np.column_stack([known.posterior, known.part, known.within])
         given = np.where(part >= 0, 1 + self.n_parts + part, 0)
-        at = np.where(question == PART, 1 + part, given)
+        at = np.where(np.isin(question, (PART, SHARE)), 1 + part, given)
         shape = (*order.shape, len(self._asked))
 
         def by_slot(values: NDArray[Any]) -> NDArray[Any]:
@@ -330,14 +366,21 @@ class Diagnosis(Environment):
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
-        """Return the experiment with the numbers of contexts and rounds that trials tell."""
-        told = {}
+        """Return the experiment with the numbers of contexts and rounds that trials tell.
+
+        And the elicitation of P(z | x): separate only where all that is asked of it is.
+        """
+        told: dict[str, Any] = {}
+        if "question" in frame:
+            asked = set(frame["question"].dropna().tolist())
+            if asked & {PART, QUESTIONS[PART]} and not asked & {SHARE, QUESTIONS[SHARE]}:
+                told["parts"] = "separate"
         for setting, column in (("n_contexts", "context"), ("repeats", "repetition")):
             if column in frame and pd.api.types.is_numeric_dtype(frame[column]) and len(frame):
                 most = frame[column].max()
                 if pd.notna(most) and most >= 0 and most == int(most):
                     told[setting] = int(most) + 1
-        return cls(**told)  # type: ignore[arg-type]
+        return cls(**told)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
         """Return the table with the columns that follow from others.
@@ -386,16 +429,16 @@ class Diagnosis(Environment):
         super().check(trials)
         frame = trials.frame
         for name, rule, known in (
-            ("question", "0 belief, 1 decision, 2 part, 3 within", range(len(QUESTIONS))),
+            ("question", "0 belief, 1 decision, 2 part, 3 within, 4 share", range(len(QUESTIONS))),
             ("elicitation", "0 plain, 1 squared, 2 absolute, 3 bayesian", range(len(ELICITATIONS))),
             ("state", "0 without and 1 with the condition", range(2)),
         ):
             self._demand(trials, name, frame[name].isin(list(known)).to_numpy(), rule)
         p = frame["posterior"].to_numpy(dtype=float, na_value=np.nan)
         self._demand(trials, "posterior", (p >= 0.0) & (p <= 1.0), "a probability from 0 to 1")
-        parted = frame["question"].isin([PART, WITHIN]).to_numpy()
+        parted = frame["question"].isin([PART, WITHIN, SHARE]).to_numpy()
         told = (frame["part"] >= 0).to_numpy()
-        self._demand(trials, "part", told == parted, "from 0 for parts and within, else -1")
+        self._demand(trials, "part", told == parted, "from 0 for parts, within and shares, else -1")
         states = frame.groupby(["subject", "session", "context"], sort=False)["state"]
         once = (frame["state"] == states.transform("first")).to_numpy()
         self._demand(trials, "state", once, "the same wherever a context is asked about")
@@ -413,15 +456,20 @@ class Diagnosis(Environment):
         return Prompt((Message("user", self._text(observation)),))
 
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the two lines of an answer.
+        """Read the labelled lines of an answer.
 
         Of a probability these are "No:" and "Yes:", each with a number from 0 to 1, which sum to 1;
-        the response is that behind Yes. A sum that misses 1 by .01 at most is repaired, by more is
-        malformed. Of a decision they are "Can decide:" and "Decision:", each with Yes or No: who
-        cannot decide defers, whatever the second line says. A label that is missing, or opens two
-        lines, is malformed; without reasoning, so is any other line.
+        the response is that behind Yes. Of a distribution over states they are "A:", "B:" and so
+        on, one for each; the response is that of the trial's state. A sum that misses 1 by .005
+        per line at most, as rounding to two decimals may, is repaired and noted, by more is
+        malformed: nothing is normalised. Of a decision they are "Can decide:" and "Decision:", each
+        with Yes or No: who cannot decide defers, whatever the second line says. A label that is
+        missing, or opens two lines, is malformed; without reasoning, so is any other line.
         """
         alone = self.reasoning == "none"
+        if observation["question"] == SHARE:
+            asked = self._labels[int(observation["part"])]
+            return parse_distribution(text, self._labels, asked, alone)
         if self.asks(observation) == "response":
             return parse_distribution(text, _ANSWERS, "Yes", alone)
         read = parse_words(text, _STEPS, ("Yes", "No"), alone)
@@ -431,8 +479,16 @@ class Diagnosis(Environment):
         return replace(answer, action=DEFER if unable else (NO if decided else YES))
 
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked; who defers leans to No."""
-        if self.asks(observation) == "response":
+        """Answer as asked; who defers leans to No. A distribution has a number per state."""
+        if observation["question"] == SHARE:
+            if not isinstance(choice, tuple) or len(choice) != self.n_parts:
+                raise ValueError(
+                    f"A distribution has a number for each of {self.n_parts} states, in a tuple; "
+                    f"got {choice!r}."
+                )
+            pairs = zip(self._labels, choice, strict=True)
+            said = [f"{label}: {_decimal(round(float(q), 12))}" for label, q in pairs]
+        elif self.asks(observation) == "response":
             p = float(choice)
             rest = round(1.0 - p, 12)
             said = [f"{label}: {_decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
@@ -486,10 +542,20 @@ class Diagnosis(Environment):
     def _text(self, observation: Observation) -> str:
         question, part = int(observation["question"]), int(observation["part"])
         about = {"condition": self._about.condition, "person": self._about.person}
-        if part >= 0:
+        answer = self._words[f"answer_{_KINDS.get(question, 'probability')}_{self.reasoning}"]
+        told: dict[str, Any] = {}
+        if question == SHARE:
+            line, share = self._words["part_line"], self._words["share_line"]
+            states = zip(self._labels, self._parts, strict=True)
+            person = self._about.person
+            about["parts"] = "\n".join(
+                line.render(label=k, part=z, person=person) for k, z in states
+            )
+            lines = "\n".join(share.render(label=label) for label in self._labels)
+            told = {"n": self.n_parts, "lines": lines}
+        elif part >= 0:
             about["part"] = self._parts[part]
         elicitation = ELICITATIONS[int(observation["elicitation"])]
-        kind = "decision" if question == DECISION else "probability"
         task = self._words[f"elicitation_{elicitation}"].render(**about)
         text = self._words["prompt"].render(
             heading=self._heading(int(observation["context"]), int(observation["repetition"])),
@@ -497,7 +563,7 @@ class Diagnosis(Environment):
             facts=self._facts(int(observation["evidence"])),
             question=self._words[f"question_{QUESTIONS[question]}"].render(**about),
             task=task if question == BELIEF else "",
-            answer=self._words[f"answer_{kind}_{self.reasoning}"].text,
+            answer=answer.render(**told),
         )
         return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
 
@@ -521,7 +587,8 @@ class Diagnosis(Environment):
             asked.append((DECISION, 0, -1))
         if "expectation" in self.questions:
             parts = range(len(self._parts))
-            asked += [(question, 0, part) for question in (PART, WITHIN) for part in parts]
+            first = SHARE if self.parts == "distribution" else PART
+            asked += [(question, 0, part) for question in (first, WITHIN) for part in parts]
         return asked
 
     def _check_words(self) -> None:
@@ -534,6 +601,12 @@ class Diagnosis(Environment):
                         f"The template {name!r} asks for the line {label!r}, by which answers are "
                         f"read; got {self._words[name].text!r}."
                     )
+        shown = self._words["share_line"].render(label="A")
+        if not shown.startswith("A:"):
+            raise ValueError(
+                "The template 'share_line' begins with the label and a colon, by which answers are "
+                f"read; got {self._words['share_line'].text!r}."
+            )
         for form in ("heading_once", "heading_again"):
             if "\n" in self._words[form].text:
                 raise ValueError(f"The template {form!r} is one line; got several.")
@@ -541,6 +614,11 @@ class Diagnosis(Environment):
 
 def _lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines()]
+
+
+def _letter(k: int) -> str:
+    """Return A, B, ... Z, AA, AB, ... for 0, 1, ..."""
+    return ("" if k < 26 else _letter(k // 26 - 1)) + chr(ord("A") + k % 26)
 
 
 def _decimal(number: float) -> str:

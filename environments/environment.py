@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Observation = Mapping[str, int | float]
 # What a player gives: an action, a number, both, or nothing that could be read.
 Choice = int | float | tuple[int, float] | None
+# What is said in one reply: a choice, or the numbers of all trials that the reply answers.
+Said = Choice | tuple[float, ...]
 Given = Literal["action", "response", "both", "either"]
 
 
@@ -150,6 +152,33 @@ class Environment(ABC):
             return self.given
         return "action" if bool(self.acts(observation)) else "response"
 
+    def continues(self, observation: Observation) -> bool:
+        """Say whether the reply to the trial before answers this one too: both are one question.
+
+        Trials that share a reply share a prompt, follow each other, ask for numbers, and tell of
+        nothing earlier.
+        """
+        return False
+
+    def together(self, observation: Observation) -> list[Observation]:
+        """Return the trials of the present session that one reply answers, from this one on."""
+        found = [observation]
+        if type(self).continues is Environment.continues:
+            return found
+        table = self.design.table
+        for trial in range(int(observation["trial"]) + 1, self.n_trials):
+            fields = (*self.stimulus, *self.wording)
+            following = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
+            if not self.continues(following):
+                break
+            found.append(following)
+        return found
+
+    @property
+    def n_questions(self) -> int:
+        """How many questions a session asks at most: `n_trials`, less those that share a reply."""
+        return self.n_trials
+
     @property
     def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
         """Lowest and highest value of each field of the observation but "trial"."""
@@ -253,7 +282,10 @@ class Environment(ABC):
 
     @abstractmethod
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read an answer; what cannot be read has an outcome and no action."""
+        """Read an answer; what cannot be read has an outcome and no action.
+
+        Of a reply that answers several trials it is the answer to this one.
+        """
 
     def parse_cut(self, text: str, observation: Observation) -> Answer:
         """Read an answer that was cut off at the limit of tokens: by default, nothing."""
@@ -261,11 +293,17 @@ class Environment(ABC):
 
     @abstractmethod
     def say(self, choice: Any, observation: Observation) -> str:
-        """Answer as asked: the text of a cooperative participant."""
+        """Answer as asked: the text of a cooperative participant.
+
+        Where one reply answers several trials, `choice` is a tuple with the number of each.
+        """
 
     @abstractmethod
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
-        """Take a rendered prompt back to turns and observation: the inverse of `render`."""
+        """Take a rendered prompt back to turns and observation: the inverse of `render`.
+
+        Of trials that share a prompt, the observation is the first.
+        """
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
         """Return the true probability of each action's outcome, [n_actions]; None if none has."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from .answer import Answer, Outcome, _told, _unreadable, parse_label, parse_number
 
-SUM_TOLERANCE = 0.01  # what two decimals may leave; more is no distribution
+ROUNDING = 0.005  # by which a number with two decimals may be off
 _EXACT = 1e-9
 _MARKS = r"[\s*_`>#\-]*"
 
@@ -55,8 +55,9 @@ def parse_distribution(text: str, labels: Sequence[str], asked: str, alone: bool
     """Read probabilities behind labels that must sum to 1; the response is that of `asked`.
 
     By the rules of `read_lines` and, behind each label, of `parse_number`. A sum that misses 1 by
-    no more than .01, as rounded numbers may, is repaired: the response stays as it was given. A
-    sum that misses it by more is malformed.
+    no more than .005 for each label, as numbers that are rounded to two decimals may, is repaired:
+    the response stays as it was given, and the note tells the sum. A sum that misses it by more is
+    malformed.
     """
     lines = read_lines(text, labels, alone)
     if isinstance(lines, Answer):
@@ -72,7 +73,7 @@ def parse_distribution(text: str, labels: Sequence[str], asked: str, alone: bool
         notes += [answer.note] if answer.note else []
         shares.append(answer.response)
     total = sum(shares)
-    if abs(total - 1.0) > SUM_TOLERANCE + _EXACT:
+    if abs(total - 1.0) > ROUNDING * len(labels) + _EXACT:
         note = f"probabilities sum to {total:g}, not to 1"
         return Answer(Outcome.MALFORMED, text=text, note=note)
     if abs(total - 1.0) > _EXACT:

@@ -211,7 +211,13 @@ def _told(
     place.reset(options={"design": Design(drawn.table, labels)})
     turns: list[Turn] = []
     replies: list[str] = []
-    for observation, row in zip(_observations(place, rows), rows.to_dict("records"), strict=True):
+    observations = _observations(place, rows)
+    if any(place.continues(observation) for observation in observations):
+        raise ValueError(
+            f"Trials of {place.name} cannot be told in a text that tells them back: one reply "
+            "answers several. Keep them as .csv or .parquet."
+        )
+    for observation, row in zip(observations, rows.to_dict("records"), strict=True):
         given = Answer(
             row["outcome"],
             None if pd.isna(row.get("action")) else int(row["action"]),

@@ -14,7 +14,10 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, Trials, session_stream
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
-BELIEF, DECISION, PART, GIVEN = range(4)  # what a trial asks
+BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
+# How P(z in B_j | x) was asked for, and the columns of the answers: all in one distribution, as
+# published, or each part in a question of its own.
+PART_COLUMNS = {"distribution": "share", "separate": "part"}
 ACTIONS = ("Yes", "Defer", "No")
 NEEDED = ("context", "repetition", "question", "elicitation", "part", "posterior", "state")
 UNIT = ("participant", "subject", "session", "context")
@@ -31,10 +34,11 @@ class BeliefDecisions:
         One row per context and repetition: participant, subject, session, context, repetition,
         state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No),
         the belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of
-        iterated expectation part_j = P(z in B_j | x) and given_j = P(state 1 | x, z in B_j),
-        with their exact values exact_part_j and exact_given_j. NaN where nothing readable was
-        said or nothing was asked. Further columns of the trials that are constant within a
-        context are kept.
+        iterated expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j
+        where it was asked for in one distribution and as part_j where in a question of its own,
+        with the exact values exact_given_j, exact_share_j and exact_part_j. NaN where nothing
+        readable was said or nothing was asked. Further columns of the trials that are constant
+        within a context are kept.
     counts
         One row per participant and kind of question (the column of `frame` that holds its
         answers): participant, question, asked, missing.
@@ -82,8 +86,10 @@ class BeliefDecisions:
         about = (question == BELIEF) | (question == DECISION)
         columns["posterior"][place[about]] = exact[about]
         parts = sorted({int(j) for j in frame["part"][question >= PART]})
+        kinds = [kind for code, kind in ((SHARE, "share"), (PART, "part"), (GIVEN, "given"))
+                 if (question == code).any()]  # fmt: skip
         wanted = ["action", *ELICITATIONS]
-        wanted += [f"{kind}_{j}" for j in parts for kind in ("part", "given")]
+        wanted += [f"{kind}_{j}" for j in parts for kind in kinds]
         for name in wanted:
             mine = names == name
             columns[name] = np.full(len(rows), np.nan)
@@ -126,10 +132,20 @@ class BeliefDecisions:
         return np.asarray(number, dtype=np.int64)
 
     @property
+    def part_elicitations(self) -> tuple[str, ...]:
+        """In which ways P(z in B_j | x) was asked for, of `PART_COLUMNS`; in that order."""
+        answered = self.frame.columns[self.frame.notna().any()]
+        asked = {str(name).rpartition("_")[0] for name in (*self.counts["question"], *answered)}
+        return tuple(how for how, column in PART_COLUMNS.items() if column in asked)
+
+    @property
     def parts(self) -> tuple[int, ...]:
-        """The parts j of the law of iterated expectation that were asked."""
+        """The parts j of the law of iterated expectation that were asked; () if none were."""
+        if not self.part_elicitations:
+            return ()
+        column = PART_COLUMNS[self.part_elicitations[0]]
         names = [str(name) for name in self.frame if str(name).startswith("given_")]
-        return tuple(int(name[6:]) for name in names if f"part_{name[6:]}" in self.frame)
+        return tuple(int(name[6:]) for name in names if f"{column}_{name[6:]}" in self.frame)
 
     def each(self) -> Iterator[tuple[str, BeliefDecisions]]:
         """Yield each participant's name and rows."""
@@ -250,7 +266,8 @@ def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
         action=frame.get("action", np.nan),
         response=frame.get("response", np.nan),
     )
-    _check_codes(full, "question", range(4), "0 belief, 1 decision, 2 part, 3 given the part")
+    told = "0 belief, 1 decision, 2 part, 3 given the part, 4 share of a distribution"
+    _check_codes(full, "question", range(5), told)
     beliefs = full[(full["question"] == BELIEF).to_numpy()]
     told = ", ".join(f"{i} {name}" for i, name in enumerate(ELICITATIONS))
     _check_codes(beliefs, "elicitation", range(len(ELICITATIONS)), told)
@@ -307,7 +324,7 @@ def _names(frame: pd.DataFrame, question: NDArray[np.int64]) -> NDArray[np.objec
     """Return the column to which each trial's answer belongs."""
     elicitation = frame["elicitation"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
     part = frame["part"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
-    stems = np.array(["", "action", "part_", "given_"], dtype=object)
+    stems = np.array(["", "action", "part_", "given_", "share_"], dtype=object)
     names: NDArray[np.object_] = stems[question]
     of_belief, of_part = question == BELIEF, question >= PART
     names[of_belief] = np.array(ELICITATIONS, dtype=object)[elicitation[of_belief]]

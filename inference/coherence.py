@@ -19,7 +19,16 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Diagnosis, Environment, Trials, make
 
-from .belief_decisions import BELIEF, DECISION, ELICITATIONS, GIVEN, PART, BeliefDecisions
+from .belief_decisions import (
+    BELIEF,
+    DECISION,
+    ELICITATIONS,
+    GIVEN,
+    PART,
+    PART_COLUMNS,
+    SHARE,
+    BeliefDecisions,
+)
 from .conditional_independence import (
     NEIGHBOURS,
     conditional_independence,
@@ -52,6 +61,8 @@ class Answers:
         By elicitation, [n].
     parts, givens
         P(z in B_j | x) and P(state 1 | x, z in B_j), [n, J].
+    elicitation
+        How P(z in B_j | x) was asked for, of `PART_COLUMNS`; "" if it was not.
     """
 
     context: NDArray[np.int64]
@@ -60,11 +71,13 @@ class Answers:
     beliefs: Mapping[str, Array]
     parts: Array
     givens: Array
+    elicitation: str = ""
 
     @classmethod
     def of(cls, data: BeliefDecisions) -> Answers:
         """Return what the only participant of `data` said."""
         frame = data.frame
+        how = next(iter(data.part_elicitations), "")
 
         def side_by_side(kind: str) -> Array:
             return frame[[f"{kind}_{j}" for j in data.parts]].to_numpy(dtype=float)
@@ -74,8 +87,9 @@ class Answers:
             state=frame["state"].to_numpy(dtype=np.int64),
             action=frame["action"].to_numpy(dtype=float),
             beliefs={e: frame[e].to_numpy(dtype=float) for e in ELICITATIONS if e in frame},
-            parts=side_by_side("part"),
+            parts=side_by_side(PART_COLUMNS.get(how, "")),
             givens=side_by_side("given"),
+            elicitation=how,
         )
 
     def decisions(self) -> BeliefDecisions:
@@ -86,10 +100,12 @@ class Answers:
         frame = frame.assign(participant="", subject="", session="0", action=self.action)
         for name, said in self.beliefs.items():
             frame[name] = said
-        for kind, side in (("part", self.parts), ("given", self.givens)):
+        column = PART_COLUMNS.get(self.elicitation, "part")
+        for kind, side in ((column, self.parts), ("given", self.givens)):
             for j in range(side.shape[1]):
                 frame[f"{kind}_{j}"] = side[:, j]
-        asked = ["action", *self.beliefs, *(n for n in frame if str(n)[:5] in ("part_", "given"))]
+        stems = ("part_", "share", "given")
+        asked = ["action", *self.beliefs, *(n for n in frame if str(n)[:5] in stems)]
         counts = [
             {"participant": "", "question": str(name), "asked": len(frame),
              "missing": int(frame[name].isna().sum())}
@@ -235,9 +251,9 @@ class ConditionalIndependence(Coherence):
     calibrated
         Whether beliefs are first replaced by the isotonic regression of the state on them.
     released
-        As published: the estimate as it is, and the percentile interval of resampled rows. Without
-        a null: it is neither 0 in rational deciders nor does the interval hold it as often as it
-        says.
+        As published: the estimate as it is, with 1.96 standard errors of resampled rows to either
+        side. Without a null: in rational deciders it is below 0, by as much as repetitions lower
+        it.
     """
 
     violator = "outcome_peeker"
@@ -252,7 +268,7 @@ class ConditionalIndependence(Coherence):
         self.summary += ", made isotonic" if calibrated else ""
         if released:
             self.rational, self.null = "", float("nan")
-            self.summary += "; without correction, rows resampled"
+            self.summary += "; as it is, 1.96 errors of resampled rows around it"
 
     def value(self, answers: Answers) -> float:
         """Return the estimate less its mean over exchanges, or the estimate itself."""
@@ -422,8 +438,8 @@ class ElicitationConsistency(Coherence):
     Parameters
     ----------
     released
-        As published: root mean square of single answers about the mean plain one, in which all
-        noise is counted too.
+        As in the published table: root mean square distance of means over repetitions. Nothing is
+        taken off for repetitions that differ among themselves.
     """
 
     asks = ("belief",)
@@ -438,12 +454,12 @@ class ElicitationConsistency(Coherence):
         self.summary = "squared distance between beliefs that are asked for in other words"
         if released:
             self.rational, self.null = "", float("nan")
-            self.summary = "distance of single answers from the plain ones, noise included"
+            self.summary = "distance of mean answers from the plain ones, noise included"
 
     def value(self, answers: Answers) -> float:
         """Return the mean over elicitations."""
         found = distances(answers.context, answers.beliefs)
-        column = [d.rmse_answers if self.released else d.excess for d in found]
+        column = [d.rmse_means if self.released else d.excess for d in found]
         return float(np.mean(column))
 
     def single(self, data: BeliefDecisions) -> Estimate:
@@ -451,7 +467,7 @@ class ElicitationConsistency(Coherence):
         found = elicitation_consistency(data)
         n = min(d.contexts for d in found.distances)
         p_value = min(1.0, len(found.distances) * min(d.p_value for d in found.distances))
-        value, low, high, error = found.single_answers if self.released else found.excess
+        value, low, high, error = found.means if self.released else found.excess
         return Estimate(
             measure=self.name,
             value=value,
@@ -473,6 +489,10 @@ class IteratedExpectation(Coherence):
     s^2 p (1 - p) (1 - 2p) / 2, which does not cancel in full between the whole and its parts: the
     difference of rational deciders is .0005, .004 and .013 for s = .1, .3 and .6, in sessions of
     200 contexts x 5: more than nothing to a test over many subjects.
+
+    What is asked for as published, p(z_j | x) in one distribution, is read wherever a subject was
+    asked so; where none was, what was asked part by part. Subjects who were asked otherwise than
+    the others have no value.
 
     Parameters
     ----------
@@ -508,6 +528,16 @@ class IteratedExpectation(Coherence):
             ratio = ratio[np.isfinite(ratio)]
             return float(np.median(ratio)) if len(ratio) else float("nan")
         return float(signed_gap(p, answers.parts, answers.givens, answers.context).mean())
+
+    def _values(self, data: BeliefDecisions) -> Values:
+        """Read all subjects by one elicitation of the parts."""
+        found = super()._values(data)
+        how = next(iter(data.part_elicitations), "")
+        own = [next(iter(some.part_elicitations), "") for _, some in data.each()]
+        other = np.array([bool(each) and each != how for each in own])
+        said = "asked for p(z | x) otherwise than others"
+        reasons = (said if off else why for off, why in zip(other, found.reason, strict=True))
+        return Values(np.where(other, np.nan, found.value), tuple(reasons))
 
     def single(self, data: BeliefDecisions) -> Estimate:
         """Return the mean and its t test over contexts, or the median and its bootstrap."""
@@ -561,6 +591,7 @@ def _laid_out(
     asked = {e: (question == BELIEF) & (elicitation == ELICITATIONS.index(e)) for e in elicited}
     decided = question == DECISION
     slots = asked[elicited[0]] if elicited else decided
+    shared, parted = bool((question == SHARE).any()), bool((question == PART).any())
     for i in range(n):
         said = {name: table[name][i] for name in ("response", "context", "state")}
         action = table["action"][i][decided].astype(float)
@@ -575,6 +606,7 @@ def _laid_out(
             state=said["state"][slots].astype(np.int64),
             action=action if len(action) else np.full(n_slots, np.nan),
             beliefs={e: said["response"][where] for e, where in asked.items()},
-            parts=of_parts(PART),
+            parts=of_parts(SHARE if shared else PART),
             givens=of_parts(GIVEN),
+            elicitation="distribution" if shared else "separate" if parted else "",
         )

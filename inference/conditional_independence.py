@@ -27,41 +27,47 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowBootstrap:
-    """The published reading: an interval from resampled rows, taken for a test.
+    """The published reading: an interval around the estimate from resampled rows, as a test.
 
-    It is none. Rows of one context share their state, and a row drawn twice has itself as a
-    neighbour, which adds some .01 to .03; so the interval lies above zero for rational deciders
-    too. It is here to be set beside the permutation test.
+    The published intervals are symmetric about the estimate (Wald): 1.96 standard errors to either
+    side, the standard error being that of the estimates from resampled rows. As a test that is
+    conservative: repetitions are each other's neighbours, which lowers the estimate.
+
+    The percentile interval of the same bootstraps is kept beside it, and is no test: a row drawn
+    twice has itself as a neighbour, which adds some .01 to .03 to each bootstrap, so that it lies
+    above zero for many rational deciders.
 
     Parameters
     ----------
-    mean, standard_error
-        Of the estimates of the bootstraps.
+    standard_error
+        Of the estimates of the bootstraps; NaN for a single one.
     low, high
+        Ends of the published interval: the estimate and 1.96 standard errors to either side.
+    mean
+        Of the estimates of the bootstraps; no estimate itself.
+    percentile_low, percentile_high
         Ends of the 95% percentile interval.
-    around_low, around_high
-        Ends of the interval around the estimate, with 1.96 standard errors to either side.
     replicates
         How many bootstraps.
     """
 
-    mean: float
     standard_error: float
     low: float
     high: float
-    around_low: float
-    around_high: float
+    mean: float
+    percentile_low: float
+    percentile_high: float
     replicates: int
 
     @property
     def above_zero(self) -> bool:
-        """Whether the percentile interval lies above zero."""
+        """Whether the published interval, which is around the estimate, lies above zero."""
         return bool(self.low > 0)
 
     @property
-    def around_above_zero(self) -> bool:
-        """Whether the interval around the estimate lies above zero."""
-        return bool(self.around_low > 0)
+    def percentile_above_zero(self) -> bool:
+        """Whether the percentile interval lies above zero."""
+        return bool(self.percentile_low > 0)
 
 
 @dataclass(frozen=True)
@@ -128,10 +134,16 @@ class ConditionalIndependence:
             f"({self.null_low:+.4f} to {self.null_high:+.4f}), p = {self.p_value:.3g}",
         ]
         if self.published is not None:
-            told = "above zero" if self.published.above_zero else "not above zero"
+            published = self.published
+            above = "above zero" if published.above_zero else "not above zero"
             lines.append(
-                f"  rows resampled      {self.published.mean:+.4f} "
-                f"({self.published.low:+.4f} to {self.published.high:+.4f}), {told}: no test"
+                f"  published interval  {self.estimate:+.4f} "
+                f"({published.low:+.4f} to {published.high:+.4f}), {above}"
+            )
+            above = "above zero" if published.percentile_above_zero else "not above zero"
+            lines.append(
+                f"  its percentiles     ({published.percentile_low:+.4f} to "
+                f"{published.percentile_high:+.4f}), {above}: no test"
             )
         lines.append(
             f"  {self.rows} rows of {self.contexts} contexts, {self.exchangeable} of which can "
@@ -222,12 +234,12 @@ def conditional_independence(
         low, high = np.quantile(rounds, [0.025, 0.975])
         spread = float(rounds.std(ddof=1)) if bootstraps > 1 else float("nan")
         published = RowBootstrap(
-            mean=float(rounds.mean()),
             standard_error=spread,
-            low=float(low),
-            high=float(high),
-            around_low=estimate - 1.96 * spread,
-            around_high=estimate + 1.96 * spread,
+            low=estimate - 1.96 * spread,
+            high=estimate + 1.96 * spread,
+            mean=float(rounds.mean()),
+            percentile_low=float(low),
+            percentile_high=float(high),
             replicates=bootstraps,
         )
     ones = np.bincount(blocks, of_context) / np.bincount(blocks)

@@ -29,9 +29,10 @@ class ElicitationDistance:
     contexts
         With an answer to both.
     rmse_means
-        Root mean square over contexts of the difference between the means over repetitions.
+        Root mean square over contexts of the difference between the means over repetitions, as in
+        the published table.
     rmse_answers
-        Of single answers against the mean of the plain ones, as published.
+        Of single answers against the mean of the plain ones, as in the published formula.
     shift
         Mean difference, elicitation minus plain.
     means_low, means_high, answers_low, answers_high, shift_low, shift_high
@@ -78,8 +79,8 @@ class ElicitationConsistency:
         With two plain answers or more.
     distances
         Of the elicitations that were asked.
-    excess, single_answers
-        Means over elicitations of their `excess` and `rmse_answers`: value, ends of the 95%
+    excess, means
+        Means over elicitations of their `excess` and `rmse_means`: value, ends of the 95%
         interval and standard error, contexts being resampled.
     missing
         Answers that are not there, by elicitation.
@@ -91,7 +92,7 @@ class ElicitationConsistency:
     contexts: int
     distances: tuple[ElicitationDistance, ...]
     excess: tuple[float, float, float, float]
-    single_answers: tuple[float, float, float, float]
+    means: tuple[float, float, float, float]
     missing: Mapping[str, int]
 
     def to_frame(self) -> pd.DataFrame:
@@ -172,17 +173,17 @@ def elicitation_consistency(
         contexts=int(repeated.sum()),
         distances=tuple(distance for distance, _, _ in found),
         excess=_summary(np.mean([excess for _, excess, _ in found], axis=0)),
-        single_answers=_summary(np.mean([single for _, _, single in found], axis=0)),
+        means=_summary(np.mean([means for _, _, means in found], axis=0)),
         missing={name: data.missing[name] for name in ELICITATIONS if name in data.missing},
     )
 
 
 @dataclass(frozen=True)
 class BareDistance:
-    """`rmse_answers` and `excess` of an `ElicitationDistance`, without intervals."""
+    """`rmse_means` and `excess` of an `ElicitationDistance`, without intervals."""
 
     elicitation: str
-    rmse_answers: float
+    rmse_means: float
     excess: float
 
 
@@ -199,10 +200,10 @@ def distances(context: NDArray[np.int64], beliefs: Mapping[str, Array]) -> tuple
     found = []
     for name, other in answers.items():
         both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
-        _, squares, count = _differences(plain[both], other[both])
-        single = float(np.sqrt(squares.sum() / count.sum())) if both.any() else float("nan")
+        difference, *_ = _differences(plain[both], other[both])
+        means = float(np.sqrt((difference**2).mean())) if both.any() else float("nan")
         excess = float(_excess(plain[both], other[both]).mean()) if both.any() else float("nan")
-        found.append(BareDistance(name, single, excess))
+        found.append(BareDistance(name, means, excess))
     return tuple(found)
 
 
@@ -264,7 +265,7 @@ def _mean(answers: Array) -> Array:
 def _distance(
     name: str, plain: Array, other: Array, weight: Array, replicates: int, rng: np.random.Generator
 ) -> tuple[ElicitationDistance, Array, Array]:
-    """Return the distance, and its excess and `rmse_answers` in the data and each bootstrap."""
+    """Return the distance, and its excess and `rmse_means` in the data and each bootstrap."""
     both = np.isfinite(plain).any(axis=1) & np.isfinite(other).any(axis=1)
     if not both.any():
         rounds = np.full(len(weight), np.nan)
@@ -308,7 +309,7 @@ def _distance(
         p_value=(1 + int((exchanged[0] >= means[0] - 1e-12).sum())) / (replicates + 1),
         excess=float(excess[0]),
     )
-    return found, excess, single
+    return found, excess, means
 
 
 def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.int64]]:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+import numpy as np
+
 from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
@@ -140,9 +142,10 @@ def read_inspect_log(
         assert found is not None
         replies = sample.store[REPLIES]
         lived = without_waiting(_lived_again(found, place, log.eval.model, replies)).rows
-        attempts = _attempts(sample.events, len(lived))
-        for row, attempt in zip(lived, attempts, strict=True):
-            row |= {"session": str(sample.epoch - 1), "attempt": attempt}
+        asked = np.cumsum([not found.continues(row) for row in lived]) - 1
+        attempts = _attempts(sample.events, len(set(asked)))
+        for row, question in zip(lived, asked, strict=True):
+            row |= {"session": str(sample.epoch - 1), "attempt": attempts[question]}
             if row["model_served"] is not None:
                 served = served or row["model_served"]
                 check_served(log.eval.model, served, row["model_served"])

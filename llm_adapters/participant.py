@@ -54,12 +54,24 @@ class Asked:
     reply : what it was read from, if anything arrived
     attempt : how often it was asked
     cost : nano-dollars of the answer; None if no price is known
+    again : whether the reply answered an earlier trial too, with which it was counted
     """
 
     answer: Answer
     reply: Reply | None
     attempt: int
     cost: int | None = None
+    again: bool = False
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens sent; none for a reply that was counted with an earlier trial."""
+        return self.reply.usage.input_tokens if self.reply and not self.again else None
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens received; none for a reply that was counted with an earlier trial."""
+        return self.reply.usage.output_tokens if self.reply and not self.again else None
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,8 @@ async def live(
         Who is asked, for the record.
     ask
         Given the number of the question, its prompt and how a reply is judged, returns what came
-        of it; None if the session is to stop there.
+        of it; None if the session is to stop there. Trials that share a reply are one question:
+        what was sent, received and paid stands with the first of them.
     """
     environment = copy(environment)  # sessions share one environment and not its state
     design = environment.draw(session_stream(seed, *address))
@@ -100,9 +113,16 @@ async def live(
     subject = str(address[-1]) if address else "0"
     turns: list[Turn] = []
     rows: list[Row] = []
+    asked: Asked | None = None
+    questions = 0
     while observation is not None:
-        prompt = environment.render(observation, turns)
-        asked = await ask(len(turns), prompt, partial(_judge, environment, observation))
+        if asked is not None and environment.continues(observation):
+            asked = _again(asked, environment, observation)
+        else:
+            prompt = environment.render(observation, turns)
+            judge = partial(_judge, environment, observation)
+            asked = await ask(questions, prompt, judge)
+            questions += 1
         if asked is None:
             break
         answer, reply = asked.answer, asked.reply
@@ -118,8 +138,8 @@ async def live(
                 "note": answer.note,
                 "labels": names,
                 "attempt": asked.attempt,
-                "input_tokens": reply.usage.input_tokens if reply else None,
-                "output_tokens": reply.usage.output_tokens if reply else None,
+                "input_tokens": asked.input_tokens,
+                "output_tokens": asked.output_tokens,
                 "money": asked.cost,
                 "prompt_hash": prompt.hash,
                 "model": model,
@@ -293,6 +313,12 @@ async def _try(
         except NoReply as error:
             return None, attempt, str(error)
     return None, attempts, trouble
+
+
+def _again(asked: Asked, environment: Environment, observation: Observation) -> Asked:
+    """Return what the reply to the trial before says on this one, which was asked with it."""
+    answer = asked.answer if asked.reply is None else _judge(environment, observation, asked.reply)
+    return replace(asked, answer=answer, cost=None, again=True)
 
 
 def _judge(environment: Environment, observation: Observation, reply: Reply) -> Answer:

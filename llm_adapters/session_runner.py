@@ -110,7 +110,8 @@ class Progress:
     Parameters
     ----------
     sessions, n_sessions : sessions lived to the end, of how many
-    trials, n_trials : trials lived, of how many (at most, where some may fall away)
+    trials, n_trials : trials lived, of how many (at most, where some may fall away); those that
+        one reply answers count once
     missing : trials among them without a readable answer
     calls : requests sent, in all starts of the run
     tokens : used, counting what may have been paid
@@ -475,7 +476,7 @@ class _Runner:
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.environment.n_trials  # trials; fewer if some fall away
+        self.expected = study.n * study.environment.n_questions  # fewer if some fall away
         self.repeated = 0  # questions in a row without an answer, for the same reason
         self._trouble = ""
 
@@ -492,7 +493,8 @@ class _Runner:
                 lived[i] = await study.live(i, chair.ask)
                 if lived[i].over:
                     self.sessions += 1
-                    self.expected -= study.environment.n_trials - len(lived[i].rows)
+                    asked = sum(not study.environment.continues(row) for row in lived[i].rows)
+                    self.expected -= study.environment.n_questions - asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn

@@ -150,7 +150,13 @@ class Synthetic:
             said = _sayings(session.environment, observation)
             thought = _Thought(probabilities, said, numbers[0], fault, chatter)
         else:
-            choice = session.agent.choose(observation, cast(np.random.Generator, _Next(numbers)))
+            choices = [
+                session.agent.choose(
+                    seen, cast(np.random.Generator, _Next(session.numbers[int(seen["trial"])]))
+                )
+                for seen in session.environment.together(observation)
+            ]
+            choice = choices[0] if len(choices) == 1 else tuple(choices)
             said = [session.environment.say(choice, observation)]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)

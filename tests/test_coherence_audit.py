@@ -24,9 +24,21 @@ def test_the_peeker_is_found_out_and_the_rational_decider_is_not(audited) -> Non
     assert audited.rejected("outcome_peeker", 0.5, "monotone choice").value <= 3 / 12
 
 
-def test_the_published_ratio_accuses_all_who_round(audited) -> None:
-    assert audited.published("random_utility", 0.0, "iterated expectation").value == 1.0
-    assert np.isnan(audited.published("random_utility", 0.0, "elicitation consistency").value)
+def test_the_paper_calls_no_ratio_and_no_distance_a_violation(audited) -> None:
+    for test in ("iterated expectation", "elicitation consistency"):
+        assert np.isnan(audited.published("random_utility", 0.0, test).value)
+    assert np.isnan(audited.percentile("random_utility", 0.0, "predictive gain").value)
+
+
+def test_rational_deciders_are_accused_by_percentiles_and_not_by_the_published_reading(
+    audited,
+) -> None:
+    told = audited.published("random_utility", 0.0, "conditional independence")
+    # Of 12 intervals that lie above zero in 2.5% each, more than 2 do so in 3 of 1,000 seeds.
+    assert told.value <= 2 / 12
+    apart = audited.percentile("random_utility", 0.0, "conditional independence")
+    assert apart.value >= told.value
+    assert f"{'conditional independence':<26}{apart!s:>14}" in str(audited)
 
 
 def test_the_same_minds_are_turned() -> None:

@@ -138,10 +138,21 @@ def test_truthful_rational_deciders_are_accused_as_often_as_the_level_says(ratio
     assert abs(np.mean(p_value <= 0.5) - 0.5) <= 0.15
 
 
-def test_the_published_reading_accuses_rational_deciders_far_more_often(rational) -> None:
+def test_the_published_interval_is_around_the_estimate_and_its_percentiles_are_no_test(
+    rational,
+) -> None:
     published = [found.published for found in rational]
-    # Nominal: 2.5% of the intervals lie above zero.
-    assert np.mean([bootstrap.above_zero for bootstrap in published]) > 0.1
+    for found in rational:
+        around = (found.published.low + found.published.high) / 2
+        assert around == pytest.approx(found.estimate, abs=1e-12)
+    half = np.array([found.published.high - found.estimate for found in rational])
+    error = np.array([bootstrap.standard_error for bootstrap in published])
+    assert half == pytest.approx(1.96 * error, abs=1e-12)
+    # An interval of 95% around what is 0 lies above it in 2.5%: 2.5 of 100, with an sd of 1.6.
+    # Estimates of rational deciders lie below 0, so there are fewer.
+    assert sum(bootstrap.above_zero for bootstrap in published) <= 7
+    # Percentile intervals do so in 39% of the audit's deciders; .1 is 6 standard errors below.
+    assert np.mean([bootstrap.percentile_above_zero for bootstrap in published]) > 0.1
     added = np.mean([found.published.mean - found.estimate for found in rational])
     assert 0.01 < added < 0.03  # what a row as its own neighbour adds
 
@@ -229,7 +240,11 @@ def test_rows_without_belief_or_action_are_counted() -> None:
 def test_the_result_prints_and_keeps_null_and_published_reading_apart() -> None:
     found = conditional_independence(decided(1), replicates=99)
     assert "under permutation" in str(found)
-    assert "no test" in str(found)
+    lines = str(found).splitlines()
+    (told,) = [line for line in lines if "published interval" in line]
+    assert f"{found.estimate:+.4f} ({found.published.low:+.4f} to" in told
+    (told,) = [line for line in lines if "its percentiles" in line]
+    assert told.endswith("no test")
     told = json.loads(found.to_json())
     assert told["published"]["replicates"] == 500
     assert told["excess"] == pytest.approx(found.estimate - found.null_mean)

@@ -29,10 +29,11 @@ UTILITIES = (3.0, -3.0, 1.0, 0.5)
 TRUTHFUL = (*UTILITIES, 0.3, 0.8, 0.5, 0.0)  # with c, d, s_between, s_report
 
 
-def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True):
+def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True, question=2):
     """Ask n subjects about contexts that spread over (0, 1), in the environment's columns.
 
-    Unless all of it, ask for a plain belief and a decision alone.
+    Unless all of it, ask for a plain belief and a decision alone. Parts are asked for one by one,
+    or by the question 4 as a distribution.
     """
     rng, rows = np.random.default_rng(seed), []
     for subject in range(n):
@@ -44,15 +45,17 @@ def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True):
             within = m * present / part
             for repetition in range(repeats):
                 head = (subject, context, repetition)
-                rows += [(*head, 0, e, m, m, m, state, z) for e in range(4 if all_of_it else 1)]
-                rows.append((*head, 1, 0, m, m, m, state, z))
+                beliefs = range(4 if all_of_it else 1)
+                rows += [(*head, 0, e, -1, m, m, m, state, z) for e in beliefs]
+                rows.append((*head, 1, 0, -1, m, m, m, state, z))
                 if not all_of_it:
                     continue
                 rows += [
-                    (*head, 2, 0, w, m, q, state, z) for w, q in zip(part, within, strict=True)
+                    (*head, question, 0, j, w, m, q, state, z)
+                    for j, (w, q) in enumerate(zip(part, within, strict=True))
                 ]
-                rows += [(*head, 3, 0, q, m, q, state, z) for q in within]
-    names = "subject context repetition question elicitation posterior marginal conditional"
+                rows += [(*head, 3, 0, j, q, m, q, state, z) for j, q in enumerate(within)]
+    names = "subject context repetition question elicitation part posterior marginal conditional"
     return dict(zip([*names.split(), "state", "idiosyncrasy"], np.array(rows).T, strict=True))
 
 
@@ -153,6 +156,98 @@ def test_beliefs_of_a_rational_decider_are_repeated_and_average_to_the_one_befor
     assert gap(truthful) <= 0.005 * (1 + 2 + 1) + 1e-9
     dial = answered(IncoherentBeliever, [(*TRUTHFUL, 0.7)] * 40, asked(40))
     assert gap(dial) > 0.1
+
+
+def dealt(n, parts, s_report, seed=0, **settings):
+    """Let n subjects deal out distributions; table, and what each gave, [n, contexts, 2, parts]."""
+    theta = [(*TRUTHFUL[:-1], s_report)] * n
+    played = answered(
+        RandomUtility, theta, asked(n, parts=parts, question=4, seed=seed, **settings)
+    )
+    return played, played["response"][played["question"] == 4].reshape(n, -1, 2, parts)
+
+
+@pytest.mark.parametrize("s_report", [0.0, 0.3, 3.0])
+def test_a_distribution_sums_to_one_however_noisy_it_is(s_report):
+    for parts in (2, 3, 6):
+        _, told = dealt(20, parts, s_report)
+        assert np.array_equal(np.round(100 * told.sum(axis=-1)), np.full(told.shape[:3], 100))
+        assert ((told >= 0) & (told <= 1)).all()
+
+
+def test_a_distribution_without_noise_is_what_single_answers_are_but_for_rounding():
+    for parts in (2, 4):
+        _, told = dealt(20, parts, 0.0)
+        alone = answered(RandomUtility, [TRUTHFUL] * 20, asked(20, parts=parts))
+        single = alone["response"][alone["question"] == 2].reshape(told.shape)
+        # Each share of what is left is rounded; what was rounded before adds its own share.
+        assert np.abs(told - single).max() <= 0.005 * 2 + 0.005 * parts + 1e-9
+        assert np.abs(told[..., 0] - single[..., 0]).max() <= 1e-9
+
+
+def continued(theta, table, k, told):
+    """Return the log density of a state of a distribution given those before, from the model.
+
+    In plain Python: a share of what is left, with normal noise in log odds.
+    """
+    c, d, s_report = theta[4], theta[5], theta[7]
+    m = table["marginal"][k]
+    before = [j for j in range(k) if table["question"][j] == 4]
+    before = before[len(before) - int(table["part"][k]) :]
+    f = expit(c + d * logit(m))
+
+    def believed(j):
+        of_present = table["posterior"][j] * table["conditional"][j] / m
+        of_absent = table["posterior"][j] * (1 - table["conditional"][j]) / (1 - m)
+        return f * of_present + (1 - f) * of_absent
+
+    left = 100 - round(100 * sum(table["response"][j] for j in before))
+    share = believed(k) / (1 - sum(believed(j) for j in before))
+    if left == 0 or share > 1 - 1e-9:
+        return 0.0
+    low, high = (max(told - 0.5, 0) / left, min(told + 0.5, left) / left)
+    a, b = ((logit(x) - logit(share)) / s_report for x in (low, high))
+    return np.log(norm.cdf(b) - norm.cdf(a)) - np.log((high - low) * left / 100)
+
+
+def test_the_likelihood_of_a_distribution_is_that_of_its_states_one_after_the_other():
+    for parts in (2, 3, 5):
+        played, _ = dealt(6, parts, 0.8, contexts=2, seed=parts)
+        played["action"][:] = np.nan
+        played["response"][played["question"] != 4] = np.nan
+        theta = np.array([*UTILITIES, 0.1, 0.9, 0.4, 0.7])
+        found = log_likelihood(RandomUtility, np.tile(theta, (6, 1)), played)
+        for subject in range(6):
+            own = only(played, played["subject"] == subject)
+            rows = np.flatnonzero(own["question"] == 4)
+            plainly = sum(continued(theta, own, k, round(100 * own["response"][k])) for k in rows)
+            assert found[subject] == pytest.approx(plainly, rel=1e-9)
+        lost = played | {"response": played["response"].copy()}
+        lost["response"][(played["question"] == 4) & (played["part"] == 0)] = np.nan
+        # What comes after a number that is missing tells nothing.
+        assert (log_likelihood(RandomUtility, np.tile(theta, (6, 1)), lost) == 0).all()
+
+
+def test_a_state_of_a_distribution_has_a_law_that_sums_to_one_over_what_is_left():
+    played, told = dealt(101, 3, 0.5, contexts=1)
+    one = {name: np.tile(column[played["subject"] == 0], 101) for name, column in played.items()}
+    one["subject"] = played["subject"]
+    one["action"] = np.full(len(one["subject"]), np.nan)
+    first = round(100 * told[0, 0, 0, 0])
+    assert 0 < first < 100
+    response = np.full((101, one["subject"].size // 101), np.nan)
+    place = np.flatnonzero((one["question"] == 4)[: response.shape[1]])
+    response[:, place[0]] = first / 100
+    response[: 101 - first, place[1]] = np.arange(101 - first) / 100
+    for lapse in (None, 0.2):
+        theta = np.tile([*UTILITIES, 0.2, 1.2, 0.6, 0.3], (101, 1))
+        rates = None if lapse is None else np.full(101, lapse)
+        data = read(RandomUtility, one | {"response": response.ravel()})
+        own = data.log_likelihood(theta, rates)[0]
+        width = np.full(101 - first, 0.01)
+        width[[0, -1]] = 0.005
+        shares = np.exp(own[: 101 - first] - own[-1]) * width
+        assert shares.sum() == pytest.approx(1.0, abs=1e-10)
 
 
 def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
@@ -302,9 +397,10 @@ def test_decisions_that_are_alike_are_one_place_and_count_as_often_as_they_came_
     assert (apart == 1).sum() > (alike == 1).sum() == len(decisions)
 
 
+@pytest.mark.parametrize("question", [2, 4])
 @pytest.mark.parametrize("model", [RandomUtility, IncoherentBeliever])
-def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_them(model):
-    rng, table = np.random.default_rng(8), asked(3, contexts=2)
+def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_them(model, question):
+    rng, table = np.random.default_rng(8), asked(3, contexts=2, question=question)
     table["marginal"] = rng.uniform(0.1, 0.9, len(table["marginal"]))
     theta = model.parameters.draw(rng, 3)
     played = answered(model, theta, table)
@@ -314,7 +410,7 @@ def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_th
         agent, total = model.from_theta(theta[k]), 0.0
         for t in np.flatnonzero(played["subject"] == k):
             seen = {name: played[name][t] for name in names}
-            seen |= {"question": int(seen["question"]), "elicitation": int(seen["elicitation"])}
+            seen |= {name: int(seen[name]) for name in ("question", "elicitation", "part")}
             told = None if np.isnan(played["response"][t]) else float(played["response"][t])
             act = int(played["action"][t]) if told is None else None
             total += agent.log_probability(seen, act, told)

@@ -1,10 +1,13 @@
 import asyncio
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knownminds.agents import RandomUtility, play, simulate
 from knownminds.environments import (
@@ -26,6 +29,7 @@ from knownminds.environments.diagnosis import (
     NO,
     PART,
     QUESTIONS,
+    SHARE,
     WITHIN,
     YES,
 )
@@ -71,7 +75,7 @@ def test_a_session_asks_everything_about_a_context_in_order_before_the_next():
     environment = Diagnosis(**SMALL)
     asked = pd.DataFrame(session(environment))
     due = [(BELIEF, e, -1) for e in range(4)] + [(DECISION, 0, -1)]
-    due += [(PART, 0, 0), (PART, 0, 1), (WITHIN, 0, 0), (WITHIN, 0, 1)]
+    due += [(SHARE, 0, 0), (SHARE, 0, 1), (WITHIN, 0, 0), (WITHIN, 0, 1)]
     assert environment.n_trials == len(asked) == 10 * 2 * len(due)
     for _, own in asked.groupby(["repetition", "context"], sort=False):
         assert list(zip(own.question, own.elicitation, own.part, strict=True)) == due
@@ -142,8 +146,9 @@ def test_the_paper_s_design_is_the_default():
     environment = Diagnosis()
     assert (environment.n_contexts, environment.repeats, environment.bins) == (200, 5, 20)
     assert environment.elicitations == ELICITATIONS == ("plain", "squared", "absolute", "bayesian")
-    # Four beliefs, a decision, and three parts with what is believed within each.
+    # Four beliefs, a decision, and three parts, in one question, with what is believed within each.
     assert environment.n_trials == 200 * 5 * (4 + 1 + 6)
+    assert environment.n_questions == 200 * 5 * (4 + 1 + 1 + 3)
     assert environment.given == "either"
 
 
@@ -152,7 +157,8 @@ def test_the_paper_s_design_is_the_default():
     [
         ({"questions": ["decision"]}, {(DECISION, 0)}),
         ({"questions": "belief", "elicitations": ["squared"]}, {(BELIEF, 1)}),
-        ({"questions": ["expectation"]}, {(PART, 0), (WITHIN, 0)}),
+        ({"questions": ["expectation"]}, {(SHARE, 0), (WITHIN, 0)}),
+        ({"questions": ["expectation"], "parts": "separate"}, {(PART, 0), (WITHIN, 0)}),
         (
             {"questions": ["decision", "belief"], "elicitations": ["bayesian", "plain"]},
             {(BELIEF, 0), (BELIEF, 3), (DECISION, 0)},
@@ -179,6 +185,7 @@ def test_the_settings_choose_what_is_asked(settings, asked):
         ({"elicitations": ["plain", "plain"]}, "each once"),
         ({"elicitations": []}, "one or more"),
         ({"reasoning": "deep"}, "reasoning is one of"),
+        ({"parts": "one"}, "parts is one of distribution, separate; got 'one'"),
         ({"edges": [["a", "b", "c"]]}, "pairs of parent and child"),
     ],
 )
@@ -228,9 +235,10 @@ def test_every_question_of_a_session_has_words_of_its_own_and_is_read_back():
     environment = Diagnosis(**SMALL)
     asked = session(environment)
     texts = [shown(environment, o) for o in asked]
-    assert len(set(texts)) == len(texts)
+    assert len(set(texts)) == environment.n_questions == len(texts) - 20
     for o, text in zip(asked, texts, strict=True):
-        assert environment.read([Message("user", text)]) == ([], o)
+        first = asked[o["trial"] - o["part"]] if o["question"] == SHARE else o
+        assert environment.read([Message("user", text)]) == ([], first)
 
 
 def test_a_prompt_of_another_session_is_not_read_as_one_of_this():
@@ -528,7 +536,7 @@ def test_a_known_mind_behind_an_endpoint_lives_the_session_that_play_lives():
 
 def test_a_dry_run_and_the_gymnasium_wrapper_take_either():
     environment = Diagnosis(**{**SMALL, "n_contexts": 2})
-    assert len(dry_run(RandomUtility(**MIND), environment, 3, 0).prompt_bytes) == 2 * 2 * 9
+    assert len(dry_run(RandomUtility(**MIND), environment, 3, 0).prompt_bytes) == 2 * 2 * 8
     gymnasium = pytest.importorskip("gymnasium")
     from knownminds.environments.gymnasium_wrapper import GymnasiumEnvironment
 
@@ -583,3 +591,152 @@ def test_data_of_a_model_hold_every_answer_and_count_them_once():
     holed = ModelData.read(RandomUtility, Trials.from_frame(frame))
     assert holed.n_trials.tolist() == [environment.n_trials - 2, environment.n_trials]
     assert (~holed.answered).sum() == 2
+
+
+# ---------------------------------------------------------------- one reply for a distribution
+
+
+def shares(environment, seed=0):
+    """The trials of the first distribution of a session."""
+    first = next(o for o in session(environment, seed) if o["question"] == SHARE)
+    return environment.together(first)
+
+
+@pytest.mark.parametrize("network", SHIPPED)
+def test_a_distribution_is_one_question_whose_reply_answers_a_trial_for_each_state(network):
+    environment = Diagnosis(network, n_contexts=2, repeats=1)
+    asked = shares(environment)
+    assert [o["part"] for o in asked] == list(range(environment.n_parts))
+    assert sum(o["posterior"] for o in asked) == pytest.approx(1.0, abs=1e-9)
+    (text,) = {shown(environment, o) for o in asked}
+    states = environment._about.says[environment._about.auxiliary]
+    lines = text.splitlines()
+    assert [line[3:-1] for line in lines if re.match(r"[A-Z]\. ", line)] == [
+        f"This {environment._about.person} {state}" for state in states
+    ]
+    assert [line for line in lines if line.endswith(": NUMBER")] == [
+        f"{'ABCDEF'[k]}: NUMBER" for k in range(len(states))
+    ]
+    numbers = (0.5, *[0.5 / (len(states) - 1)] * (len(states) - 1))
+    said = environment.say(numbers, asked[0])
+    assert [environment.parse(said, o).response for o in asked] == pytest.approx(numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "note"),
+    [
+        ("A: 0.2\nB: 0.3\nC: 0.5", Outcome.OK, ""),
+        ("A: 0.33\nB: 0.33\nC: 0.33", Outcome.REPAIRED, "probabilities sum to 0.99"),
+        ("**A**: 0.2\nb: 0.3\nC: 0.5", Outcome.REPAIRED, "letter case"),
+        ("A: 0.3\nB: 0.3\nC: 0.3", Outcome.MALFORMED, "sum to 0.9, not to 1"),
+        ("A: 0.65\nB: 0.65\nC: 0", Outcome.MALFORMED, "sum to 1.3, not to 1"),
+        ("A: 0.5\nB: 0.5", Outcome.MALFORMED, 'no line begins with "C:"'),
+        ("A: 20\nB: 30\nC: 50", Outcome.MALFORMED, "expected a number from 0 to 1"),
+        ("No: 0.3\nYes: 0.7", Outcome.MALFORMED, 'no line begins with "A:"'),
+        ("I can't help with that.", Outcome.REFUSED, 'no line begins with "A:"'),
+        ("", Outcome.EMPTY, "no text"),
+    ],
+)
+def test_a_reply_that_is_no_distribution_counts_for_every_state(text, outcome, note):
+    environment = Diagnosis("heart", n_contexts=2, repeats=1)
+    answers = [environment.parse(text, o) for o in shares(environment)]
+    assert {answer.outcome for answer in answers} == {outcome}
+    assert all(note in answer.note and answer.text == text for answer in answers)
+    readable = outcome in (Outcome.OK, Outcome.REPAIRED)
+    assert {answer.response is None for answer in answers} == {not readable}
+
+
+def test_a_sum_may_miss_1_by_what_rounding_to_two_decimals_can_and_no_more():
+    environment = Diagnosis("diabetes", n_contexts=2, repeats=1)  # four states: .02
+    asked = shares(environment)
+    for last, readable in ((0.25, True), (0.27, True), (0.23, True), (0.28, False), (0.22, False)):
+        text = f"A: 0.25\nB: 0.25\nC: 0.25\nD: {last}"
+        answers = [environment.parse(text, o) for o in asked]
+        assert {answer.response is not None for answer in answers} == {readable}
+        if readable:  # nothing is normalised, and what is off is told
+            assert [answer.response for answer in answers] == [0.25, 0.25, 0.25, last]
+            assert ("sum to" in answers[0].note) == (last != 0.25)
+
+
+@given(
+    st.one_of(
+        st.text(max_size=60),
+        st.lists(
+            st.tuples(st.sampled_from("ABCab*"), st.floats(-0.2, 1.2).map(lambda x: round(x, 2))),
+            max_size=4,
+        ).map(lambda pairs: "\n".join(f"{label}: {number}" for label, number in pairs)),
+    )
+)
+def test_any_reply_answers_all_states_of_a_distribution_or_none(text):
+    answers = [FUZZED.parse(text, {"question": SHARE, "part": part}) for part in range(3)]
+    assert len({(answer.outcome, answer.note, answer.text) for answer in answers}) == 1
+    told = [answer.response for answer in answers if answer.response is not None]
+    assert len(told) == (3 if answers[0].outcome in (Outcome.OK, Outcome.REPAIRED) else 0)
+    assert not told or abs(sum(told) - 1) <= 0.015 + 1e-9
+
+
+FUZZED = Diagnosis("heart", n_contexts=2, repeats=1)
+
+
+def test_a_distribution_is_said_with_a_number_for_each_state():
+    environment = Diagnosis("heart", n_contexts=2, repeats=1)
+    for wrong in (0.5, (0.5, 0.5)):
+        with pytest.raises(ValueError, match="a number for each of 3 states"):
+            environment.say(wrong, shares(environment)[0])
+
+
+class Wordy:
+    """Answers every question about several states with these lines, others as a known mind."""
+
+    def __init__(self, inner, reply):
+        self.inner, self.reply = inner, reply
+        self.provider, self.model = inner.provider, inner.model
+        self.base_url, self.capabilities = inner.base_url, inner.capabilities
+        self.asked = 0
+
+    async def complete(self, prompt, *, settings):
+        self.asked += 1
+        reply = await self.inner.complete(prompt, settings=settings)
+        several = "A: NUMBER" in prompt.messages[-1].content
+        return replace(reply, text=self.reply) if several else reply
+
+
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [("A: .65\nB: .65", "malformed"), ("A: .65\nB: .35", "ok"), ("A: .5\nB: .49", "repaired")],
+)
+def test_a_session_asks_once_and_has_a_row_for_each_state(reply, outcome):
+    environment = Diagnosis(**{**SMALL, "n_contexts": 3})
+    chair = Wordy(Synthetic(RandomUtility(**MIND), environment, 11, 3), reply)
+    lived = asyncio.run(run_session(chair, environment, 11, 3, 5)).frame
+    assert chair.asked == environment.n_questions == 3 * 2 * 8
+    assert len(lived) == environment.n_trials == 3 * 2 * 9
+    of_shares = lived[lived["question"] == SHARE]
+    assert set(of_shares["outcome"]) == {outcome}
+    assert set(of_shares["raw_text"]) == {reply}
+    first = of_shares["part"] == 0
+    # What was sent and received stands with the first state alone.
+    assert of_shares["input_tokens"].notna().tolist() == first.tolist()
+    assert lived.loc[lived["question"] != SHARE, "input_tokens"].notna().all()
+    told = of_shares.groupby(["context", "repetition"])["response"].sum(min_count=2)
+    due = {"malformed": np.nan, "ok": 1.0, "repaired": 0.99}[outcome]
+    assert np.allclose(told, due, equal_nan=True)
+
+
+def test_trials_tell_how_parts_were_asked_for():
+    for parts in ("distribution", "separate"):
+        environment = Diagnosis("fever", n_contexts=3, repeats=1, parts=parts)
+        frame = pd.DataFrame(session(environment))
+        assert Diagnosis.as_played(frame).parts == parts
+        named = frame.assign(question=[QUESTIONS[q] for q in frame["question"]])
+        assert Diagnosis.as_played(named).parts == parts
+        assert Diagnosis(**environment.settings).parts == parts
+
+
+def test_separate_questions_are_asked_one_by_one_and_may_sum_to_anything():
+    environment = Diagnosis(**{**SMALL, "parts": "separate"})
+    check_environment(environment)
+    assert environment.n_questions == environment.n_trials
+    asked = [o for o in session(environment) if o["question"] == PART][:2]
+    assert [environment.parse("No: .35\nYes: .65", o).response for o in asked] == [0.65, 0.65]
+    assert len({shown(environment, o) for o in asked}) == 2

@@ -298,6 +298,8 @@ def read_battery(folder: str | Path) -> BeliefBattery:
 
 
 Rows = list[dict[str, Any]]
+# How a row is named by the elicitation of p(z | x): the published one goes without saying.
+_PARTS = {"distribution": "", "separate": ", asked singly"}
 _NOTHING = dict.fromkeys(NUMBERS, float("nan")) | {
     "of": "", "unit": "row", "excluded": {}, "finding": "", "status": "ok",
 }  # fmt: skip
@@ -327,7 +329,7 @@ def _independence(data: BeliefDecisions, permutations: int, bootstraps: int, see
         )  # fmt: skip
         if found.published is not None:
             own |= {
-                "published": found.published.mean,
+                "published": found.estimate,
                 "published_low": found.published.low,
                 "published_high": found.published.high,
                 "finding": "violation" if found.published.above_zero else "none",
@@ -431,15 +433,21 @@ def _elicitation(data: BeliefDecisions, permutations: int, bootstraps: int, seed
 
 
 def _iterated(data: BeliefDecisions, permutations: int, bootstraps: int, seed: int) -> Rows:
-    def find() -> Rows:
+    def find(how: str | None) -> Rows:
         learnt = bool(data.evidence) and bool(data.parts)
         found = iterated_expectation(
-            data, features=data.evidence, forest=learnt, bootstraps=bootstraps, seed=seed
+            data,
+            features=data.evidence,
+            forest=learnt,
+            elicitation=how,
+            bootstraps=bootstraps,
+            seed=seed,
         )
-        gap, stated = found.gap, found.stated
+        gap, stated, apart = found.gap, found.stated, _PARTS[how or found.elicitation]
         rows = [
             _row(
-                TESTS[4], of="parts over whole", estimate=gap.value, low=gap.low, high=gap.high,
+                TESTS[4], of=f"parts over whole{apart}", estimate=gap.value, low=gap.low,
+                high=gap.high,
                 null=0.0, p_value=gap.p_value, n=gap.contexts, unit="context",
                 excluded=dict(found.excluded), published=stated.value, published_low=stated.low,
                 published_high=stated.high,
@@ -449,10 +457,14 @@ def _iterated(data: BeliefDecisions, permutations: int, bootstraps: int, seed: i
             if other is not None:
                 rows.append(
                     _row(
-                        TESTS[4], of=of, estimate=other.value, low=other.low,
+                        TESTS[4], of=f"{of}{apart}", estimate=other.value, low=other.low,
                         high=other.high, n=other.rows,
                     )
                 )  # fmt: skip
         return rows
 
-    return _told(TESTS[4], "parts over whole", find)
+    rows: Rows = []
+    for how in data.part_elicitations or (None,):
+        apart = _PARTS[how or "distribution"]
+        rows += _told(TESTS[4], f"parts over whole{apart}", partial(find, how))
+    return rows

@@ -56,21 +56,25 @@ def battery_page(battery: BeliefBattery) -> Page:
             "reports would have (null). Tests are not corrected for their number.",
             "Conditional independence: I(action; state | belief) in nats by nearest neighbours; "
             "null and p from states exchanged between contexts of nearly the same belief. "
-            "Published: rows resampled, a violation if the 95% interval lies above zero; this "
-            "accuses rational deciders often.",
+            "Published: the same estimate, a violation if it less 1.96 standard errors, rows being "
+            "resampled, is above zero.",
             "Predictive gain: percent by which the log-loss of decisions about contexts not learnt "
             "from is smaller with the state, against exchanged states. Published: against the "
             "belief alone, a violation if the interval lies above zero.",
             "Monotone choice: share of pairs of belief bins with significant falls (Holm), and of "
             "those that go against the direction of their actions. Published: falls at .05, "
-            "uncorrected. Falls alone are no irrationality: who waits least where the state is "
-            "probable has them.",
+            "uncorrected, for each pair of actions; beside the first line they are taken together. "
+            "Falls alone are no irrationality: who waits least where the state is probable has "
+            "them.",
             "Elicitation consistency: root mean square distance of means over repetitions from the "
-            "plain ones; null and p by exchanging answers within contexts. Published: of single "
-            "answers. First line: spread of the plain answers between repetitions.",
+            "plain ones, as in the paper's table; null and p by exchanging answers within "
+            "contexts. Published: of single answers, as in the formula of its text. First line: "
+            "spread of the plain answers between repetitions.",
             "Iterated expectation: mean of sum p(x, z) p(z | x) - p(x) over contexts, t test. "
-            "Published: median ratio of the distance to p(x); beside it that of exact beliefs "
-            "rounded to .01, and of a random forest trained on exact beliefs.",
+            "Published: median ratio of the distance to p(x), which the paper sets beside that of "
+            "a random forest trained on exact beliefs; here also beside that of exact beliefs "
+            "rounded to .01. The parts p(z | x) are asked for in one distribution, as published; "
+            "asked singly, with yes or no, their sum need not be 1, and what is over is counted.",
             "A rational decider whose reports are noisy makes the first two tests reject: "
             "decisions then tell what the report lost. They accuse the report, not the decision.",
             "Answers that are missing or unreadable are left out and counted.",

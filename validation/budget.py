@@ -497,14 +497,19 @@ def dry_run(
     drawn = 0
     while observation is not None:
         prompt = environment.render(observation, turns)
-        rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)  # of absent trials
-        drawn = int(observation["trial"]) + 1
-        said = aloud + environment.say(agent.choose(observation, rng), observation)
+        absent = max(int(observation["trial"]) - drawn, 0)
+        rng.random(absent * agent.n_uniforms)
+        if not counts or not environment.continues(observation):
+            drawn_for = environment.together(observation)
+            choices = tuple(agent.choose(each, rng) for each in drawn_for)
+            drawn = int(drawn_for[-1]["trial"]) + 1
+            choice = choices[0] if len(choices) == 1 else choices
+            said = aloud + environment.say(choice, observation)
+            sent = sum(len(message.content.encode()) for message in prompt.messages)
+            same, same_images = (0, 0) if before is None else repeated(before, prompt)
+            said_bytes, images = len(said.encode()), len(prompt.images)
+            counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
         answer = environment.parse(said, observation)
-        sent = sum(len(message.content.encode()) for message in prompt.messages)
-        same, same_images = (0, 0) if before is None else repeated(before, prompt)
-        said_bytes, images = len(answer.text.encode()), len(prompt.images)
-        counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
         following, reward, _, _, _ = environment.step(answer.choice)
         agent.learn(
             observation,
@@ -747,8 +752,9 @@ def _reads_thoughts(environment: Environment, seed: int) -> bool:
     low = environment.response_range[0]
     choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
     choice = choices[environment.asks(observation)]
-    said = _think(len(_THOUGHT)) + environment.say(choice, observation)
-    return environment.parse(said, observation).choice == choice
+    rest = len(environment.together(observation)) - 1
+    said = environment.say((choice, *[1.0] * rest) if rest else choice, observation)
+    return environment.parse(_think(len(_THOUGHT)) + said, observation).choice == choice
 
 
 def _think(n_bytes: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from joblib import Parallel, delayed
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
+from knownminds.environments.diagnosis import Parts
 from knownminds.inference.belief_decisions import BeliefDecisions
 from knownminds.inference.coherence import answers_of
 from knownminds.inference.conditional_independence import conditional_independence
@@ -52,7 +53,25 @@ DIALS: Mapping[str, tuple[str, tuple[float, ...]]] = {
     "non_monotone_decider": ("kappa", (1.0, 2.0, 4.0, 8.0)),
     "noisy_reporter": ("s_report", (0.1, 0.2, 0.4, 0.7, 1.0, 1.5)),
 }
-Verdicts = Mapping[str, tuple[bool, bool | None]]  # ours and, if it has one, the published
+
+
+class Verdict(NamedTuple):
+    """What a test says of a data set; None where it has no such finding.
+
+    Parameters
+    ----------
+    rejected : whether our test rejects at `LEVEL`
+    published : whether the published reading finds a violation
+    percentile : whether the percentile interval of the published bootstraps lies above zero, which
+        is nobody's reading
+    """
+
+    rejected: bool
+    published: bool | None = None
+    percentile: bool | None = None
+
+
+Verdicts = Mapping[str, Verdict]
 
 
 @dataclass(frozen=True)
@@ -62,9 +81,9 @@ class CoherenceAudit:
     Parameters
     ----------
     rows
-        One row per mind, value of the dial and test: rejected and published (shares of data sets;
-        NaN where no published variant makes a finding) and replicates.
-    contexts, repeats, permutations, bootstraps, seed
+        One row per mind, value of the dial and test: rejected, published and percentile (shares of
+        data sets, see `Verdict`; NaN where there is no such finding) and replicates.
+    contexts, repeats, permutations, bootstraps, parts, seed
         Of the study.
     """
 
@@ -73,6 +92,7 @@ class CoherenceAudit:
     repeats: int
     permutations: int
     bootstraps: int
+    parts: str
     seed: int
 
     def to_frame(self) -> pd.DataFrame:
@@ -88,6 +108,7 @@ class CoherenceAudit:
                     "repeats": self.repeats,
                     "permutations": self.permutations,
                     "bootstraps": self.bootstraps,
+                    "parts": self.parts,
                     "seed": self.seed,
                     "rows": self.rows.to_dict("records"),
                 }
@@ -101,10 +122,17 @@ class CoherenceAudit:
 
     def published(self, mind: str, dial: float, test: str) -> Score:
         """Return the share in which the published variant finds a violation, with its error."""
+        return self._share(mind, dial, test, "published")
+
+    def percentile(self, mind: str, dial: float, test: str) -> Score:
+        """Return the share in which the percentile interval lies above zero, with its error."""
+        return self._share(mind, dial, test, "percentile")
+
+    def _share(self, mind: str, dial: float, test: str, name: str) -> Score:
         row = self._row(mind, dial, test)
-        if np.isnan(row["published"]):
+        if np.isnan(row[name]):
             return Score(float("nan"), float("nan"))
-        return share(row["published"] * row["replicates"], int(row["replicates"]))
+        return share(row[name] * row["replicates"], int(row["replicates"]))
 
     def _row(self, mind: str, dial: float, test: str) -> Any:
         rows = self.rows
@@ -112,7 +140,10 @@ class CoherenceAudit:
         return own.iloc[0]
 
     def __str__(self) -> str:
-        """The table for a paper: a line per mind and dial, ours and published by test."""
+        """The table for a paper: a line per mind and dial, ours and published by test.
+
+        Then how often percentile intervals of the published bootstraps lie above zero.
+        """
         told = [test for test in TESTS if (self.rows["test"] == test).any()]
         lines = [
             f"tests of coherence on known deciders, {self.contexts} contexts x {self.repeats}: "
@@ -129,7 +160,14 @@ class CoherenceAudit:
                 cells.append(f"{f'{ours} / {found}':>26}")
             n = int(own["replicates"].iloc[0])
             lines.append(f"{mind:<22}{dial:>7g}{n:>6}" + "".join(cells))
-        return "\n".join([*lines, "(Monte-Carlo errors)"])
+        lines.append("(Monte-Carlo errors; -: the paper calls nothing a violation)")
+        apart = self.rows[self.rows["percentile"].notna()]
+        if len(apart):
+            lines.append("percentile intervals of the published bootstraps above zero, no reading:")
+        for row in apart.to_dict("records"):
+            found = self.percentile(row["mind"], row["dial"], row["test"])
+            lines.append(f"{row['mind']:<22}{row['dial']:>7g}  {row['test']:<26}{found!s:>14}")
+        return "\n".join(lines)
 
 
 def coherence_audit(
@@ -142,6 +180,7 @@ def coherence_audit(
     repeats: int = 5,
     permutations: int = 199,
     bootstraps: int = 200,
+    parts: Parts = "distribution",
     seed: int = 0,
     workers: int = 1,
 ) -> CoherenceAudit:
@@ -160,6 +199,8 @@ def coherence_audit(
         Which; None for all of `TESTS`.
     replicates
         Deciders for each value of a dial.
+    parts
+        How P(z | x) is asked for, see `Diagnosis`.
     workers
         Processes.
 
@@ -177,7 +218,7 @@ def coherence_audit(
         one_of("test", test, TESTS)
     if replicates < 1:
         raise ValueError(f"An audit needs at least 1 replicate; got {replicates}.")
-    place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats)
+    place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
     cells = [(model, float(v)) for model, values in wanted.items() for v in values]
     chunk = 25
     jobs = [
@@ -185,33 +226,30 @@ def coherence_audit(
         for model, value in cells
         for first in range(0, replicates, chunk)
     ]
-    found = Parallel(n_jobs=workers)(
+    audited = Parallel(n_jobs=workers)(
         delayed(_audited)(place, *job, asked, permutations, bootstraps, seed) for job in jobs
     )
     rows = []
     for model, value in cells:
         verdicts: list[Verdicts] = [
             v
-            for job, some in zip(jobs, found, strict=True)
+            for job, some in zip(jobs, audited, strict=True)
             if job[:2] == (model, value)
             for v in some
         ]
         for test in TESTS:
-            pairs = [v[test] for v in verdicts if test in v]
-            if not pairs:
+            own = [v[test] for v in verdicts if test in v]
+            if not own:
                 continue
-            theirs = [t for _, t in pairs if t is not None]
-            rows.append(
-                {
-                    "mind": model,
-                    "dial": value,
-                    "test": test,
-                    "rejected": float(np.mean([ours for ours, _ in pairs])),
-                    "published": float(np.mean(theirs)) if theirs else float("nan"),
-                    "replicates": len(pairs),
-                }
-            )
-    return CoherenceAudit(pd.DataFrame(rows), contexts, repeats, permutations, bootstraps, seed)
+            found = {
+                name: [getattr(v, name) for v in own if getattr(v, name) is not None]
+                for name in Verdict._fields
+            }
+            shares = {name: float(np.mean(v)) if v else np.nan for name, v in found.items()}
+            rows.append({"mind": model, "dial": value, "test": test, **shares,
+                         "replicates": len(own)})  # fmt: skip
+    design = (contexts, repeats, permutations, bootstraps, parts, seed)
+    return CoherenceAudit(pd.DataFrame(rows), *design)
 
 
 def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
@@ -250,49 +288,42 @@ def _audited(
     return found
 
 
-def _independence(calibrated: bool) -> Callable[..., tuple[bool, bool | None]]:
-    def test(
-        data: BeliefDecisions, replicates: int, bootstraps: int, seed: int
-    ) -> tuple[bool, bool]:
+def _independence(calibrated: bool) -> Callable[..., Verdict]:
+    def test(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
         found = conditional_independence(
             data, calibrated=calibrated, replicates=replicates, bootstraps=bootstraps, seed=seed
         )
-        assert found.published is not None
-        return found.p_value <= LEVEL, found.published.above_zero
+        read = found.published
+        assert read is not None
+        return Verdict(found.p_value <= LEVEL, read.above_zero, read.percentile_above_zero)
 
     return test
 
 
-def _gain(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> tuple[bool, bool]:
+def _gain(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
     found = predictive_gain(
         data, learner="tree", replicates=replicates, bootstraps=bootstraps, seed=seed
     ).belief
-    return found.p_value <= LEVEL, found.above_zero
+    return Verdict(found.p_value <= LEVEL, found.above_zero)
 
 
-def _monotone(
-    data: BeliefDecisions, replicates: int, bootstraps: int, seed: int
-) -> tuple[bool, bool]:
+def _monotone(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
     found = monotone_choice(data, bootstraps=0)
-    return found.p_turning <= LEVEL, found.fraction > 0
+    return Verdict(found.p_turning <= LEVEL, found.fraction > 0)
 
 
-def _elicitation(
-    data: BeliefDecisions, replicates: int, bootstraps: int, seed: int
-) -> tuple[bool, None]:
+def _elicitation(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
     found = elicitation_consistency(data, replicates=replicates, bootstraps=0, seed=seed)
     least = min(d.p_value for d in found.distances)
-    return min(1.0, len(found.distances) * least) <= LEVEL, None
+    return Verdict(min(1.0, len(found.distances) * least) <= LEVEL)
 
 
-def _iterated(
-    data: BeliefDecisions, replicates: int, bootstraps: int, seed: int
-) -> tuple[bool, bool]:
-    found = iterated_expectation(data, bootstraps=bootstraps, seed=seed)
-    return found.gap.p_value <= LEVEL, found.stated.low > 0
+def _iterated(data: BeliefDecisions, replicates: int, bootstraps: int, seed: int) -> Verdict:
+    # The paper sets the ratio beside that of a random forest and calls none a violation.
+    return Verdict(iterated_expectation(data, bootstraps=0, seed=seed).gap.p_value <= LEVEL)
 
 
-TESTS: Mapping[str, Callable[..., tuple[bool, bool | None]]] = {
+TESTS: Mapping[str, Callable[..., Verdict]] = {
     "conditional independence": _independence(False),
     "calibrated": _independence(True),
     "predictive gain": _gain,
