@@ -11,6 +11,9 @@ import numpy as np
 
 from .ledger import NANO, Spent
 
+# How reasons begin why nothing more is asked, if it is for a cap.
+CAPPED = ("the cap of", "the session's cap of")
+
 Amount = Decimal | float | str
 Bounds = tuple[int | None, int | None, int | None]
 

@@ -21,7 +21,7 @@ from typing import Any
 from knownminds.environments import Prompt
 
 from .adapter import AdapterError, Reply, Sampling, TokenLogProbability, Usage
-from .prices import Price, Rates
+from .prices import Price, Rates, most_tokens_of
 
 FORMAT = 1
 FILE = "ledger.sqlite"
@@ -137,14 +137,16 @@ class Account:
     Parameters
     ----------
     calls : requests sent, by the state of the attempt
-    re_asked : questions asked again because their answer was malformed
+    re_asked : how often a question was put again because its answer was malformed
+    untold : answers that came without their number of tokens, which count nothing in the next
     input_tokens, output_tokens, reasoning_tokens, cached_tokens : of all answers
-    paid : nano-dollars of the answers
-    reserved : nano-dollars that calls without an answer may have cost at most
+    paid : nano-dollars of the answers whose tokens are known
+    reserved : nano-dollars that all other calls may have cost at most
     """
 
     calls: Mapping[str, int]
     re_asked: int
+    untold: int
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int
@@ -220,7 +222,10 @@ class Ledger:
     Attributes
     ----------
     price
-        What the model costs, as it was known when the run began; None if it was not.
+        What the model costs, as it was first known; None if it never was.
+    priced_from
+        The start of the run, from 1 on, with which the price came; earlier ones are reckoned
+        with it from what was kept of them.
     model_served
         The model that the provider said it served with the first answer; empty if it did not.
     """
@@ -236,6 +241,7 @@ class Ledger:
         self._writer: asyncio.Task[None] | None = None
         self._broken: LedgerFailed | None = None
         self.price: Price | None = None
+        self.priced_from = 1
         self.model_served = ""
         self._start = self._calls = self._attempts = 0  # the last numbers in use
 
@@ -259,7 +265,8 @@ class Ledger:
         sessions
             How many sessions are asked for; resuming may ask for more.
         price
-            Kept with the ledger from its beginning on; later ones are not looked at.
+            Kept with the ledger once there is one; later ones are not looked at. What was asked
+            before is reckoned with it.
         caps
             What this start is allowed, for the record.
         keys
@@ -388,17 +395,23 @@ class Ledger:
         states = self._all(
             "SELECT state, COUNT(*), SUM(COALESCE(cost, reserved, 0)) FROM attempt GROUP BY state"
         )
+        untold, estimated = self._all(
+            "SELECT COUNT(*), COALESCE(SUM(cost), 0) FROM attempt "
+            "WHERE state = 'ok' AND (input_tokens IS NULL OR output_tokens IS NULL)"
+        )[0]
         cost = {state: money for state, _, money in states}
-        paid = cost.get("ok", 0)
+        paid = cost.get("ok", 0) - estimated
         tokens = self._all(
-            "SELECT SUM(input_tokens), SUM(output_tokens), SUM(reasoning_tokens), "
-            "SUM(cached_tokens) FROM attempt"
+            "SELECT SUM(input_tokens), SUM(output_tokens), "
+            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)) "
+            "FROM attempt"
         )[0]
         re_asked = self._all("SELECT COUNT(*) FROM call WHERE slot > 0")[0][0]
         sent, received, reasoning, cached = (n or 0 for n in tokens)
         return Account(
             {state: count for state, count, _ in states},
             re_asked,
+            untold,
             sent,
             received,
             reasoning,
@@ -583,6 +596,8 @@ class Ledger:
             ):
                 run("INSERT INTO meta VALUES (?, ?)", (name, str(value)))
         run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
+        if price is not None and json.loads(self._meta("price")) is None:
+            self._adopt(price)
         # Whoever left these behind is dead: the lock is ours.
         run(
             "UPDATE attempt SET state = 'unknown', tokens = reserved_tokens, cost = reserved "
@@ -603,6 +618,30 @@ class Ledger:
         self._attempts = self._all("SELECT COALESCE(MAX(id), 0) FROM attempt")[0][0]
         self._load()
         self._thread = ThreadPoolExecutor(1, "ledger")
+
+    def _adopt(self, price: Price) -> None:
+        """Take a price that was not known before, and reckon what was asked already with it."""
+        run = self._connection.execute
+        number = self._all("SELECT COUNT(*) FROM start")[0][0] + 1
+        run("UPDATE meta SET value = ? WHERE name = 'price'", (json.dumps(_write_price(price)),))
+        run("INSERT INTO meta VALUES ('priced_from', ?)", (str(number),))
+        sizes = dict(self._all("SELECT hash, LENGTH(png) FROM image"))
+        attempts = self._connection.execute(
+            "SELECT a.id, a.state, a.reserved_tokens, r.body, a.input_tokens, a.output_tokens, "
+            "a.reasoning_tokens, a.cached_tokens "
+            "FROM attempt a JOIN call c ON c.id = a.call JOIN request r ON r.hash = c.request"
+        )
+        for attempt, state, tokens, body, *usage in attempts.fetchall():
+            shown = json.loads(body)["messages"]
+            images = [sizes[name] for message in shown for name in message[2:]]
+            sent = min(tokens, most_tokens_of([message[1] for message in shown], images))
+            reserved = most_spent(price, sent, tokens - sent).money
+            cost = {"ok": used_spent(price, Usage(*usage), sent, tokens - sent).money}
+            cost["error_unpaid"] = 0
+            run(
+                "UPDATE attempt SET reserved = ?, cost = ? WHERE id = ?",
+                (reserved, None if state == "inflight" else cost.get(state, reserved), attempt),
+            )
 
     def _tables(self) -> set[str]:
         return {name for (name,) in self._all("SELECT name FROM sqlite_master")}
@@ -628,6 +667,7 @@ class Ledger:
 
     def _load(self) -> None:
         self.price = _read_price(json.loads(self._meta("price")))
+        self.priced_from = int(self._meta("priced_from", "1"))
         self.model_served = self._meta("model_served", "")
 
     def _money(self, amount: Spent) -> int | None:
@@ -730,6 +770,31 @@ class Ledger:
             clean(reply.request_id),
             tokens,
         )
+
+
+def most_spent(price: Price | None, sent: int, received: int) -> Spent:
+    """Return the most that a call of so many tokens can use."""
+    if price is None:
+        return Spent(1, sent + received)
+    ways = [price.cost(sent, received), price.cost(sent, 0, reasoning_tokens=received)]
+    if price.cached_input is not None:  # to put a prompt into a cache may cost more
+        ways.append(price.cost(sent, received, cached_tokens=0))
+    return Spent(1, sent + received, nano_dollars(max(ways)))
+
+
+def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received: int) -> Spent:
+    """Return what an answer has used; what the provider does not say counts at its most."""
+    sent = most_sent if usage.input_tokens is None else usage.input_tokens
+    received = most_received if usage.output_tokens is None else usage.output_tokens
+    if price is None:
+        return Spent(1, sent + received)
+    reasoning = min(usage.reasoning_tokens or 0, received)
+    # Our adapters ask for no cache that charges for writing, so 0 read is a call without one.
+    cached = min(usage.cached_tokens or 0, sent) or None
+    if price.cached_input is None:
+        cached = None  # at the full price
+    cost = price.cost(sent, received - reasoning, reasoning_tokens=reasoning, cached_tokens=cached)
+    return Spent(1, sent + received, nano_dollars(cost))
 
 
 def nano_dollars(dollars: Decimal) -> int:

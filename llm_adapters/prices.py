@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
@@ -33,6 +33,10 @@ FEWEST_PER_100_BYTES, MOST_PER_100_BYTES = 32, 45
 FEWEST_PER_MESSAGE, MOST_PER_MESSAGE = 3, 8
 # Tokens that end an answer and are charged by some providers; an assumption, not measured.
 MOST_PER_ANSWER = 4
+
+# What no image of current providers exceeds (2,833 and 5,667 for each of up to four tiles of a
+# picture up to 1,024 x 1,024 with gpt-4o-mini), besides its bytes.
+MOST_PER_IMAGE = 25_501
 
 PER = 1_000_000  # prices are for a million tokens
 REMEDY = (
@@ -306,9 +310,17 @@ def tokens_of_answer(n_bytes: int) -> Range:
     return Range(text.low, text.high + MOST_PER_ANSWER)
 
 
-def most_tokens_of(n_bytes: int, messages: int) -> int:
-    """Return the input tokens that a prompt cannot exceed: one for each byte, and the marks."""
-    return n_bytes + MOST_PER_MESSAGE * (messages + 1)
+def most_tokens_of(texts: Sequence[str], images: Sequence[int] = ()) -> int:
+    """Return the input tokens that a prompt cannot exceed: one for each byte, and the marks.
+
+    Parameters
+    ----------
+    texts : of its messages
+    images : bytes of each of its images
+    """
+    n_bytes = sum(len(text.encode(errors="replace")) for text in texts)
+    seen = sum(MOST_PER_IMAGE + size for size in images)
+    return n_bytes + MOST_PER_MESSAGE * (len(texts) + 1) + seen
 
 
 @cache

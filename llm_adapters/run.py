@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
@@ -11,10 +12,14 @@ from typing import Any
 
 import pandas as pd
 
-from knownminds.environments import Rate, Trials, outcome_rates
+from knownminds.environments import ANSWERED, Rate, Trials, outcome_rates
 
+from .admission import CAPPED
 from .ledger import NANO, Account, Start
 from .prices import Price
+
+# What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
+ASSUMED_ANSWER = 4_096
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Run:
     stopped : why the run ended early; empty if it did not
     starts : all its starts, the last one last
     account : calls, tokens and nano-dollars
-    price : the price, as it was known when the run began; None if it was not
+    price : the price, as it was first known; None if it never was
+    priced_from : the start, from 1 on, with which the price came
     configuration : what was asked for: the experiment's settings, sampling, seed
     """
 
@@ -66,12 +72,68 @@ class Run:
     starts: tuple[Start, ...]
     account: Account
     price: Price | None
+    priced_from: int
     configuration: Mapping[str, Any]
 
     @property
+    def ended(self) -> int:
+        """How many sessions were lived to their end, whatever came back."""
+        return self.n_sessions - len(self.unfinished)
+
+    @property
+    def n_trials(self) -> int:
+        """How many trials were lived."""
+        return 0 if self.trials is None else len(self.trials)
+
+    @property
+    def readable(self) -> int:
+        """How many trials have a readable answer."""
+        return sum(rate.count for rate in self.outcomes if rate.outcome in ANSWERED)
+
+    @property
+    def silent(self) -> int:
+        """How many sessions came to their end without one readable answer."""
+        if self.trials is None:
+            return 0
+        read = self.trials.frame["outcome"].isin(ANSWERED)
+        begun = read.groupby(self.trials.frame["subject"]).any()
+        going = {str(session.session) for session in self.unfinished}
+        return sum(not any_read for name, any_read in begun.items() if str(name) not in going)
+
+    @property
     def complete(self) -> bool:
-        """Whether all sessions were lived to their ends."""
-        return not self.unfinished
+        """Whether all sessions were lived to their end, and an answer could be read at all."""
+        return not self.unfinished and self.readable > 0
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why sessions stopped before their end, and how many for each reason."""
+        return Counter(session.reason for session in self.unfinished)
+
+    @property
+    def remedy(self) -> str:
+        """What goes on with a run that has unfinished sessions; empty if it has none."""
+        if not self.unfinished:
+            return ""
+        if all(reason.startswith(CAPPED) for reason in self.reasons):
+            return "With larger caps the same command goes on from here."
+        return "The same command goes on from here."
+
+    @property
+    def nothing_read(self) -> str:
+        """A sentence if there are trials and not one answer could be read; otherwise empty."""
+        if not self.n_trials or self.readable:
+            return ""
+        what = ", ".join(f"{rate.count:,} {rate.outcome}" for rate in self.outcomes if rate.count)
+        told = f"No answer could be read: {what}."
+        return told if self.unfinished else f"{told} The same command asks nothing again."
+
+    @property
+    def bounded(self) -> bool:
+        """Whether every start had a bound on the tokens of an answer."""
+        return "max_tokens" in self.configuration["sampling"] or all(
+            "answer_tokens" in start.caps for start in self.starts
+        )
 
     @property
     def calls(self) -> int:
@@ -90,7 +152,7 @@ class Run:
 
     @property
     def dollars_paid(self) -> Decimal | None:
-        """What the answers have cost."""
+        """What the answers have cost whose tokens are known."""
         return self._money(self.account.paid)
 
     @property
@@ -112,11 +174,14 @@ class Run:
             "base_url": self.base_url,
             "model_served": self.model_served,
             "sessions": self.n_sessions,
+            "sessions_ended": self.ended,
+            "sessions_without_readable_answer": self.silent,
             "complete": self.complete,
             "stopped": self.stopped,
             "starts": len(self.starts),
             "unfinished": [asdict(session) for session in self.unfinished],
-            "trials": 0 if self.trials is None else len(self.trials),
+            "trials": self.n_trials,
+            "readable": self.readable,
             "outcomes": {
                 rate.outcome: {
                     "count": rate.count,
@@ -127,6 +192,7 @@ class Run:
             },
             "calls": dict(account.calls),
             "re_asked": account.re_asked,
+            "answers_without_tokens": account.untold,
             "input_tokens": account.input_tokens,
             "output_tokens": account.output_tokens,
             "reasoning_tokens": account.reasoning_tokens,
@@ -134,6 +200,7 @@ class Run:
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
+            "priced_from_start": self.priced_from if known else None,
         }
 
     def to_json(self) -> str:
@@ -142,13 +209,11 @@ class Run:
 
     def __str__(self) -> str:
         """Outcomes with their intervals, then what it cost."""
-        done = self.n_sessions - len(self.unfinished)
-        trials = 0 if self.trials is None else len(self.trials)
         lines = [
-            f"{self.environment} with {self.llm}: {done} of {self.n_sessions} sessions complete, "
-            f"{trials} trials",
+            f"{self.environment} with {self.llm}: {self.ended} of {self.n_sessions} sessions "
+            f"lived to their end; {self.readable} of {self.n_trials} trials have a readable answer",
         ]
-        if trials:
+        if self.n_trials:
             lines.append(f"{'outcome':<12}{'trials':>8}{'share':>9}   95% interval")
         lines += [
             f"{rate.outcome:<12}{rate.count:>8}{rate.share:>9.1%}   "
@@ -158,14 +223,16 @@ class Run:
         ]
         states = ", ".join(f"{n} {state}" for state, n in sorted(self.account.calls.items()))
         lines += [
-            f"{self.calls} calls ({states or 'none'}), {self.account.re_asked} asked again",
+            f"{self.calls} calls ({states or 'none'}); asked again after a malformed answer: "
+            f"{self.account.re_asked}",
             f"{self.account.input_tokens:,} tokens sent, {self.account.output_tokens:,} received",
             "no price is known"
             if self.price is None
             else f"${self.dollars_paid:f} paid, ${self.dollars:f} at most",
         ]
-        if self.stopped:
-            lines.append(f"stopped: {self.stopped}")
+        if self.account.untold:
+            lines.append(f"answers without a number of tokens: {self.account.untold}")
+        lines += [f"unfinished: {n} ({reason})" for reason, n in self.reasons.items()]
         return "\n".join(lines)
 
     def _money(self, amount: int) -> Decimal | None:

@@ -42,9 +42,10 @@ from .ledger import (
     Spent,
     asked_of,
     known_keys,
-    nano_dollars,
+    most_spent,
     request_hash,
     request_of,
+    used_spent,
 )
 from .participant import (
     Ask,
@@ -57,14 +58,9 @@ from .participant import (
     session_settings,
 )
 from .prices import REMEDY, Price, most_tokens_of
-from .run import Run, Unfinished
+from .run import ASSUMED_ANSWER, Run, Unfinished
 
 TRIALS = "trials.parquet"
-# What no image of current providers exceeds (2,833 and 5,667 for each of up to four tiles of a
-# picture up to 1,024 x 1,024 with gpt-4o-mini), besides its bytes.
-MOST_PER_IMAGE = 25_501
-# What is put down for an answer that nothing bounds. Not a bound, so no cap relies on it.
-ASSUMED_ANSWER = 4_096
 
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
@@ -170,8 +166,8 @@ async def run_sessions_in(
         See `Retries` and `Caps`. Caps count all starts of a run together; a resumed run may have
         other ones.
     price
-        What the model costs; kept with the ledger from its beginning, later ones are not looked
-        at.
+        What the model costs; kept with the ledger once there is one, later ones are not looked
+        at. What was asked before is reckoned with it.
     re_ask
         How often a question is put again whose answer was malformed.
     progress
@@ -192,7 +188,7 @@ async def run_sessions_in(
             f"got {n}, {concurrency} and {re_ask}."
         )
     check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
-    _check_caps(caps, sampling, _frozen_price(folder, price), f"{adapter.provider}:{adapter.model}")
+    _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
         "settings": environment.settings,
@@ -529,35 +525,11 @@ class _Runner:
 
     def most(self, prompt: Prompt) -> Spent:
         """Return the most that a call can use."""
-        sent, received = _most_sent(prompt), self.answer_tokens
-        if self.price is None:
-            return Spent(1, sent + received)
-        ways = [
-            self.price.cost(sent, received),
-            self.price.cost(sent, 0, reasoning_tokens=received),
-        ]
-        if self.price.cached_input is not None:  # to put a prompt into a cache may cost more
-            ways.append(self.price.cost(sent, received, cached_tokens=0))
-        return Spent(1, sent + received, nano_dollars(max(ways)))
+        return most_spent(self.price, _most_sent(prompt), self.answer_tokens)
 
     def used(self, usage: Usage, prompt: Prompt) -> Spent:
-        """Return what an answer has used; what the provider does not say counts at its most."""
-        sent, received = usage.input_tokens, usage.output_tokens
-        if sent is None:
-            sent = _most_sent(prompt)
-        if received is None:
-            received = self.answer_tokens
-        if self.price is None:
-            return Spent(1, sent + received)
-        reasoning = min(usage.reasoning_tokens or 0, received)
-        # Our adapters ask for no cache that charges for writing, so 0 read is a call without one.
-        cached = usage.cached_tokens or None
-        if self.price.cached_input is None:
-            cached = None  # at the full price
-        cost = self.price.cost(
-            sent, received - reasoning, reasoning_tokens=reasoning, cached_tokens=cached
-        )
-        return Spent(1, sent + received, nano_dollars(cost))
+        """Return what an answer has used."""
+        return used_spent(self.price, usage, _most_sent(prompt), self.answer_tokens)
 
     def repeats(self, error: AdapterError) -> bool:
         """Tell whether too many questions in a row have had no answer for this very reason."""
@@ -615,6 +587,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         tuple(starts),
         ledger.account(),
         ledger.price,
+        ledger.priced_from,
         study.kept,
     )
 
@@ -631,20 +604,19 @@ def _check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -
         )
 
 
-def _frozen_price(folder: str | os.PathLike[str], price: Price | None) -> Price | None:
-    """Return the price that counts in this folder."""
+def price_in(folder: str | os.PathLike[str]) -> Price | None:
+    """Return the price that a folder's run is reckoned with; None if there is none as yet."""
     try:
         with Ledger.read(folder) as ledger:
             return ledger.price
     except ValueError:  # none there yet; or none that can be opened, which is said when it is
-        return price
+        return None
 
 
 def _most_sent(prompt: Prompt) -> int:
     """Return the input tokens that a prompt cannot exceed."""
-    n_bytes = sum(len(message.content.encode(errors="replace")) for message in prompt.messages)
-    images = sum(MOST_PER_IMAGE + len(image) for image in prompt.images)
-    return most_tokens_of(n_bytes, len(prompt.messages)) + images
+    texts = [message.content for message in prompt.messages]
+    return most_tokens_of(texts, [len(image) for image in prompt.images])
 
 
 def _public(address: str) -> str:

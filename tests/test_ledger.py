@@ -136,7 +136,7 @@ def test_a_price_is_frozen_to_the_digit(tmp_path):
 def test_what_was_under_way_when_the_process_died_counts_in_full(tmp_path):
     async def run(ledger):
         await ask(ledger, None)
-        await ask(ledger, Reply("A"), (0, 1, 0))
+        await ask(ledger, Reply("A", usage=Usage(4, 1)), (0, 1, 0))
         await ask(ledger, ServerFailed("down", charged=False), (1, 0, 0))
         await ask(ledger, ServerFailed("down"), (1, 1, 0), used=Spent(1, 50, 400))
 

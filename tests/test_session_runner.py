@@ -19,12 +19,12 @@ import pytest
 pytest.importorskip("openai")
 
 from fault_server import FaultServer, by_hash, read_bill
+from scripted import Scripted
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual
 from knownminds.environments import InstrumentalLearning, Message, Prompt, Rate, Trials
 from knownminds.llm_adapters import (
     AdapterError,
-    Capabilities,
     ModelChanged,
     NoKey,
     NotCapable,
@@ -83,25 +83,6 @@ class Chair:
     @property
     def dollars(self):
         return sum(PRICE.cost(usage.input_tokens, usage.output_tokens) for _, _, usage in self.bill)
-
-
-class Scripted:
-    """Replies as told, one item after another: texts, replies, or errors; then empty texts."""
-
-    model, provider, base_url = "scripted", "test", ""
-    capabilities = Capabilities()
-
-    def __init__(self, *script):
-        self.script = list(script)
-
-    async def complete(self, prompt, *, settings):
-        item = self.script.pop(0) if self.script else ""
-        if isinstance(item, BaseException):
-            raise item
-        return item if isinstance(item, Reply) else Reply(item, usage=Usage(7, 2), model_served="m")
-
-    async def close(self):
-        pass
 
 
 def mind(**rates):
@@ -293,14 +274,14 @@ def test_a_failure_that_repeats_identically_stops_the_run_and_is_asked_again(tmp
     assert run.trials.frame["outcome"].tolist() == ["malformed", "error", "error"]
     again = Chair(Scripted(*["y"] * 5))
     run = go(tmp_path, again, 1)
-    assert run.complete
+    assert not run.unfinished
     assert again.asked[0] == chair.asked[-1]
     assert run.trials.frame["outcome"].tolist() == ["malformed", "error", "error"] + 5 * [
         "malformed"
     ]
     # failures that differ, or with an answer between them, do not
     mixed = [Rejected("a"), Rejected("b"), Rejected("a"), Rejected("a"), "x", Rejected("a")]
-    assert go(tmp_path / "mixed", Scripted(*mixed), 1).complete
+    assert not go(tmp_path / "mixed", Scripted(*mixed), 1).unfinished
 
 
 def test_a_provider_that_asks_to_wait_for_too_long_stops_the_run(tmp_path):
@@ -322,7 +303,7 @@ def test_a_run_in_vain_is_stopped_and_what_was_paid_for_stays(tmp_path, error):
     assert run.account.calls["ok"] == len(chair.bill)
     assert len(run.trials) == len(chair.bill)
     rest = Chair(Scripted())
-    assert go(tmp_path, rest, 6).complete
+    assert not go(tmp_path, rest, 6).unfinished
     assert len(rest.asked) == 6 * N_TRIALS - len(chair.bill)
 
 
@@ -445,7 +426,7 @@ def test_a_cap_of_nothing_asks_nothing(tmp_path):
     assert run.trials is None
     assert not (tmp_path / TRIALS).exists()
     assert [s.trials for s in run.unfinished] == [0, 0, 0]
-    assert "0 of 3 sessions complete" in str(run)
+    assert "0 of 3 sessions lived to their end" in str(run)
     assert json.loads(run.to_json())["outcomes"]["ok"]["share"] is None
 
 
@@ -458,11 +439,12 @@ def test_money_is_not_capped_without_a_price_nor_without_a_bound_on_answers(tmp_
             go(tmp_path, chair, caps=Caps(**{name: 1}))
     assert not (tmp_path / FILE).exists()
     capped = Caps(dollars=1)
-    assert go(tmp_path, Scripted(), caps=capped, settings=Sampling(max_tokens=9)).complete
+    bounded = Sampling(max_tokens=9)
+    assert not go(tmp_path, Scripted(), caps=capped, settings=bounded).unfinished
     go(tmp_path / "free", chair, price=None)
     assert read_run(tmp_path / "free").dollars is None
-    with pytest.raises(ValueError, match="none is known"):  # and it stays unknown
-        go(tmp_path / "free", chair, caps=Caps(dollars=1, answer_tokens=9))
+    with pytest.raises(ValueError, match="none is known"):  # until it is told
+        go(tmp_path / "free", chair, caps=Caps(dollars=1, answer_tokens=9), price=None)
 
 
 def test_an_answer_that_uses_more_than_could_be_foreseen_stops_a_capped_run(tmp_path):
@@ -471,7 +453,7 @@ def test_an_answer_that_uses_more_than_could_be_foreseen_stops_a_capped_run(tmp_
     run = go(tmp_path, Scripted("x", greedy), 1, caps=caps)
     assert "so that the caps cannot be kept" in run.stopped
     assert run.account.output_tokens == 5_002  # and it is counted
-    assert go(tmp_path / "free", Scripted("x", greedy), 1).complete
+    assert not go(tmp_path / "free", Scripted("x", greedy), 1).unfinished
 
 
 def test_what_a_provider_does_not_say_counts_at_its_most(tmp_path):
@@ -480,7 +462,9 @@ def test_what_a_provider_does_not_say_counts_at_its_most(tmp_path):
     run = go(tmp_path, Scripted(*[silent] * N_TRIALS), 1, caps=caps)
     prompts = read_run(tmp_path).trials.frame
     assert prompts["input_tokens"].isna().all()
-    assert run.dollars_paid >= N_TRIALS * PRICE.cost(500, 50)
+    assert run.dollars >= N_TRIALS * PRICE.cost(500, 50)
+    assert run.dollars_paid == 0  # nobody knows what of it
+    assert run.account.untold == N_TRIALS
 
 
 @pytest.mark.parametrize(

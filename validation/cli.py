@@ -36,7 +36,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Simulated agents with known parameters, and the tests that inference must pass on them.",
 )
-screen, notes = Console(highlight=False), Console(stderr=True, highlight=False)
+# Without emoji, which "openai:m:" would else become.
+screen = Console(highlight=False, emoji=False)
+notes = Console(stderr=True, highlight=False, emoji=False)
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Model = Annotated[
@@ -171,7 +173,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"knownminds: {error}", file=sys.stderr)
         raise SystemExit(2) from None
     except KeyboardInterrupt:
-        print("knownminds: stopped; the same command with --out goes on.", file=sys.stderr)
+        print(
+            "knownminds: stopped. A run, and a study with --out, go on with the same command.",
+            file=sys.stderr,
+        )
         raise SystemExit(130) from None
 
 
@@ -901,13 +906,17 @@ def run(
     out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Let a language model live sessions; the same command goes on where it stopped."""
+    """Let a language model live sessions; the same command goes on where it stopped.
+
+    The exit code is 0 once all sessions are lived to their end, 1 if some are not, 3 if not one
+    answer could be read, 2 for bad input or a run in vain.
+    """
     from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.faulty import Faults
     from knownminds.llm_adapters.ledger import LedgerFailed
     from knownminds.llm_adapters.prices import parse_price
-    from knownminds.llm_adapters.session_runner import TRIALS, Retries, read_run
+    from knownminds.llm_adapters.session_runner import TRIALS, Retries, price_in, read_run
 
     from .report import write_report
     from .run import estimate, folder_of, price_for
@@ -917,7 +926,9 @@ def run(
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
     place, truth = _resolve(environment, minds, trials, values, design)
     overrides = dict([parse_price(f"{llm}={price}")]) if price else {}
-    rates = price_for(llm, overrides, elsewhere=base_url is not None)
+    folder = out or folder_of(place, llm)
+    found = price_for(llm, overrides, elsewhere=base_url is not None)
+    rates = price_in(folder) or found
     caps = _caps(cap)
     settings = Sampling(
         temperature=temperature,
@@ -931,7 +942,12 @@ def run(
         print(about)
         return
     notes.print(about, markup=False, soft_wrap=True)
-    folder = out or folder_of(place, llm)
+    if price and found and rates and (found.rates, found.per_call) != (rates.rates, rates.per_call):
+        notes.print(
+            f"--price is not used: the run keeps the price it has, {rates}",
+            markup=False,
+            soft_wrap=True,
+        )
     _check_own_folder("run", folder)
     try:
         with _money(sessions) as progress:
@@ -971,8 +987,11 @@ def run(
         _print_json(lived.to_dict())
     else:
         print(lived)
-    if lived.stopped:
-        notes.print("The same command goes on from here.", markup=False)
+    for sentence in filter(None, (lived.nothing_read, lived.remedy)):
+        notes.print(sentence, markup=False, soft_wrap=True)
+    if lived.nothing_read:
+        raise typer.Exit(3)
+    if lived.unfinished:
         raise typer.Exit(1)
 
 

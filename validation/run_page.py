@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import fields
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from knownminds.agents import Contaminants
 from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
 from knownminds.llm_adapters import Sampling
-from knownminds.llm_adapters.ledger import NANO
-from knownminds.llm_adapters.run import Run
+from knownminds.llm_adapters.prices import GIVEN
+from knownminds.llm_adapters.run import ASSUMED_ANSWER, Run
 
 from . import figures as draw
 from .arguments import settings_asked, settings_but_size
@@ -38,7 +39,7 @@ STATES = {
     "error_unpaid": "failed, surely not paid",
     "error_maybe_paid": "failed, may have been paid",
     "unknown": "under way when the process died, may have been paid",
-    "inflight": "under way",
+    "inflight": "under way, or was when its process died",
 }
 
 
@@ -68,6 +69,9 @@ def run_page(run: Run) -> Page:
         notes=[
             "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
             "without a readable answer has no action and no reward; nothing is put in its place.",
+            "Asked again: trials whose question was put again after a failure or a malformed "
+            "answer; one that was under way when its process died does not count. Tokens of a "
+            "session are those of the answers that stand, dollars those of all its answers.",
         ],
         tables=[table for table in _tables(run, frame) if table[2]],
         figures=_figures(place, frame) if len(frame) else [],
@@ -83,7 +87,7 @@ def _length(place: Environment) -> str:
 
 def run_command(run: Run, place: Environment) -> str:
     """Return the command line that goes on with a run, or does it again in another folder."""
-    words = ["knownminds", "run", run.environment, "--llm", run.llm]
+    words = ["knownminds", "run", run.environment, *_participant(run.llm)]
     kept = run.configuration
     if run.base_url and not run.base_url.startswith("https://api."):
         words += ["--base-url", run.base_url]
@@ -96,25 +100,49 @@ def run_command(run: Run, place: Environment) -> str:
         if field.name in kept["sampling"]:
             words += [f"--{field.name.replace('_', '-')}", str(kept["sampling"][field.name])]
     words += ["--re-ask", str(kept["re_ask"])] if kept["re_ask"] else []
+    if run.price is not None and run.price.source == GIVEN:
+        rates = (run.price.input, run.price.output, run.price.cached_input)
+        words += ["--price", ",".join(f"{rate:f}" for rate in rates if rate is not None)]
     for name, most in run.starts[-1].caps.items():
         words += ["--cap", f"{name}={most}"]
     return shlex.join([*words, "--out", str(run.folder)])
 
 
+def _participant(llm: str) -> list[str]:
+    """Return the options that name a language model, or a known mind with all that makes it."""
+    mind = re.fullmatch(r"(synthetic:\w+)\((.*)\)", llm)
+    if mind is None:
+        return ["--llm", llm]
+    words = ["--llm", mind[1]]
+    dials = {field.name for field in fields(Contaminants)}
+    for pair in filter(None, mind[2].split(", ")):
+        words += ["--contaminate" if pair.partition("=")[0] in dials else "--set", pair]
+    return words
+
+
 def _findings(run: Run) -> list[Finding]:
-    done = run.n_sessions - len(run.unfinished)
-    why = run.stopped or "Every trial was asked and accounted for."
+    why = [
+        f"{counted(n, 'session')} unfinished: {reason.rstrip('.')}."
+        for reason, n in run.reasons.items()
+    ]
+    if not run.unfinished:
+        why.append("Every trial was asked, and each has an outcome below.")
+    if run.silent:
+        why.append(f"Sessions that came to their end without a readable answer: {run.silent:,}.")
     whole = Finding(
         "Sessions:",
-        f"{done} of {run.n_sessions} complete",
-        why,
-        "good" if run.complete else "bad",
+        f"{run.ended:,} of {run.n_sessions:,} lived to their end",
+        " ".join(why),
+        "good" if run.complete and not run.silent else "bad",
     )
     lost = unread_rate(run.outcomes)
     if not lost.of:
         return [whole]
     told = f"{lost.count:,} of {lost.of:,} trials ({lost}) have no readable answer"
-    hint = "Estimates leave them out; a fit says how far they could move it."
+    hint = "Estimates leave them out, which is right if what is missing does not depend on what "
+    hint += "would have been said."
+    if run.nothing_read:
+        hint = "So there is nothing to estimate from."
     tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
     return [whole, Finding("Answers:", told, hint if lost.count else "", tone)]
 
@@ -127,14 +155,40 @@ def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
         f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
         f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received{thought}."
     ]
+    if account.untold:
+        told.append(
+            f"{account.untold:,} of the {account.calls['ok']:,} answers came without their number "
+            "of tokens, which then count as 0."
+        )
     if run.price is None:
         told.append("No price is known, so there is no sum of money.")
     else:
-        told.append(f"${run.dollars_paid:f} paid for answers, ${run.dollars:f} at most in all.")
+        told += _about_money(run)
     if account.re_asked:
+        told.append(f"Asked again after a malformed answer: {counted(account.re_asked, 'time')}.")
+    if not run.unfinished and run.starts[-1].reason:
+        reason = run.starts[-1].reason.rstrip(".")
+        told.append(f"Nothing more would have been asked: {reason}.")
+    return told
+
+
+def _about_money(run: Run) -> list[str]:
+    told = [f"${run.dollars_paid:f} paid for answers, ${run.dollars:f} at most in all."]
+    if run.priced_from > 1:
         told.append(
-            f"{counted(account.re_asked, 'question')} asked again after a malformed answer."
+            f"The price came with start {run.priced_from}; what was asked before is reckoned with "
+            "it from the tokens that were kept."
         )
+    if run.account.reserved:
+        told.append(
+            "Between the two lies what calls can have cost that have no answer, or an answer "
+            "without its number of tokens."
+        )
+        if not run.bounded:
+            told.append(
+                "Nothing bounded an answer (--max-tokens), so for these calls an answer of "
+                f"{ASSUMED_ANSWER:,} tokens is assumed; a longer one would cost more."
+            )
     return told
 
 
@@ -176,7 +230,7 @@ def _notes(frame: pd.DataFrame) -> Table:
 
 
 def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
-    head = ["session", "trials", "unread", "asked more than once", "mean reward", "tokens"]
+    head = ["session", "trials", "unread", "asked again", "mean reward", "tokens"]
     rows = []
     for subject, some in frame.groupby("subject", sort=False) if len(frame) else ():
         reward = some["reward"].astype(float)
@@ -190,20 +244,23 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
             f"{int(tokens):,}",
         ]
         if priced:
-            row.append(f"{Decimal(int(some['money'].fillna(0).sum())) / NANO:f}")
+            # There is no such column as long as no answer has been paid for.
+            row.append(f"{some['money'].sum():.9f}" if "money" in some else "0")
         rows.append(row)
-    return "Sessions", [*head, *(["dollars"] if priced else [])], rows
+    return "Sessions", [*head, *(["dollars for answers"] if priced else [])], rows
 
 
 def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
     found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
-    if place.feedback:
+    if place.feedback and frame["reward"].notna().any():
         caption = "Mean reward of each trial over sessions, of the answers that could be read. "
         caption += "Shaded: where it lies if the unread ones brought the least or the most seen."
         found.append((caption, rewards_by_trial(frame)))
     elif "action" in frame and frame["action"].notna().any():
         caption = "How often each action was the answer, with 95% intervals of Wilson, of the "
-        caption += "answers that could be read. Hollow: its mean true probability in these trials."
+        caption += "answers that could be read."
+        if _truths(place, frame[frame["action"].notna()]):
+            caption += " Hollow: its mean true probability in these trials."
         found.append((caption, actions_against_truth(place, frame)))
     return found
 
@@ -237,9 +294,7 @@ def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
     share = np.array([rate.share for rate in rates])
     reach = [share - [r.low for r in rates], [r.high for r in rates] - share]
     axis.bar(actions - 0.2, share, 0.36, color=draw.BLUE, yerr=reach, label="answered")
-    shown = read[list(place.stimulus)].to_dict("records")
-    true = [place.truth({str(k): v for k, v in row.items()}) for row in shown]
-    known = [p for p in true if p is not None]
+    known = _truths(place, read)
     if known:
         mean = np.mean(known, axis=0)
         axis.bar(actions + 0.2, mean, 0.36, fill=False, edgecolor="#222222", label="true")
@@ -247,6 +302,13 @@ def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
     axis.set(xlabel="action", ylabel="share of answers")
     draw.key(figure, axis)
     return draw.svg(figure)
+
+
+def _truths(place: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """Return the true probabilities of the actions, of the trials where they are known."""
+    shown = frame[list(place.stimulus)].to_dict("records")
+    true = [place.truth({str(k): v for k, v in row.items()}) for row in shown]
+    return [p for p in true if p is not None]
 
 
 def rewards_by_trial(frame: pd.DataFrame) -> str:
