@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
 
+import numpy as np
+
 from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
@@ -139,8 +141,9 @@ def read_inspect_log(
             found = make(place["environment"], **place["settings"])
         assert found is not None
         replies = sample.store[REPLIES]
-        lived = without_waiting(_lived_again(found, place, log.eval.model, replies)).rows
-        attempts = _attempts(sample.events, len(lived))
+        again = without_waiting(_lived_again(found, place, log.eval.model, replies))
+        lived = again.rows
+        attempts = _attempts(sample.events, again.questions)
         for row, attempt in zip(lived, attempts, strict=True):
             row |= {"session": str(sample.epoch - 1), "attempt": attempt}
             if row["model_served"] is not None:
@@ -203,9 +206,12 @@ def _kept(output: Any, prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _attempts(events: Sequence[Any], n: int) -> list[int | None]:
-    """Return how often Inspect has sent each of n questions; None if its events do not tell."""
-    found: list[int | None] = []
+def _attempts(events: Sequence[Any], questions: Sequence[int]) -> list[int | None]:
+    """Return how often Inspect has sent those of each trial; None if its events do not tell.
+
+    `questions` are how many each trial has.
+    """
+    found: list[int] = []
     sent = 0
     for event in events:
         if event.event == "model":
@@ -213,7 +219,11 @@ def _attempts(events: Sequence[Any], n: int) -> list[int | None]:
             if event.error is None:
                 found.append(sent)
                 sent = 0
-    return found if len(found) == n else [None] * n
+    # A session that was stopped within a trial has asked for more than its rows tell.
+    if len(found) < sum(questions):
+        return [None] * len(questions)
+    ends = np.cumsum(questions).tolist()
+    return [sum(found[end - n : end]) for n, end in zip(questions, ends, strict=True)]
 
 
 def _session() -> Any:

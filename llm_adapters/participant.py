@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -70,10 +70,12 @@ class LivedSession:
     ----------
     rows : its trials
     over : whether it came to its end
+    questions : how many were asked on each trial
     """
 
     rows: list[Row]
     over: bool
+    questions: list[int] = field(default_factory=list)
 
 
 Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
@@ -100,12 +102,16 @@ async def live(
     subject = str(address[-1]) if address else "0"
     turns: list[Turn] = []
     rows: list[Row] = []
+    questions: list[int] = []
     while observation is not None:
         prompt = environment.render(observation, turns)
-        asked = await ask(len(turns), prompt, partial(_judge, environment, observation))
-        if asked is None:
+        every = await _ask_on(environment, observation, prompt, ask, sum(questions))
+        if every is None:
             break
-        answer, reply = asked.answer, asked.reply
+        questions.append(len(every))
+        prompt, last = every[-1]
+        answer, reply = last.answer, last.reply
+        costs = [asked.cost for _, asked in every if asked.cost is not None]
         following, reward, _, _, _ = environment.step(answer.choice)
         rows.append(
             {
@@ -117,10 +123,10 @@ async def live(
                 "raw_text": answer.text,
                 "note": answer.note,
                 "labels": names,
-                "attempt": asked.attempt,
-                "input_tokens": reply.usage.input_tokens if reply else None,
-                "output_tokens": reply.usage.output_tokens if reply else None,
-                "money": asked.cost,
+                "attempt": sum(asked.attempt for _, asked in every),
+                "input_tokens": _tokens(every, "input_tokens") if reply else None,
+                "output_tokens": _tokens(every, "output_tokens") if reply else None,
+                "money": sum(costs) if costs else None,
                 "prompt_hash": prompt.hash,
                 "model": model,
                 "model_served": reply.model_served if reply else None,
@@ -129,7 +135,33 @@ async def live(
         )
         turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
         observation = following
-    return LivedSession(rows, observation is None)
+    return LivedSession(rows, observation is None, questions)
+
+
+async def _ask_on(
+    environment: Environment, observation: Observation, prompt: Prompt, ask: Ask, number: int
+) -> list[tuple[Prompt, Asked]] | None:
+    """Ask until the answer to a trial is whole; return each question and what came of it."""
+    every: list[tuple[Prompt, Asked]] = []
+    before = ""
+    more: Prompt | None = prompt
+    while more is not None:
+        judge = partial(_judge, environment, observation, before)
+        asked = await ask(number + len(every), more, judge)
+        if asked is None:
+            return None
+        if asked.reply is None and before:  # what was said before is on record all the same
+            asked = replace(asked, answer=replace(asked.answer, text=before))
+        every.append((more, asked))
+        before = asked.answer.text
+        more = environment.further(more, asked.answer)
+    return every
+
+
+def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
+    """Add up the tokens of all replies; None if some are not known."""
+    used = [getattr(asked.reply.usage, kind) for _, asked in every if asked.reply is not None]
+    return None if any(n is None for n in used) else sum(used)
 
 
 def record(rows: Sequence[Row], environment: Environment) -> Trials:
@@ -295,9 +327,10 @@ async def _try(
     return None, attempts, trouble
 
 
-def _judge(environment: Environment, observation: Observation, reply: Reply) -> Answer:
+def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
+    text = environment.joined(before, reply.text) if before else reply.text
     if reply.finish_reason == "length":
-        return environment.parse_cut(reply.text, observation)
+        return environment.parse_cut(text, observation)
     if reply.finish_reason in _REFUSALS:
-        return Answer(Outcome.REFUSED, text=reply.text, note=reply.finish_reason)
-    return environment.parse(reply.text, observation)
+        return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
+    return environment.parse(text, observation)

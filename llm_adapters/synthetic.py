@@ -151,7 +151,9 @@ class Synthetic:
             thought = _Thought(probabilities, said, numbers[0], fault, chatter)
         else:
             choice = session.agent.choose(observation, cast(np.random.Generator, _Next(numbers)))
-            said = [session.environment.say(choice, observation)]
+            whole = session.environment.say(choice, observation)
+            part = session.environment.replies_told(prompt.messages)
+            said = [session.environment.spoken(whole)[part]]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)
         return thought

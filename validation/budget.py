@@ -76,7 +76,7 @@ class DryRun:
 
 @dataclass(frozen=True)
 class TrialSize:
-    """Bytes of one trial's call over the dry runs: mean, lowest and highest."""
+    """Bytes of one call, `trial` from 0, over the dry runs: mean, lowest and highest."""
 
     trial: int
     prompt_bytes: float
@@ -499,12 +499,16 @@ def dry_run(
         prompt = environment.render(observation, turns)
         rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)  # of absent trials
         drawn = int(observation["trial"]) + 1
-        said = aloud + environment.say(agent.choose(observation, rng), observation)
-        answer = environment.parse(said, observation)
-        sent = sum(len(message.content.encode()) for message in prompt.messages)
-        same, same_images = (0, 0) if before is None else repeated(before, prompt)
-        said_bytes, images = len(answer.text.encode()), len(prompt.images)
-        counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
+        said = environment.say(agent.choose(observation, rng), observation)
+        text = ""
+        for part, reply in enumerate(environment.spoken(said)):
+            text = environment.joined(text, aloud + reply) if part else aloud + reply
+            answer = environment.parse(text, observation)
+            sent = sum(len(message.content.encode()) for message in prompt.messages)
+            same, same_images = (0, 0) if before is None else repeated(before, prompt)
+            said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
+            counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
+            before, prompt = prompt, environment.further(prompt, answer) or prompt
         following, reward, _, _, _ = environment.step(answer.choice)
         agent.learn(
             observation,
@@ -512,7 +516,7 @@ def dry_run(
             nan if reward is None else reward,
         )
         turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
-        before, observation = prompt, following
+        observation = following
     return DryRun(*np.array(counts, dtype=np.int64).T)
 
 
