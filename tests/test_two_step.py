@@ -13,8 +13,8 @@ from knownminds.environments import (
     Trials,
     Turn,
     TwoStep,
-    session_stream,
     check_environment,
+    session_stream,
     stages_of_days,
 )
 from knownminds.environments.streams import session_uniforms
