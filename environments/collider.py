@@ -34,7 +34,9 @@ from .prompt import Message, Prompt, load_templates
 if TYPE_CHECKING:
     from .trials import Trials
 
-Content = Literal["meaningful", "letters", "letters_digits", "digits_symbols"]
+Content = Literal[
+    "meaningful", "all", "alnum", "num_symb", "letters", "letters_digits", "digits_symbols"
+]
 Overload = Literal["none", "d", "e", "de"]
 Form = Literal["numeric", "chain_of_thought"]
 CONTENTS: tuple[str, ...] = get_args(Content)
@@ -47,6 +49,12 @@ Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where th
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _DIGITS = "0123456789"
 _SYMBOLS = "!#$+=?@^~"  # none that quotes, brackets, marks up or ends a sentence
+# The thesis's kinds: each character is drawn from one alphabet.
+_MIXED = {
+    "all": _LETTERS + _DIGITS + _SYMBOLS,
+    "alnum": _LETTERS + _DIGITS,
+    "num_symb": _DIGITS + _SYMBOLS,
+}
 _ALPHABETS = {  # of the greater and the smaller part of a name
     "letters": (_LETTERS, _LETTERS),
     "letters_digits": (_LETTERS, _DIGITS),
@@ -133,10 +141,15 @@ class Collider(Environment):
         In which conditions: a letter per variable, p (as "high") or m (as "low") for its value 1.
         Value 0 is "normal".
     content
-        "meaningful" tells the stories. "letters", "letters_digits" and "digits_symbols" have
-        random names of ten characters for variables, drawn for each session, in a world of which
-        nothing is known; values are high or low, strong or weak, powerful or weak, without
-        "normal", and there are no mechanisms. The domain is then a triple of names.
+        "meaningful" tells the stories. All others have random names of ten characters for
+        variables, drawn for each session, in a world of which nothing is known; values are high
+        or low, strong or weak, powerful or weak, without "normal", and there are no mechanisms.
+        The domain is then a triple of names. "all" (letters, digits and symbols), "alnum" (letters
+        and digits) and "num_symb" (digits and symbols) are the thesis's kinds: each character is
+        drawn from the whole of its alphabet, so that a name may by chance lack one part of it. Of
+        symbols only those occur that neither quote nor bracket nor end a sentence. "letters",
+        "letters_digits" and "digits_symbols" are kinds of ours, with six characters of the first
+        sort and four of the second.
     overload
         What is appended that has nothing to do with the question: "d" the description of another
         domain's variable to each variable, "e" another domain's mechanism to each link, "de"
@@ -583,6 +596,9 @@ class Collider(Environment):
 def _name(uniforms: NDArray[np.float64], content: str) -> str:
     """Make a name of ten characters from uniforms[2, 10]."""
     place, chosen = uniforms
+    if content in _MIXED:
+        mixed = _MIXED[content]
+        return "".join(mixed[int(u * len(mixed))] for u in chosen)
     second = np.isin(np.arange(_NAME), np.argsort(place)[:_SECOND])
     alphabets = _ALPHABETS[content]
     picked = (alphabets[int(s)] for s in second)

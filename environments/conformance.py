@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .answer import Outcome
 from .design import Design, session_stream
 from .environment import Choice, Environment, Given, Observation, Turn
+from .prompt import Prompt
 from .streams import session_uniforms
 
 
@@ -225,6 +226,7 @@ def _check_words(
                 answer.outcome is Outcome.OK and answer.choice == choice,
                 f"What `say` says, `parse` reads; {choice} came back as {answer}.",
             )
+            _check_replies(environment, environment.say(choice, observation), prompt, observation)
         before = list(environment.recalled(told[:t], observation))
         _rule(
             prompt.hash == environment.render(observation, before).hash,
@@ -283,6 +285,28 @@ def _check_shared(
         _, seen = environment.read(prompt.messages)
         _rule(seen == turn.observation, "`read` takes a shared prompt back to its first trial.")
     _rule(alone <= environment.n_questions, "A session asks no more than `n_questions`.")
+
+
+def _check_replies(
+    environment: Environment, said: str, prompt: Prompt, observation: Observation
+) -> None:
+    """An answer of several replies is asked for until it is whole, and each prompt is read."""
+    replies = environment.spoken(said)
+    text, asked = "", prompt
+    for k, reply in enumerate(replies):
+        _rule(
+            environment.replies_told(asked.messages) == k
+            and environment.read(asked.messages)[1] == observation,
+            "A question that follows a reply in the same trial tells of it, and is read.",
+        )
+        text = environment.joined(text, reply) if k else reply
+        more = environment.further(asked, environment.parse(text, observation))
+        _rule(
+            (more is None) == (k == len(replies) - 1),
+            "As many questions are asked in a trial as replies make up its answer.",
+        )
+        asked = more or asked
+    _rule(text == said, "Joined, the replies are the answer.")
 
 
 def _same(a: Design, b: Design) -> bool:

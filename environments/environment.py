@@ -305,6 +305,33 @@ class Environment(ABC):
         Of trials that share a prompt, the observation is the first.
         """
 
+    def spoken(self, text: str) -> list[str]:
+        """Return the replies of which the text of an answer is made; by default it is one."""
+        return [text]
+
+    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
+        """Return what is asked next in the same trial; None, as is the rule, if nothing is.
+
+        An experiment whose trials take several replies asks on as long as the answer so far is
+        readable and not whole. The answer is then made of the replies, see `joined`.
+
+        Parameters
+        ----------
+        prompt
+            That of the latest reply.
+        answer
+            As far as it has come.
+        """
+        return None
+
+    def joined(self, before: str, reply: str) -> str:
+        """Return the text of an answer, of which there was a part before, with one more reply."""
+        raise NotImplementedError(f"A trial of {self.name} takes one reply.")
+
+    def replies_told(self, messages: Sequence[Message]) -> int:
+        """Return how many replies to the present trial a prompt tells of already."""
+        return 0
+
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
         """Return the true probability of each action's outcome, [n_actions]; None if none has."""
         return None

@@ -190,7 +190,7 @@ def _place(name: str, rows: pd.DataFrame) -> Environment:
 
 def _worded(place: Environment) -> Environment:
     """Return the experiment as a conversation of plain answers, where it has such settings."""
-    wanted = {"history": "chat", "reasoning": "none"}
+    wanted = {"history": "chat", "reasoning": "none", "confidence": "together"}
     settings = place.settings
     changed = {k: v for k, v in wanted.items() if settings.get(k, v) != v}
     # A new one each time: reading and telling change its session.

@@ -4,26 +4,50 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from .answer import _MARKED, _SIGNS, Answer, Outcome, _find, _told, _unreadable
+from .answer import (
+    _MARKED,
+    _SIGNS,
+    Answer,
+    Outcome,
+    _find,
+    _told,
+    _unreadable,
+    parse_label,
+    parse_number,
+)
 from .design import Design, Recorded, slots_by_number
 from .environment import Observation, Turn
-from .prompt import Message
-from .retelling import Found, History, Reasoning, Retelling, told_name, told_number
+from .prompt import Message, Prompt
+from .retelling import (
+    REASONINGS,
+    Found,
+    History,
+    Names,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .trials import Trials
 
+Confidence = Literal["together", "apart"]
+CONFIDENCES: tuple[str, ...] = get_args(Confidence)
+
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))"
+_THEN = "\n[asked for the confidence]\n"  # between two replies to one trial
 _ASKED = re.compile(rf"(?P<label>\w), {_NUMBER}")
 _ALIKE = re.compile(
     rf"(?:machine\b[\s*_:]*)?(?P<label>\w)\b[*_'\"’”)\]]*"
@@ -39,7 +63,8 @@ class RestlessBandit(Retelling):
     Rewards are whole numbers of points, Normal around `high` for the better machine and around
     `low` for the other. A block's length is told to lie in a range; all sequences of lengths in
     it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
-    that it is the better machine. Both stand in one answer, as in "F, 0.8".
+    that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
+    confidence="apart", in two: the machine, and after a further question the confidence.
 
     Trials have the columns first (the machine that is mentioned first); action; response (the
     confidence); reward; and, never shown, block, mean_0 and mean_1 (the machines' means in force
@@ -56,6 +81,11 @@ class RestlessBandit(Retelling):
         Means of the better and of the other machine.
     sd
         Standard deviation of the points, before they are rounded.
+    confidence
+        "together" asks for machine and confidence at once; "apart", as in CogBench, for the
+        confidence in a second question, which shows the reply to the first. A trial then takes two
+        calls; it counts as answered if both replies can be read. What the machine pays is told
+        after both. Goes with history="prompt".
     history
         "prompt" retells the past in one message; "chat" sends it as past turns.
     reasoning
@@ -82,6 +112,7 @@ class RestlessBandit(Retelling):
     required: ClassVar = {
         "history_line": ("label", "confidence", "reward"),
         "question": ("first", "second"),
+        "question_machine": ("first", "second"),
         "feedback": ("reward",),
     }
     thought = "I go by what the machines have paid of late, and by how clear that is."
@@ -93,6 +124,7 @@ class RestlessBandit(Retelling):
         high: float = 60.0,
         low: float = 40.0,
         sd: float = 8.0,
+        confidence: Confidence = "together",
         history: History = "prompt",
         reasoning: Reasoning = "none",
         templates: str | None = None,
@@ -108,16 +140,28 @@ class RestlessBandit(Retelling):
             raise ValueError(f"high is above low; got {self.high:g} and {self.low:g}.")
         if not self.sd > 0:
             raise ValueError(f"sd is above 0; got {self.sd:g}.")
-        self._choose_words(
+        if confidence not in CONFIDENCES:
+            raise ValueError(f"confidence is one of {', '.join(CONFIDENCES)}; got {confidence!r}.")
+        if confidence == "apart" and history != "prompt":
+            raise ValueError(
+                "A confidence that is asked apart goes with history='prompt', where a line tells "
+                f"of both replies; got history={history!r}. Choose one or the other."
+            )
+        self.confidence = confidence
+        words = self._choose_words(
             history,
             reasoning,
             templates,
             Path(__file__).with_suffix(".toml"),
+            asked="question_machine" if confidence == "apart" else "question",
+            answered="answer_machine" if confidence == "apart" else "answer",
             n_blocks=self.n_blocks,
             n_trials=self.n_trials,
             shortest=self.shortest,
             longest=self.longest,
         )
+        asks = words["question_confidence"].text, words[f"answer_confidence_{reasoning}"].text
+        self._asks_confidence = "\n".join(asks)
         self._chances = self._lengths()
 
     @property
@@ -129,6 +173,7 @@ class RestlessBandit(Retelling):
             "high": self.high,
             "low": self.low,
             "sd": self.sd,
+            "confidence": self.confidence,
             "history": self.history,
             "reasoning": self.reasoning,
             "templates": self.templates,
@@ -255,7 +300,13 @@ class RestlessBandit(Retelling):
         brackets and markdown around it; the words machine and confidence; another sign between
         letter and number; letter case; text after the marked line. A letter or a number alone,
         two letters, a percentage or a decimal comma is malformed.
+
+        With confidence="apart" a reply to the first question is a letter, by the rules of
+        `parse_label`, and has an action and no response; a reply to the second is a number, by
+        those of `parse_number`. What both come to is parsed as `joined` puts them together.
         """
+        if self.confidence == "apart":
+            return self._parse_apart(text, observation)
         found = _find(text, self.reasoning != "none")
         if isinstance(found, Answer):
             return found
@@ -284,7 +335,34 @@ class RestlessBandit(Retelling):
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
         action, confidence = choice
-        return self._aloud(f"{self._options(observation)[action]}, {_decimal(confidence)}")
+        label, number = self._options(observation)[action], _decimal(confidence)
+        if self.confidence == "apart":
+            return self.joined(self._aloud(label), self._aloud(number))
+        return self._aloud(f"{label}, {number}")
+
+    def spoken(self, text: str) -> list[str]:
+        """Return the reply, or the two of a confidence that was asked apart."""
+        return text.split(_THEN, 1) if self.confidence == "apart" else [text]
+
+    def joined(self, before: str, reply: str) -> str:
+        """Return both replies of a trial as one text, with a line between them."""
+        return f"{before}{_THEN}{reply}"
+
+    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
+        """Return the question for the confidence, once a machine has been named."""
+        if answer.action is None or answer.response is not None:
+            return None
+        said = Message("assistant", answer.text), Message("user", self._asks_confidence)
+        return Prompt((*prompt.messages, *said))
+
+    def replies_told(self, messages: Sequence[Message]) -> int:
+        """Return 1 for the question for the confidence, 0 for any other."""
+        apart = self.confidence == "apart" and len(messages) == 3
+        return int(apart and messages[-1].content == self._asks_confidence)
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt, or the question for the confidence, back to what it tells."""
+        return super().read(messages[:1] if self.replies_told(messages) else messages)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
@@ -301,6 +379,21 @@ class RestlessBandit(Retelling):
         _, found = self._must_read(forms, opening)
         return {"machines": sorted({found["first"], found["second"]})}
 
+    def _parse_apart(self, text: str, observation: Observation) -> Answer:
+        """Read a machine, and if there is a second reply its number as well."""
+        marked = self.reasoning != "none"
+        named, *rest = self.spoken(text)
+        options = self._options(observation)
+        machine = parse_label(named, options, marked=marked, noun="machine")
+        if machine.action is None or not rest:
+            return replace(machine, text=text)
+        sure = parse_number(rest[0], *self.response_range, marked=marked)
+        if sure.response is None:
+            return replace(sure, text=text)
+        notes = [note for note in (machine.note, sure.note) if note]
+        outcome = Outcome.REPAIRED if notes else Outcome.OK
+        return Answer(outcome, machine.action, sure.response, text, _told(notes))
+
     def _begin(self, design: Design) -> None:
         super()._begin(design)
         self._points = design.table["points"].tolist()
@@ -308,6 +401,12 @@ class RestlessBandit(Retelling):
     def _reward(self, trial: int, action: int) -> float:
         points: float = self._points[trial][action]
         return points
+
+    def _wanted(self) -> dict[str, Names]:
+        none: Names = frozenset()
+        apart = {f"answer_{of}_{r}": none for of in ("machine", "confidence") for r in REASONINGS}
+        asked = {"question_machine": self.placing | self.asking, "question_confidence": none}
+        return super()._wanted() | asked | apart
 
     def _lengths(self) -> list[NDArray[np.float64]]:
         """Return, for each block but the last, where its length's cumulative chances lie.

@@ -42,6 +42,8 @@ class Retelling(Environment):
     ----------
     kinds
         Kinds of trials that differ in their sentences.
+    introductions
+        Templates of which one opens every prompt, as the settings say.
     introducing
         Placeholders of the introduction.
     placing, asking, telling
@@ -56,6 +58,7 @@ class Retelling(Environment):
     """
 
     kinds: ClassVar[tuple[str, ...]] = ("",)
+    introductions: ClassVar[tuple[str, ...]] = ("introduction",)
     introducing: ClassVar[Names] = frozenset()
     placing: ClassVar[Names]
     asking: ClassVar[Names]
@@ -181,9 +184,16 @@ class Retelling(Environment):
         reasoning: Reasoning,
         templates: str | None,
         shipped: Path,
+        introduction: str = "introduction",
+        asked: str = "question",
+        answered: str = "answer",
         **sizes: object,
-    ) -> None:
-        """Check the factors and load the templates, the shipped ones if there are no others."""
+    ) -> Mapping[str, Template]:
+        """Check the factors and load the templates, the shipped ones if there are no others.
+
+        `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
+        and that say how to answer. Returns all templates.
+        """
         for factor, chosen, known in (
             ("history", history, HISTORIES),
             ("reasoning", reasoning, REASONINGS),
@@ -195,16 +205,16 @@ class Retelling(Environment):
         for name, template in words.items():
             if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
                 raise ValueError(f"The template {name!r} is one line; {templates} has several.")
-        begun = words["introduction"].render(**sizes)
-        answer, past = words[f"answer_{reasoning}"].text, words["history_begins"].text
-        asked = {k: f"{words[_named('question', k)].text}\n{answer}" for k in self.kinds}
-        self._opening = {k: Template(f"{begun}\n\n{asked[k]}") for k in self.kinds}
+        begun = words[introduction].render(**sizes)
+        answer, past = words[f"{answered}_{reasoning}"].text, words["history_begins"].text
+        asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
+        self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
         self._retold = {
-            k: Template(f"{begun}\n\n{past}\n{{past}}\n\n{asked[k]}") for k in self.kinds
+            k: Template(f"{begun}\n\n{past}\n{{past}}\n\n{asks[k]}") for k in self.kinds
         }
         self._following = {
             (before, missing, k): Template(
-                f"{words[_named(form, before)].renamed(_before).text}\n\n{asked[k]}"
+                f"{words[_named(form, before)].renamed(_before).text}\n\n{asks[k]}"
             )
             for before in self.kinds
             for missing, form in enumerate(("feedback", "missing_feedback"))
@@ -217,10 +227,12 @@ class Retelling(Environment):
         }
         self._silence = words["silence"].text
         self._heard, self._told = {}, {}
+        return words
 
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()
-        wanted = {"introduction": self.introducing, "history_begins": none, "silence": none}
+        wanted = {name: self.introducing for name in self.introductions}
+        wanted |= {"history_begins": none, "silence": none}
         wanted |= {f"answer_{reasoning}": none for reasoning in REASONINGS}
         for kind in self.kinds:
             wanted |= {

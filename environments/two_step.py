@@ -47,7 +47,7 @@ class TwoStep(Retelling):
     n_days
         Days of two choices, at least 1; 20 in CogBench, 200 is usual with people.
     transition
-        Probability that a shuttle reaches its own planet, from 0.5 to 1; it is told.
+        Probability that a shuttle reaches its own planet, from 0.5 to 1.
     drift
         Standard deviation of the daily change of each alien's probability, from 0 on.
     rates
@@ -55,6 +55,11 @@ class TwoStep(Retelling):
     released
         Whether probabilities stop at the ends of `rates` as in the released code of CogBench,
         instead of being reflected.
+    tell_transition
+        Whether the introduction says how often a shuttle reaches its own planet, and that the
+        chances of aliens change independently. Without, as in CogBench, players see from their
+        journal alone that flights may end elsewhere. Models of this task that plan know the
+        probability either way.
     history
         "prompt" retells the past in one message; "chat" sends it as past turns.
     reasoning
@@ -74,6 +79,7 @@ class TwoStep(Retelling):
     n_actions = 2
 
     kinds = ("flight", "deal")
+    introductions = ("introduction", "introduction_told")
     introducing = frozenset({"n_days", "percent"})
     placing = frozenset({"day", "planet"})
     asking = frozenset({"first", "second"})
@@ -96,6 +102,7 @@ class TwoStep(Retelling):
         drift: float = 0.025,
         rates: Sequence[float] = (0.25, 0.75),
         released: bool = False,
+        tell_transition: bool = False,
         history: History = "prompt",
         reasoning: Reasoning = "none",
         templates: str | None = None,
@@ -109,11 +116,15 @@ class TwoStep(Retelling):
         if not isinstance(released, bool | np.bool_):
             raise ValueError(f"released is True or False; got {released!r}.")
         self.released = bool(released)
+        if not isinstance(tell_transition, bool | np.bool_):
+            raise ValueError(f"tell_transition is True or False; got {tell_transition!r}.")
+        self.tell_transition = bool(tell_transition)
         self._choose_words(
             history,
             reasoning,
             templates,
             Path(__file__).with_suffix(".toml"),
+            introduction="introduction_told" if self.tell_transition else "introduction",
             n_days=self.n_days,
             percent=f"{100 * self.transition:g}",
         )
@@ -127,6 +138,7 @@ class TwoStep(Retelling):
             "drift": self.drift,
             "rates": list(self.rates),
             "released": self.released,
+            "tell_transition": self.tell_transition,
             "history": self.history,
             "reasoning": self.reasoning,
             "templates": self.templates,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 
-from .causal_answers import CELL, causal_answers
+from .causal_answers import CELL, CELL_OF_ANSWERS, causal_answers
 from .ties import tied
 
 POOLED = "all domains"
@@ -69,6 +69,7 @@ def alignment(
     *,
     resamples: int = RESAMPLES,
     seed: int = 0,
+    released: bool = False,
 ) -> Alignment:
     """Correlate each agent's answers with reference means of the same cell (Spearman 1904).
 
@@ -88,6 +89,9 @@ def alignment(
         The column that tells agents apart.
     resamples, seed
         Of the bootstrap; agent i and domain k have random numbers of their own.
+    released
+        As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
+        reference mean of its letter cell (domain, sense and task, both directions together).
 
     Raises
     ------
@@ -102,9 +106,13 @@ def alignment(
         )
     if resamples < 1:
         raise ValueError(f"An interval needs at least 1 resample; got {resamples}.")
-    wanted = reference_means(reference)
-    means = answers.groupby([agent, *CELL], sort=False)["answer"].mean().rename("mine")
-    both = means.reset_index().merge(wanted, on=list(CELL), how="left")
+    wanted = reference_means(reference, released=released)
+    if released:
+        mine = answers[[agent, *CELL_OF_ANSWERS]].assign(mine=answers["answer"])
+        both = mine.merge(wanted, on=list(CELL_OF_ANSWERS), how="left")
+    else:
+        means = answers.groupby([agent, *CELL], sort=False)["answer"].mean().rename("mine")
+        both = means.reset_index().merge(wanted, on=list(CELL), how="left")
     both["held"] = both["mine"].notna() & both["reference"].notna()
     if not both["held"].any():
         raise ValueError(
@@ -127,7 +135,7 @@ def alignment(
     return Alignment(pd.DataFrame(rows)[order], resamples)
 
 
-def reference_means(reference: Trials | pd.DataFrame) -> pd.DataFrame:
+def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False) -> pd.DataFrame:
     """Return the mean of each item of a reference as a share of 1.
 
     Parameters
@@ -135,17 +143,19 @@ def reference_means(reference: Trials | pd.DataFrame) -> pd.DataFrame:
     reference
         Collider trials; or a table that `causal_answers` reads, with a column "mean" (0 to 100)
         in place of "response" if it holds means.
+    released
+        Whether both directions of a task are taken together, as in Dettki (2025).
 
     Returns
     -------
     DataFrame
-        Columns domain, sense, direction, task and reference.
+        Columns domain, sense, direction (not if released), task and reference.
     """
     if isinstance(reference, pd.DataFrame) and "mean" in reference and "response" not in reference:
         reference = reference.rename(columns={"mean": "response"})
     means = (
         causal_answers(reference)
-        .groupby(list(CELL), sort=False)["answer"]
+        .groupby(list(CELL_OF_ANSWERS if released else CELL), sort=False)["answer"]
         .mean()
         .rename("reference")
     )

@@ -27,6 +27,7 @@ QUESTION = ("query", "first", "second", "third")
 ROMAN = tuple(task.roman for task in TASKS)
 CELL = ("domain", "sense", "direction", "task")  # what makes an item: a question in its words
 CELL_OF_TASKS = CELL[:3]
+CELL_OF_ANSWERS = ("domain", "sense", "task")  # the letter cell: both directions together
 SCALE = 100.0  # answers are given from 0 to 100
 
 
@@ -83,6 +84,34 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
         sense=_named(own, "sense"),
         answer=response / SCALE,
     )
+
+
+def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
+    """Return answers as Dettki (2025) reads them, an agent's together under its name.
+
+    An agent that is several subjects, as her people were, has cell means: each question that was
+    asked has one row, whose answer is the mean over the subjects and both directions of its cell
+    of domain, sense and task. The answers of an agent that is one subject stay as they are.
+
+    Parameters
+    ----------
+    answers
+        What `causal_answers` returns, with the column subject.
+    agent
+        Of each answer, in the same order, the agent's name.
+
+    Returns
+    -------
+    DataFrame
+        With the columns of the answers; subject is the agent.
+    """
+    named = answers.assign(subject=agent.astype(str).to_numpy()).reset_index(drop=True)
+    people = answers["subject"].astype(str).groupby(agent.astype(str).to_numpy()).nunique()
+    many = named["subject"].map(people).gt(1)
+    theirs = named[many]
+    means = theirs.groupby(["subject", *CELL_OF_ANSWERS], sort=False)["answer"].transform("mean")
+    theirs = theirs.assign(answer=means).drop_duplicates(["subject", *CELL])
+    return pd.concat([named[~many], theirs]).sort_index().reset_index(drop=True)
 
 
 def told_cell(domain: str, sense: str, direction: str) -> str:

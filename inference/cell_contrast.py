@@ -63,17 +63,21 @@ class CellContrast(SubjectMeasure):
     ----------
     plus, minus
         Roman numbers of the two tasks.
+    pooled
+        Whether a cell holds the questions about both causes, as in Dettki (2025): its domain and
+        sense make it.
     """
 
     environments = ("collider",)
     plus: str
     minus: str
+    pooled: bool = False
 
-    def values(self, trials: Trials) -> Values:
+    def values(self, trials: Trials | pd.DataFrame) -> Values:
         """Return each subject's mean difference over its cells."""
         return self.over_cells(self.by_cell(trials))
 
-    def estimate(self, trials: Trials) -> Estimate:
+    def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
         """Return the mean over subjects, or over the cells of a single one."""
         found = self.by_cell(trials)
         if len(found.subjects) > 1:
@@ -95,6 +99,8 @@ class CellContrast(SubjectMeasure):
                 f"{self.name} compares the tasks {self.plus} and {self.minus}; the trials have "
                 "none of them. Ask both."
             )
+        if self.pooled:
+            own = own.assign(direction="")
         cell, cells = pd.factorize(pd.MultiIndex.from_frame(own[list(CELL_OF_TASKS)]))
         place = subject * len(cells) + cell
         size = len(subjects) * len(cells)

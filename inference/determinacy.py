@@ -18,11 +18,11 @@ class Determinacy(ReasonerMeasure):
 
     Of the noisy-OR, fitted by least squares, that predicts left-out tasks better: the one with a
     strength for each cause or the one with a single strength. Of other reasoners the truth is that
-    of the noisy-OR closest to their judgements.
+    of the noisy-OR closest to their judgements; see `ReasonerMeasure` for `released`.
     """
 
     name = "determinacy"
-    summary = "mean causal strength minus leak of the fitted noisy-OR"
+    described = "mean causal strength minus leak of the fitted noisy-OR"
     source = "Dettki 2025"
     violator = "noisy_or"
     dial: Mapping[str, float] = {"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}
@@ -35,7 +35,7 @@ class Determinacy(ReasonerMeasure):
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return mean strength minus leak, [n]."""
-        if not issubclass(model, NoisyOr):
+        if self.scoring == "pooled" or not issubclass(model, NoisyOr):
             return self.of_judgements(model, theta)
         values = dict(zip(model.parameters.names, np.asarray(theta, dtype=float).T, strict=True))
         strengths = [values[name] for name in ("m", "m1", "m2") if name in values]

@@ -19,7 +19,8 @@ class ExplainingAway(CellContrast):
     ----------
     released
         As the published numbers are: VIII - VI, with the other cause known to be absent in the
-        first task. In a noisy-OR it is never smaller, and reaches 1.
+        first task, of cells that hold the questions about both causes. In a noisy-OR it is never
+        smaller, and reaches 1.
     """
 
     source = "Rehder and Waldmann 2017; Dettki 2025"
@@ -33,6 +34,7 @@ class ExplainingAway(CellContrast):
 
     def __init__(self, released: bool = False):
         self.plus = "VIII" if released else "VII"
+        self.pooled = released
         # Walks so short that they hardly leave the prototypes have no difference VII - VI either.
         self.reach = 4.0 if released else 1.7
         self.name = "explaining_away" + ("_released" if released else "")

@@ -20,10 +20,14 @@ class MarkovViolation(CellContrast):
     As long as nothing is known of their effect, causes that work on their own tell nothing of each
     other: every noisy-OR, whatever its parameters, has 0. An associative reasoner has its share of
     association. Published as a distance; here positive means that causes are taken to go together.
+
+    Parameters
+    ----------
+    released
+        As the published numbers are, of cells that hold the questions about both causes. Where no
+        answer is missing it is the same.
     """
 
-    name = "markov_violation"
-    summary = "how much the presence of one cause raises the judgement of the other"
     source = "Rehder and Waldmann 2017; Dettki 2025"
     rational = "noisy_or"
     violator = "associative_reasoner"
@@ -32,6 +36,14 @@ class MarkovViolation(CellContrast):
     reach = 6.0
     steps = 49
     plus, minus = "IV", "V"
+
+    def __init__(self, released: bool = False):
+        self.pooled = released
+        self.name = "markov_violation" + ("_released" if released else "")
+        ending = ", of cells with both directions" if released else ""
+        self.summary = (
+            f"how much the presence of one cause raises the judgement of the other{ending}"
+        )
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the difference of the judgements, [n]; 0 where causes are independent."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from copy import copy
 from dataclasses import replace
+from typing import ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,7 @@ from knownminds.environments import Trials
 from knownminds.environments.causal_graph import questions
 
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
-from .least_squares_reasoner import ReasoningConsistency, leave_one_task_out
+from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
 from .measures import Estimate, SubjectMeasure, Values, t_tests
 
 STANDS_FOR_ALL = 128  # minds whose mean stands for that of a larger group, drawn evenly
@@ -27,24 +29,43 @@ class ReasonerMeasure(SubjectMeasure):
     Better is the one that predicts left-out tasks better. With several subjects the test is over
     subjects. A single one has the interval of the jackknife over its settings, the cells of domain
     and sense (Tukey 1958).
+
+    Parameters
+    ----------
+    released
+        As in Dettki (2025): questions about C2 are answered by the formula of C1 (`scoring`
+        "pooled"). The truth of a mind is then that of the pooled fit to its judgements.
     """
 
     environments = ("collider",)
     null = float("nan")
     rational = ""
+    described: ClassVar[str]
+
+    def __init__(self, released: bool = False):
+        self.scoring: Scoring = "pooled" if released else "by_cause"
+        self.name = type(self).name + ("_released" if released else "")
+        ending = ", both directions by one formula" if released else ""
+        self.summary = f"{self.described}{ending}"
+
+    def scored(self, scoring: Scoring) -> Self:
+        """Return the measure with another scoring of the two directions."""
+        other = copy(self)
+        other.scoring = scoring
+        return other
 
     @abstractmethod
     def of(self, found: ReasoningConsistency) -> Array:
         """Return the number of each subject, [N]."""
 
-    def values(self, trials: Trials) -> Values:
+    def values(self, trials: Trials | pd.DataFrame) -> Values:
         """Fit each subject and return its number."""
-        return self._of_fits(leave_one_task_out(trials))
+        return self._of_fits(leave_one_task_out(trials, scoring=self.scoring))
 
-    def estimate(self, trials: Trials) -> Estimate:
+    def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
         """Return the mean over subjects, or the number of a single one."""
         answers = causal_answers(trials)
-        values = self._of_fits(leave_one_task_out(answers))
+        values = self.values(answers)
         if len(values.value) > 1:
             return self.over_subjects(values)
         own = replace(self.over_subjects(values), unit="setting")
@@ -53,7 +74,7 @@ class ReasonerMeasure(SubjectMeasure):
         if n < 2 or values.reason[0]:
             return replace(own, n=0 if values.reason[0] else n)
         parts = [answers[story != k].assign(subject=k) for k in range(n)]
-        left = self.of(leave_one_task_out(pd.concat(parts)))
+        left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
         # Pseudo-values have the standard error of the jackknife.
         tests = t_tests((n * values.value - (n - 1) * left)[None, :], self.null)
         half = float(tests.high[0] - tests.mean[0])
@@ -72,7 +93,7 @@ class ReasonerMeasure(SubjectMeasure):
         table = pd.DataFrame(np.tile(np.array(asked), (n, 1)), columns=list(QUESTION))
         table["subject"] = np.repeat(np.arange(n), len(asked))
         table["response"] = SCALE * judgements(model, theta, asked).ravel()
-        return self.of(leave_one_task_out(table, starts=FEWER_STARTS))
+        return self.of(leave_one_task_out(table, starts=FEWER_STARTS, scoring=self.scoring))
 
     def _of_fits(self, found: ReasoningConsistency) -> Values:
         value = self.of(found)

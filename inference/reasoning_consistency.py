@@ -16,11 +16,12 @@ class Consistency(ReasonerMeasure):
 
     Of the noisy-ORs with 3 and 4 parameters the one that predicts better counts. The truth is that
     of judgements without noise: 1 in every noisy-OR. Noisy answers lower the measure, the more the
-    fewer there are, so that it tells the number of answers as well as the reasoning.
+    fewer there are, so that it tells the number of answers as well as the reasoning. As released
+    (see `ReasonerMeasure`), a noisy-OR with two different strengths has less than 1.
     """
 
     name = "reasoning_consistency"
-    summary = "R2 of a noisy-OR, fitted without a task, in predicting that task"
+    described = "R2 of a noisy-OR, fitted without a task, in predicting that task"
     source = "Dettki 2025"
     violator = "mutation_sampler"
     # The first moves the mutation sampler, the second the associative reasoner.

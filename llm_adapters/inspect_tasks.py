@@ -141,11 +141,11 @@ def read_inspect_log(
             found = make(place["environment"], **place["settings"])
         assert found is not None
         replies = sample.store[REPLIES]
-        lived = without_waiting(_lived_again(found, place, log.eval.model, replies)).rows
-        asked = np.cumsum([not found.continues(row) for row in lived]) - 1
-        attempts = _attempts(sample.events, len(set(asked)))
-        for row, question in zip(lived, asked, strict=True):
-            row |= {"session": str(sample.epoch - 1), "attempt": attempts[question]}
+        again = without_waiting(_lived_again(found, place, log.eval.model, replies))
+        lived = again.rows
+        attempts = _attempts(sample.events, again.questions)
+        for row, attempt in zip(lived, attempts, strict=True):
+            row |= {"session": str(sample.epoch - 1), "attempt": attempt}
             if row["model_served"] is not None:
                 served = served or row["model_served"]
                 check_served(log.eval.model, served, row["model_served"])
@@ -206,9 +206,12 @@ def _kept(output: Any, prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _attempts(events: Sequence[Any], n: int) -> list[int | None]:
-    """Return how often Inspect has sent each of n questions; None if its events do not tell."""
-    found: list[int | None] = []
+def _attempts(events: Sequence[Any], questions: Sequence[int]) -> list[int | None]:
+    """Return how often Inspect has sent those of each trial; None if its events do not tell.
+
+    `questions` are how many each trial has.
+    """
+    found: list[int] = []
     sent = 0
     for event in events:
         if event.event == "model":
@@ -216,7 +219,12 @@ def _attempts(events: Sequence[Any], n: int) -> list[int | None]:
             if event.error is None:
                 found.append(sent)
                 sent = 0
-    return found if len(found) == n else [None] * n
+    # A session that was stopped within a trial has asked for more than its rows tell.
+    if len(found) < sum(questions):
+        return [None] * len(questions)
+    ends = np.cumsum(questions).tolist()
+    # A trial that shares the reply before it has that one's.
+    return [sum(found[end - max(n, 1) : end]) for n, end in zip(questions, ends, strict=True)]
 
 
 def _session() -> Any:

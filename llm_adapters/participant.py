@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -82,10 +82,12 @@ class LivedSession:
     ----------
     rows : its trials
     over : whether it came to its end
+    questions : how many were asked on each trial; none where it shares the reply before
     """
 
     rows: list[Row]
     over: bool
+    questions: list[int] = field(default_factory=list)
 
 
 Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
@@ -113,19 +115,22 @@ async def live(
     subject = str(address[-1]) if address else "0"
     turns: list[Turn] = []
     rows: list[Row] = []
-    asked: Asked | None = None
-    questions = 0
+    every: list[tuple[Prompt, Asked]] | None = []
+    questions: list[int] = []
     while observation is not None:
-        if asked is not None and environment.continues(observation):
-            asked = _again(asked, environment, observation)
+        if every and environment.continues(observation):
+            prompt, asked = every[-1]
+            every, n = [(prompt, _again(asked, environment, observation))], 0
         else:
             prompt = environment.render(observation, turns)
-            judge = partial(_judge, environment, observation)
-            asked = await ask(questions, prompt, judge)
-            questions += 1
-        if asked is None:
+            every = await _ask_on(environment, observation, prompt, ask, sum(questions))
+            n = len(every or ())
+        if every is None:
             break
-        answer, reply = asked.answer, asked.reply
+        questions.append(n)
+        prompt, last = every[-1]
+        answer, reply = last.answer, last.reply
+        costs = [asked.cost for _, asked in every if asked.cost is not None]
         following, reward, _, _, _ = environment.step(answer.choice)
         rows.append(
             {
@@ -137,10 +142,10 @@ async def live(
                 "raw_text": answer.text,
                 "note": answer.note,
                 "labels": names,
-                "attempt": asked.attempt,
-                "input_tokens": asked.input_tokens,
-                "output_tokens": asked.output_tokens,
-                "money": asked.cost,
+                "attempt": sum(asked.attempt for _, asked in every),
+                "input_tokens": _tokens(every, "input_tokens") if reply else None,
+                "output_tokens": _tokens(every, "output_tokens") if reply else None,
+                "money": sum(costs) if costs else None,
                 "prompt_hash": prompt.hash,
                 "model": model,
                 "model_served": reply.model_served if reply else None,
@@ -149,7 +154,33 @@ async def live(
         )
         turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
         observation = following
-    return LivedSession(rows, observation is None)
+    return LivedSession(rows, observation is None, questions)
+
+
+async def _ask_on(
+    environment: Environment, observation: Observation, prompt: Prompt, ask: Ask, number: int
+) -> list[tuple[Prompt, Asked]] | None:
+    """Ask until the answer to a trial is whole; return each question and what came of it."""
+    every: list[tuple[Prompt, Asked]] = []
+    before = ""
+    more: Prompt | None = prompt
+    while more is not None:
+        judge = partial(_judge, environment, observation, before)
+        asked = await ask(number + len(every), more, judge)
+        if asked is None:
+            return None
+        if asked.reply is None and before:  # what was said before is on record all the same
+            asked = replace(asked, answer=replace(asked.answer, text=before))
+        every.append((more, asked))
+        before = asked.answer.text
+        more = environment.further(more, asked.answer)
+    return every
+
+
+def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
+    """Add up the tokens of all replies; None if some are not known."""
+    used = [getattr(asked, kind) for _, asked in every if asked.reply is not None]
+    return None if any(n is None for n in used) else sum(used)
 
 
 def record(rows: Sequence[Row], environment: Environment) -> Trials:
@@ -317,13 +348,15 @@ async def _try(
 
 def _again(asked: Asked, environment: Environment, observation: Observation) -> Asked:
     """Return what the reply to the trial before says on this one, which was asked with it."""
-    answer = asked.answer if asked.reply is None else _judge(environment, observation, asked.reply)
+    reply = asked.reply
+    answer = asked.answer if reply is None else _judge(environment, observation, "", reply)
     return replace(asked, answer=answer, cost=None, again=True)
 
 
-def _judge(environment: Environment, observation: Observation, reply: Reply) -> Answer:
+def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
+    text = environment.joined(before, reply.text) if before else reply.text
     if reply.finish_reason == "length":
-        return environment.parse_cut(reply.text, observation)
+        return environment.parse_cut(text, observation)
     if reply.finish_reason in _REFUSALS:
-        return Answer(Outcome.REFUSED, text=reply.text, note=reply.finish_reason)
-    return environment.parse(reply.text, observation)
+        return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
+    return environment.parse(text, observation)

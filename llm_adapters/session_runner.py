@@ -358,7 +358,7 @@ class _PaidChair(_Chair):
         runner = self.runner
         before = runner.gate.sessions.get(self.session, Spent()).calls
         asked = await super().ask(turn, prompt, judge)
-        if asked is not None:
+        if asked is not None and runner.study.environment.further(prompt, asked.answer) is None:
             runner.trials += 1
             runner.missing += asked.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
         if runner.gate.sessions.get(self.session, Spent()).calls != before:

@@ -157,7 +157,9 @@ class Synthetic:
                 for seen in session.environment.together(observation)
             ]
             choice = choices[0] if len(choices) == 1 else tuple(choices)
-            said = [session.environment.say(choice, observation)]
+            whole = session.environment.say(choice, observation)
+            part = session.environment.replies_told(prompt.messages)
+            said = [session.environment.spoken(whole)[part]]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)
         return thought

@@ -141,7 +141,7 @@ def test_missing_answers_leave_gaps_that_are_named_and_tasks_that_are_not_foreto
     assert (nobody["answers"], nobody["parameters"]) == (0, 0)
     assert np.isnan(nobody[["p", "b", "determinacy", "markov_violation"]].astype(float)).all()
     assert nobody["complies"] is None
-    assert "no fit, answers to 0 tasks" in str(profile)
+    assert "dull, thought: no noisy-OR is told, answers to 0 tasks" in str(profile)
     differences = profile.differences.set_index("quantity")
     assert (differences.loc["determinacy", "n"], differences.loc["determinacy", "missing"]) == (
         1,

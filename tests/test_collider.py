@@ -117,7 +117,7 @@ COMBINATIONS = [
 
 @pytest.mark.parametrize("answer", FORMS)
 def test_every_combination_of_content_keeps_the_contract(answer):
-    assert len(COMBINATIONS) == 84
+    assert len(COMBINATIONS) == 147
     for k, settings in enumerate(COMBINATIONS):
         if k % 2 == FORMS.index(answer):  # half of them with each form of answer
             check_environment(Collider(**CELL, **settings, answer=answer, repeats=1 + k % 2), k)
@@ -266,6 +266,9 @@ def test_filler_keeps_sentences_words_and_capitals():
         ("letters", r"[A-Za-z]", r"[A-Za-z]"),
         ("letters_digits", r"[A-Za-z]", r"\d"),
         ("digits_symbols", r"\d", r"[!#$+=?@^~]"),
+        ("all", r"[A-Za-z]", r"[0-9!#$+=?@^~]"),
+        ("alnum", r"[A-Za-z]", r"\d"),
+        ("num_symb", r"\d", r"[!#$+=?@^~]"),
     ],
 )
 def test_abstract_variables_have_random_names_of_ten_characters_and_no_meaning(content, one, other):
@@ -277,7 +280,15 @@ def test_abstract_variables_have_random_names_of_ten_characters_and_no_meaning(c
         seen |= {name for triple in named for name in triple}
     assert len(seen) == 20 * 9  # new ones in each session, no two alike
     assert all(re.fullmatch(f"(?:{one}|{other}){{10}}", name) for name in seen)
-    if one != other:
+    if content in ("all", "alnum", "num_symb"):
+        size = {r"[A-Za-z]": 52, r"\d": 10, r"[!#$+=?@^~]": 9, r"[0-9!#$+=?@^~]": 19}
+        share = size[other] / (size[one] + size[other])
+        written = "".join(sorted(seen))
+        # Every character comes from the whole alphabet: 1,800 of them, four standard errors.
+        error = np.sqrt(share * (1 - share) / len(written))
+        assert abs(len(re.findall(other, written)) / len(written) - share) < 4 * error
+        assert len({len(re.findall(other, name)) for name in seen}) > 3
+    elif one != other:
         assert all(len(re.findall(other, name)) == 4 for name in seen)
         assert len({tuple(bool(re.match(other, c)) for c in name) for name in seen}) > 50
     values = [("high", "low"), ("strong", "weak"), ("powerful", "weak")]
@@ -540,7 +551,7 @@ def test_nothing_is_made_up_for_a_file_that_lacks_a_column():
     ("settings", "sentence"),
     [
         ({"graph": "loop"}, "graph is one of collider, chain, fork; got 'loop'"),
-        ({"content": "random"}, "content is one of meaningful, letters,"),
+        ({"content": "random"}, "content is one of meaningful, all, alnum, num_symb, letters,"),
         ({"overload": "ed"}, "overload is one of none, d, e, de; got 'ed'"),
         ({"directions": "two"}, "directions is one of both, one"),
         ({"answer": "words"}, "answer is one of numeric, chain_of_thought"),

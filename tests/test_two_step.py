@@ -13,6 +13,7 @@ from knownminds.environments import (
     Trials,
     Turn,
     TwoStep,
+    check_environment,
     session_stream,
     stages_of_days,
 )
@@ -75,10 +76,37 @@ def test_shuttles_reach_their_planets_as_often_as_told():
         assert abs(arrives.mean() - transition) <= 4 * error
     assert (
         "in 65 of 100 flights"
-        in begun(transition=0.65)
+        in begun(transition=0.65, tell_transition=True)
         .render({"trial": 0, "stage": 0, "transition": 0.65, "state": -1, "first": 0}, [])
         .text
     )
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_by_default_no_prompt_tells_where_flights_end_as_in_the_original(history):
+    quiet, told = (
+        begun(n_days=3, transition=0.7, history=history, tell_transition=tell)
+        for tell in (False, True)
+    )
+    assert not TwoStep().tell_transition
+    for choices in ([], [0, 1], [0, 1, 1]):
+        prompts = []
+        for environment in (quiet, told):
+            environment.reset(seed=0)
+            observation, turns = lived(environment, choices)
+            prompts.append(environment.render(observation, turns))
+        words = [prompt.text for prompt in prompts]
+        assert "70" not in words[0]
+        assert "storm" not in words[0]
+        assert "in 70 of 100 flights" in words[1]
+        # Nothing else differs but the introduction, and each is read by its own settings.
+        assert words[0].split("\n\n")[1:] == words[1].split("\n\n")[1:]
+        with pytest.raises(ValueError, match="is not one of two_step with these settings"):
+            quiet.read(prompts[1].messages)
+    for environment in (quiet, told):
+        check_environment(environment, 3)
+    with pytest.raises(ValueError, match="tell_transition is True or False; got 'no'"):
+        TwoStep(tell_transition="no")
 
 
 def test_aliens_pay_with_their_chances_independently_of_each_other():
@@ -241,8 +269,8 @@ def test_a_prompt_that_names_three_aliens_of_a_planet_is_refused():
 
 
 def test_a_prompt_of_another_experiment_is_refused():
-    environment = begun()
-    other = begun(transition=0.9)
+    environment = begun(tell_transition=True)
+    other = begun(transition=0.9, tell_transition=True)
     observation, turns = lived(other, [1])
     with pytest.raises(ValueError, match="not one of two_step with these settings"):
         environment.read(other.render(observation, turns).messages)

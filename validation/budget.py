@@ -76,7 +76,7 @@ class DryRun:
 
 @dataclass(frozen=True)
 class TrialSize:
-    """Bytes of one trial's call over the dry runs: mean, lowest and highest."""
+    """Bytes of one call, `trial` from 0, over the dry runs: mean, lowest and highest."""
 
     trial: int
     prompt_bytes: float
@@ -494,22 +494,27 @@ def dry_run(
     turns: list[Turn] = []
     before: Prompt | None = None
     counts: list[tuple[int, ...]] = []
+    text = ""
     drawn = 0
     while observation is not None:
         prompt = environment.render(observation, turns)
         absent = max(int(observation["trial"]) - drawn, 0)
         rng.random(absent * agent.n_uniforms)
-        if not counts or not environment.continues(observation):
+        if counts and environment.continues(observation):
+            answer = environment.parse(text, observation)
+        else:
             drawn_for = environment.together(observation)
             choices = tuple(agent.choose(each, rng) for each in drawn_for)
             drawn = int(drawn_for[-1]["trial"]) + 1
-            choice = choices[0] if len(choices) == 1 else choices
-            said = aloud + environment.say(choice, observation)
-            sent = sum(len(message.content.encode()) for message in prompt.messages)
-            same, same_images = (0, 0) if before is None else repeated(before, prompt)
-            said_bytes, images = len(said.encode()), len(prompt.images)
-            counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
-        answer = environment.parse(said, observation)
+            whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
+            for part, reply in enumerate(environment.spoken(whole)):
+                text = environment.joined(text, aloud + reply) if part else aloud + reply
+                answer = environment.parse(text, observation)
+                sent = sum(len(message.content.encode()) for message in prompt.messages)
+                same, same_images = (0, 0) if before is None else repeated(before, prompt)
+                said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
+                counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
+                before, prompt = prompt, environment.further(prompt, answer) or prompt
         following, reward, _, _, _ = environment.step(answer.choice)
         agent.learn(
             observation,
@@ -517,7 +522,7 @@ def dry_run(
             nan if reward is None else reward,
         )
         turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
-        before, observation = prompt, following
+        observation = following
     return DryRun(*np.array(counts, dtype=np.int64).T)
 
 

@@ -175,7 +175,7 @@ def _figures(budget: Budget) -> list[tuple[str, str]]:
             dollar_ranges(budget.costs),
         ),
         (
-            "Growth of the history: bytes of the prompt of each trial, mean and range of the dry "
+            "Growth of the history: bytes of the prompt of each call, mean and range of the dry "
             "runs, and how many of them begin as the previous prompt did.",
             history_growth(budget),
         ),
@@ -237,7 +237,7 @@ def history_growth(budget: Budget) -> str:
         linestyle="--",
         label="begins as the previous prompt",
     )
-    axis.set(xlabel="trial", ylabel="bytes")
+    axis.set(xlabel="call", ylabel="bytes")
     axis.set_ylim(bottom=0)
     axis.legend(frameon=False, fontsize=draw.SMALL)
     return draw.svg(figure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causal_graph import TASKS
 from knownminds.inference import MEASURES
-from knownminds.inference.alignment import POOLED, alignment, reference_means
+from knownminds.inference.alignment import POOLED, alignment
 from knownminds.inference.causal_answers import (
     ROMAN,
+    as_published,
     both_directions,
     causal_answers,
     judgements,
@@ -27,16 +29,22 @@ from knownminds.inference.causal_answers import (
 from knownminds.inference.cell_contrast import CellContrast
 from knownminds.inference.domain_differences import DomainDifferences, domain_differences
 from knownminds.inference.least_squares_reasoner import (
+    PLACES,
     ReasoningConsistency,
+    Scoring,
     leave_one_task_out,
 )
 from knownminds.inference.markov_violation import complies
 from knownminds.inference.robustness import Robustness, robustness
 
+from .pages import number
+
 UNIT = "unit"  # an agent in a condition
 AGENT_COLUMNS = ("agent", "model", "subject")  # the first of them that a file has tells agents
 CONDITION = "condition"
 PARAMETERS = ("p", "b", "m1", "m2")
+ALL_PARAMETERS = ("p1", "p2", "b", "m1", "m2")
+CHOSEN_FROM = (3, 4)  # parameters of the noisy-ORs of which the better one is told; 5 stands beside
 CONTRASTS = ("explaining_away", "explaining_away_released", "markov_violation")
 # What is compared between conditions.
 QUANTITIES = (*PARAMETERS, "r2", "reasoning_consistency", "determinacy", *CONTRASTS)
@@ -59,6 +67,10 @@ class CausalProfile:
         reasoning_consistency with its consistency_rmse; determinacy; explaining_away (VII - VI),
         explaining_away_released (VIII - VI), markov_violation and whether it complies; incomplete
         (cells that lack an answer) and note.
+    fits
+        One row per unit and number of parameters (3, 4, 5): p1, p2, b, m1, m2, loss, mae, rmse, r2,
+        reasoning_consistency, consistency_rmse, chosen (whether `units` tells this one, of 3 and
+        4), status and note.
     tasks
         One row per unit and task: answers, mean, low and high (95%, t interval over answers),
         fitted (by the noisy-OR) and foretold (by the one fitted without this task), shares of 1.
@@ -68,12 +80,19 @@ class CausalProfile:
         Omnibus tests of the same, but comparing answers question by question.
     differences, changes
         See `Robustness`; empty where there is a single condition.
+    scoring
+        "by_cause": m1 and m2 belong to the causes C1 and C2; "pooled": questions about C2 are
+        answered by the formula of C1, so that m1 and m2 tell how differently effects and causes
+        are judged.
+    released
+        Whether everything is as in Dettki (2025); see `causal_profile`.
     """
 
     agent: str
     conditions: tuple[str, ...]
     reference: str
     units: pd.DataFrame
+    fits: pd.DataFrame
     tasks: pd.DataFrame
     alignment: pd.DataFrame
     omnibus: pd.DataFrame
@@ -81,6 +100,8 @@ class CausalProfile:
     matched: pd.DataFrame
     differences: pd.DataFrame
     changes: pd.DataFrame
+    scoring: Scoring = "by_cause"
+    released: bool = False
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -89,35 +110,52 @@ class CausalProfile:
 
     def to_dict(self) -> dict[str, Any]:
         """The content of `to_json`."""
-        return {
-            "agent": self.agent,
-            "conditions": list(self.conditions),
-            "reference": self.reference,
-            **{name: table.to_dict("records") for name, table in self.tables.items()},
-        }
+        return self._named | {n: table.to_dict("records") for n, table in self.tables.items()}
 
     def to_json(self) -> str:
         """Return all tables as JSON; what is missing is null."""
         tables = {n: json.loads(t.to_json(orient="records")) for n, t in self.tables.items()}
-        named = {"agent": self.agent, "conditions": self.conditions, "reference": self.reference}
-        return json.dumps(named | tables)
+        return json.dumps(self._named | tables)
+
+    @property
+    def _named(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "conditions": list(self.conditions),
+            "reference": self.reference,
+            "scoring": self.scoring,
+            "released": self.released,
+        }
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any]) -> CausalProfile:
         """Make a profile of what `to_dict` gave."""
-        tables = {name: pd.DataFrame(content[name]) for name in TABLES}
+        # What was saved before there were fits by number of parameters has none.
+        tables = {name: pd.DataFrame(content.get(name, [])) for name in TABLES}
         for table in tables.values():
             for name in table:  # a column of numbers that has nothing but gaps
-                if table[name].isna().all():
+                if name != "complies" and table[name].isna().all():
                     table[name] = table[name].astype(float)
-        agent, conditions = content["agent"], tuple(content["conditions"])
-        return cls(agent, conditions, content["reference"], **tables)
+        return cls(
+            content["agent"],
+            tuple(content["conditions"]),
+            content["reference"],
+            **tables,
+            scoring=content.get("scoring", "by_cause"),
+            released=content.get("released", False),
+        )
 
     def __str__(self) -> str:
         """A line per agent and condition, then what differs."""
         lines = []
-        for row in self.units.to_dict("records"):
-            lines.append(f"{row[UNIT]}: {_told(row)}")
+        if self.released:
+            lines.append(
+                "As in Dettki (2025): an agent's answers together, of several subjects the means "
+                "of each domain, sense and task."
+            )
+        if self.scoring == "pooled":
+            lines.append("Questions about C2 are answered by the formula of C1.")
+        lines += [_told(row) for row in self.units.to_dict("records")]
         for row in self.alignment.to_dict("records"):
             if row["status"] == "ok" and row["domain"] == POOLED:
                 lines.append(
@@ -135,6 +173,7 @@ class CausalProfile:
 
 TABLES = (
     "units",
+    "fits",
     "tasks",
     "alignment",
     "omnibus",
@@ -152,6 +191,8 @@ def causal_profile(
     conditions: Sequence[str] | None = None,
     reference: Trials | pd.DataFrame | str | Path | None = None,
     seed: int = 0,
+    scoring: Scoring | None = None,
+    released: bool = False,
 ) -> CausalProfile:
     """Read everything off answers about colliders.
 
@@ -171,6 +212,13 @@ def causal_profile(
         `reference_means`.
     seed
         Of the bootstrap of the alignment.
+    scoring
+        See `CausalProfile`; None for "by_cause", or "pooled" if released.
+    released
+        As in Dettki (2025): an agent that is several subjects has cell means (`as_published`);
+        cells of explaining away and the Markov violation hold the questions about both causes; and
+        the alignment takes every answer for an item, with the reference mean of its domain, sense
+        and task.
 
     Raises
     ------
@@ -190,13 +238,16 @@ def causal_profile(
     keys = [agent, *(name for name in conditions if name != agent)]
     answers = answers.assign(**{name: answers[name].astype(str) for name in keys})
     answers[UNIT] = answers[keys].agg(", ".join, axis=1)
-    units, tasks = _units_and_tasks(answers, keys)
+    scoring = scoring or ("pooled" if released else "by_cause")
+    read = as_published(answers, answers[UNIT]) if released else answers
+    read = read.assign(subject=read[UNIT])
+    units, fits, tasks = _units_fits_and_tasks(answers, read, keys, scoring, released)
     aligned, told = pd.DataFrame(), ""
     if reference is not None:
         told = Path(reference).name if isinstance(reference, str | Path) else "the reference"
         table = _read(reference) if isinstance(reference, str | Path) else reference
-        aligned = alignment(answers, table, UNIT, seed=seed).table
-    tests = list(_domain_tests(answers, agent, keys[1:]))
+        aligned = alignment(read, table, UNIT, seed=seed, released=released).table
+    tests = list(_domain_tests(read, agent, keys[1:]))
     plain, paired, matched = (
         pd.concat(part, ignore_index=True) if part else pd.DataFrame()
         for part in (
@@ -211,19 +262,22 @@ def causal_profile(
         compared: Robustness = robustness(units, QUANTITIES, varied, agent)
         differences, changes = compared.differences, compared.agents
     return CausalProfile(
-        agent, tuple(keys[1:]), told, units, tasks, aligned, plain, paired, matched,
-        differences, changes,
+        agent, tuple(keys[1:]), told, units, fits, tasks, aligned, plain, paired, matched,
+        differences, changes, scoring, released,
     )  # fmt: skip
 
 
-def _units_and_tasks(answers: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Fit and measure each agent in each condition."""
-    own = answers.assign(subject=answers[UNIT])
-    found = leave_one_task_out(own)
+def _units_fits_and_tasks(
+    answers: pd.DataFrame, read: pd.DataFrame, keys: list[str], scoring: Scoring, released: bool
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Fit and measure each agent in each condition, from the answers as they are to be read."""
+    found = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=scoring)
     first = answers.drop_duplicates(UNIT).set_index(UNIT).loc[list(found.subjects)]
     rows = pd.DataFrame({UNIT: found.subjects, **{k: first[k].to_numpy() for k in keys}})
-    rows["answers"] = found.fits[0].n_answers
-    rows["missing"] = found.fits[0].n_missing
+    given = answers["answer"].notna().groupby(answers[UNIT]).agg(["sum", "size"])
+    given = given.loc[list(found.subjects)]
+    rows["answers"] = given["sum"].to_numpy(dtype=np.int64)
+    rows["missing"] = (given["size"] - given["sum"]).to_numpy(dtype=np.int64)
     rows["parameters"] = found.n_parameters
     theta = _theta(found)
     for k, name in enumerate(PARAMETERS):
@@ -236,14 +290,39 @@ def _units_and_tasks(answers: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFra
     for name in CONTRASTS:
         measure = MEASURES[name]
         assert isinstance(measure, CellContrast)
-        rows[name], lost = _contrast(measure, own, found.subjects)
+        measure = copy(measure)
+        measure.pooled = released
+        rows[name], lost = _contrast(measure, read, found.subjects)
         for subject, cells in lost.items():
             incomplete[subject] |= cells
     violation = rows["markov_violation"]
     rows["complies"] = [complies(v) if np.isfinite(v) else None for v in violation]
     rows["incomplete"] = [len(incomplete[name]) for name in found.subjects]
     rows["note"] = [_note(found, i, incomplete[name]) for i, name in enumerate(found.subjects)]
-    return rows, _tasks(own, found, theta)
+    own = answers.assign(subject=answers[UNIT])
+    return rows, _fits(read, found, scoring), _tasks(own, found, theta, scoring)
+
+
+def _fits(read: pd.DataFrame, found: ReasoningConsistency, scoring: Scoring) -> pd.DataFrame:
+    """Return the noisy-ORs with each number of parameters, of which `found` has all but one."""
+    rows = []
+    for some in (found, leave_one_task_out(read, parameters=(5,), scoring=scoring)):
+        for f, fit in enumerate(some.fits):
+            size = len(fit.names)
+            full = fit.estimate[:, list(PLACES[size])]
+            for i, name in enumerate(some.subjects):
+                row: dict[str, Any] = {UNIT: name, "parameters": size}
+                row |= dict(zip(ALL_PARAMETERS, full[i].tolist(), strict=True))
+                row |= {k: float(getattr(fit, k)[i]) for k in ("loss", "mae", "rmse", "r2")}
+                row |= {"reasoning_consistency": float(some.r2[i, f])}
+                row |= {"consistency_rmse": float(some.rmse[i, f])}
+                row |= {"chosen": some is found and int(found.chosen[i]) == f}
+                lost = "" if np.isfinite(some.r2[i, f]) else some.reason[i]
+                said = "; ".join(part for part in (lost, fit.message[i]) if part)
+                rows.append(row | {"status": fit.status[i], "note": said})
+    order = {name: i for i, name in enumerate(found.subjects)}
+    rows.sort(key=lambda row: (order[row[UNIT]], row["parameters"]))
+    return pd.DataFrame(rows)
 
 
 def _contrast(
@@ -284,7 +363,9 @@ def _note(found: ReasoningConsistency, i: int, lost: set[tuple[str, str]]) -> st
     return "; ".join(part for part in said if part)
 
 
-def _tasks(own: pd.DataFrame, found: ReasoningConsistency, theta: Array) -> pd.DataFrame:
+def _tasks(
+    own: pd.DataFrame, found: ReasoningConsistency, theta: Array, scoring: Scoring
+) -> pd.DataFrame:
     """Return what each unit answers to each task, and what its noisy-OR does."""
     held = own[own["answer"].notna()]
     answer = held["answer"].to_numpy(dtype=float)
@@ -300,7 +381,7 @@ def _tasks(own: pd.DataFrame, found: ReasoningConsistency, theta: Array) -> pd.D
         squares = np.bincount(place, off**2, answers.size).reshape(answers.shape)
         error = np.sqrt(squares / (answers - 1) / answers)
         half = student.ppf(0.975, np.maximum(answers - 1, 1)) * np.where(answers > 1, error, np.nan)
-        fitted = (_predictions(theta) * counts).sum(axis=2) / answers
+        fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
     foretold = _of_chosen(found, list(np.moveaxis(found.predicted, 1, 0)))
     columns = {
         UNIT: np.repeat(np.array(found.subjects, dtype=object), len(ROMAN)),
@@ -316,13 +397,15 @@ def _tasks(own: pd.DataFrame, found: ReasoningConsistency, theta: Array) -> pd.D
     return pd.DataFrame(columns)
 
 
-def _predictions(theta: Array) -> Array:
+def _predictions(theta: Array, scoring: Scoring) -> Array:
     """Return what noisy-ORs p, b, m1, m2 answer to both directions of the tasks, [N, 11, 2]."""
     known = np.isfinite(theta).all(axis=1)
     told = np.full((len(theta), len(ROMAN), 2), np.nan)
     full = np.column_stack([theta[known], np.ones(known.sum())])  # their noise plays no part
     for t, task in enumerate(ROMAN):
         told[known, t] = judgements(NoisyOr, full, both_directions(task))
+    if scoring == "pooled":
+        told[..., 1] = told[..., 0]
     return told
 
 
@@ -358,29 +441,32 @@ def _read(file: str | Path) -> pd.DataFrame:
     rows = table.rename(columns={value: "response"}).assign(outcome="ok")
     rows = rows[rows["response"].notna()].assign(subject="reference")
     rows["trial"] = np.arange(len(rows))
-    return reference_means(Trials.from_frame(rows, environment=place)).rename(
-        columns={"reference": "answer"}
-    )
+    return causal_answers(Trials.from_frame(rows, environment=place))
 
 
 def _told(row: Mapping[Any, Any]) -> str:
     """Write down the measures of a unit."""
-    if not np.isfinite(row["reasoning_consistency"]):
-        said = f"no fit, {row['note']}"
-    else:
-        said = (
-            f"{row['parameters']} parameters, p {row['p']:.2f}, b {row['b']:.2f}, "
-            f"m1 {row['m1']:.2f}, m2 {row['m2']:.2f}, MAE {row['mae']:.3f}, "
-            f"RMSE {row['rmse']:.3f}, R2 {row['r2']:.3f}; consistency "
-            f"{row['reasoning_consistency']:.3f}, determinacy {row['determinacy']:.3f}"
-        )
-    said += (
-        f"; explaining away {row['explaining_away']:.3f} (VIII - VI: "
-        f"{row['explaining_away_released']:.3f}), Markov violation {row['markov_violation']:+.3f}"
-        f"{'' if row['complies'] is None else ' (complies)' if row['complies'] else ' (violates)'}"
+    shown = {k: number(v) if isinstance(v, float) else v for k, v in row.items()}
+    measured = (
+        f"explaining away {shown['explaining_away']} (VIII - VI: "
+        f"{shown['explaining_away_released']}), Markov violation {shown['markov_violation']} "
+        f"({complying(row['complies'])}); {row['answers']} answers, {row['missing']} missing"
     )
-    missing = f", {row['missing']} without one" if row["missing"] else ""
-    return f"{said}; {row['answers']} answers{missing}"
+    if not np.isfinite(row["reasoning_consistency"]):
+        return f"{row[UNIT]}: no noisy-OR is told, {row['note']}; {measured}"
+    return (
+        f"{row[UNIT]}: {row['parameters']} parameters, p {shown['p']}, b {shown['b']}, "
+        f"m1 {shown['m1']}, m2 {shown['m2']}, MAE {shown['mae']}, RMSE {shown['rmse']}, R2 "
+        f"{shown['r2']}; consistency {shown['reasoning_consistency']}, determinacy "
+        f"{shown['determinacy']}; {measured}"
+    )
+
+
+def complying(complies: Any) -> str:
+    """Say in a word whether a Markov violation passes for none."""
+    if not isinstance(complies, bool | np.bool_):
+        return "not known"
+    return "complies" if complies else "violates"
 
 
 def _tested(table: pd.DataFrame, how: str) -> Iterator[str]:
@@ -391,6 +477,9 @@ def _tested(table: pd.DataFrame, how: str) -> Iterator[str]:
         made = part[part["status"] == "ok"]
         hit = made[made["p_adjusted"] < 0.05]
         where = f" ({condition})" if condition else ""
+        if not len(made):
+            yield f"{family}{where}{how}: no test could be made"
+            continue
         told = f": {', '.join(hit['of'])}" if 0 < len(hit) <= 6 else ""
         yield (
             f"{family}{where}{how}: {len(hit)} of {len(made)} tests reject at 5% after adjustment"
@@ -399,15 +488,17 @@ def _tested(table: pd.DataFrame, how: str) -> Iterator[str]:
 
 
 def _changed(profile: CausalProfile, factor: str) -> Iterator[str]:
-    """Say what changes most and least along a factor."""
+    """Say what changes most and least along a factor, where some change more than others."""
     table = profile.differences
     if len(table) == 0 or not (table["factor"] == factor).any():
         return
     own = table[(table["factor"] == factor) & table["size"].notna()]
-    size = own.groupby("quantity", sort=False)["size"].mean().sort_values(ascending=False)
-    if len(size):
-        yield f"{factor}: {size.index[0]} changes most, {size.index[-1]} least"
+    yield from _ends(factor, own.groupby("quantity", sort=False)["size"].mean())
     agents = profile.changes[profile.changes["factor"] == factor]
-    if len(agents) > 1:
-        ranked = agents.sort_values("change", ascending=False)["agent"]
-        yield f"{factor}: {ranked.iloc[0]} changes most, {ranked.iloc[-1]} least"
+    yield from _ends(factor, agents.set_index("agent")["change"])
+
+
+def _ends(factor: str, size: pd.Series[float]) -> Iterator[str]:
+    """Name the ends of an order, unless all are at the same place in it."""
+    if len(size) and size.max() > size.min():
+        yield f"{factor}: {size.idxmax()} changes most, {size.idxmin()} least"

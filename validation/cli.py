@@ -397,6 +397,13 @@ def score(
         Path | None,
         typer.Option(help="Of a collider: judgements to align with, trials or a table of means."),
     ] = None,
+    scoring: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a collider: by_cause, the default, fits m1 and m2 to the causes they belong "
+            "to; pooled, the default with --released, answers for C2 by the formula of C1."
+        ),
+    ] = None,
     network: Annotated[
         str | None,
         typer.Option(help="Of diagnosis: the network, for tests that use the evidence."),
@@ -415,12 +422,12 @@ def score(
     from .measured import score as run_score
     from .report import write_report
 
-    plain = not (measure or released or over or reference)
+    plain = not (measure or released or over or reference or scoring)
     beliefs = plain and of_diagnosis(data, environment, _mapping(columns))
     if network is not None and not beliefs:
         raise ValueError(
             "--network is that of diagnosis, whose tests of coherence take no --measure, "
-            "--released, --over or --reference; leave it or them out."
+            "--released, --over, --reference or --scoring; leave it or them out."
         )
     single = not beliefs and of_one_measured_file(data, measure, _mapping(columns))
     if out is not None:
@@ -440,12 +447,13 @@ def score(
             over=over,
             reference=reference,
             seed=seed,
+            scoring=scoring,  # type: ignore[arg-type]  # checked there, with the nearest name
         )
     else:
-        if measure or released or over or reference:
+        if not plain:
             raise ValueError(
                 "Several runs are scored by one table, which takes no --measure, --released, "
-                "--over or --reference. Name a single run or file with those."
+                "--over, --reference or --scoring. Name a single run or file with those."
             )
         result = magnitude_table(
             data,

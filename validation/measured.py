@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,11 @@ from knownminds.environments import (
     unknown,
 )
 from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference.causal_answers import as_published, causal_answers
+from knownminds.inference.cell_contrast import CellContrast
+from knownminds.inference.least_squares_reasoner import Scoring
 from knownminds.inference.performance import performance
+from knownminds.inference.reasoner_measure import ReasonerMeasure
 from knownminds.llm_adapters.session_runner import TRIALS
 
 from .arguments import one_of
@@ -129,6 +133,7 @@ def score(
     over: Sequence[str] | None = None,
     reference: Trials | pd.DataFrame | str | Path | None = None,
     seed: int = 0,
+    scoring: Scoring | None = None,
 ) -> Measured:
     """Read off a trial file every measure that its experiments have, and the performance.
 
@@ -146,10 +151,12 @@ def score(
     by
         A column whose values are samples of their own, such as "model".
     released
-        Whether measures whose published code departs from the definition follow the code.
-    over, reference, seed
+        Whether measures whose published code departs from the definition follow the code. Of
+        answers about a collider each sample is then one agent, as in Dettki (2025).
+    over, reference, seed, scoring
         Of answers about a collider, see `causal_profile`: columns of conditions between which
-        measures are compared, judgements to be aligned with, seed of the bootstrap.
+        measures are compared, judgements to be aligned with, seed of the bootstrap, and whether
+        both directions of a question are answered by one formula.
 
     Raises
     ------
@@ -159,21 +166,33 @@ def score(
     names = list(dict.fromkeys(measures)) if measures else None
     for name in names or ():
         one_of("measure", name, [*MEASURES, PERFORMANCE])
+    if scoring is not None:
+        one_of("scoring", scoring, get_args(Scoring))
     source, trials = _load(data, columns)
     rows: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[Rate, ...]] = {}
     used: set[str] = set()
     causal: CausalProfile | None = None
+    places: list[Environment] = []
     for place, part in _experiments(trials, environment):
+        places.append(place)
         outcomes[place.name] = outcome_rates(part)
         wanted = names or [*_names_of(place, released), *([PERFORMANCE] if place.scored else [])]
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
         for sample, some in _samples(part, apart):
-            rows += [_row(name, place, sample, some) for name in own]
+            rows += [_row(name, place, sample, some, scoring) for name in own]
         if names is None and _about_collider(place):
-            causal = causal_profile(part, agent=by, conditions=over, reference=reference, seed=seed)
+            causal = causal_profile(
+                part,
+                agent=by,
+                conditions=over,
+                reference=reference,
+                seed=seed,
+                scoring=scoring,
+                released=released,
+            )
     lost = [name for name in names or () if name not in used]
     if lost:
         raise ValueError(
@@ -187,8 +206,15 @@ def score(
             "Conditions are compared, and a reference is used, in answers about a collider; the "
             f"trials are of {', '.join(outcomes)}. Leave --over and --reference out."
         )
+    if scoring is not None and not any(map(_about_collider, places)):
+        raise ValueError(
+            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
+            f"{', '.join(outcomes)}. Leave --scoring out."
+        )
     if causal is not None:
         options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
+    if any(map(_about_collider, places)):
+        options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
     return Measured(source, by or "", table, outcomes, options, versions(), causal)
 
@@ -290,14 +316,16 @@ def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
     return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
 
 
-def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str, Any]:
+def _row(
+    name: str, place: Environment, sample: str, trials: Trials, scoring: Scoring | None
+) -> dict[str, Any]:
     """Estimate one measure; one that cannot be had is a row with the reason."""
     status = "ok"
     try:
         if name == PERFORMANCE:
             found = performance(trials, place)
         else:
-            found = MEASURES[name].estimate(trials)
+            found = _estimate(name, trials, scoring)
     except ValueError as error:
         found, status = _nothing(name), str(error)
     if status == "ok" and not np.isfinite(found.value):
@@ -316,6 +344,17 @@ def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str
         "excluded": dict(found.excluded),
         "status": status,
     }
+
+
+def _estimate(name: str, trials: Trials, scoring: Scoring | None) -> Estimate:
+    """Estimate a measure; of a collider with the scoring, and released ones as of one agent."""
+    measure = MEASURES[name]
+    if isinstance(measure, ReasonerMeasure) and scoring is not None:
+        measure = measure.scored(scoring)
+    if isinstance(measure, CellContrast | ReasonerMeasure) and name.endswith(RELEASED):
+        answers = causal_answers(trials)
+        return measure.estimate(as_published(answers, pd.Series("all", index=answers.index)))
+    return measure.estimate(trials)
 
 
 def _nothing(name: str) -> Estimate:

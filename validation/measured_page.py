@@ -64,6 +64,9 @@ def measured_command(measured: Measured) -> str:
     for name in options.get("over") or ():
         words += ["--over", name]
     words += ["--reference", options["reference"]] if options.get("reference") else []
+    usual = "pooled" if options["released"] else "by_cause"
+    if options.get("scoring", usual) != usual:
+        words += ["--scoring", options["scoring"]]
     words += ["--seed", str(options["seed"])] if options.get("seed") else []
     return shlex.join(words)
 
