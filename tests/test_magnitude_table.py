@@ -19,9 +19,9 @@ from knownminds.validation.magnitude_table import (
     MagnitudeTable,
     magnitude_table,
     read_magnitude,
-    runs_in,
 )
 from knownminds.validation.report import report
+from knownminds.validation.trials_of_runs import runs_in
 
 ADAPTING = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
 

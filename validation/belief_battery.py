@@ -22,9 +22,9 @@ from knownminds.inference.predictive_gain import Learner, predictive_gain
 from knownminds.llm_adapters.session_runner import TRIALS
 
 from .folders import finite, writable, write_text
-from .magnitude_table import ALONE, read_all, runs_in
 from .pages import number
 from .study import versions
+from .trials_of_runs import ALONE, read_all, runs_in
 
 FILE = "beliefs.json"
 PLACE = "diagnosis"
