@@ -39,9 +39,8 @@ from .study import versions
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
-    SIMULATED,
-    Law,
     Relived,
+    Simulated,
     Support,
     reliability,
     support_of,
@@ -87,9 +86,8 @@ class Fit:
         One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
     support
         What these rows support, by parameter; empty if no subject could be fitted.
-    law, anew
-        Whether the simulated subjects behind `support` came from the group that the estimates
-        show or, as these are too few, from the model's priors; what was drawn anew for them.
+    simulated
+        How the subjects behind `support` were made; None if there is none.
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -126,8 +124,7 @@ class Fit:
     bounds: pd.DataFrame
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
-    law: Law = "fitted"
-    anew: str = ""
+    simulated: Simulated | None = None
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
@@ -162,7 +159,7 @@ class Fit:
                 "effects": {name: _value(v) for name, v in self.effects.items()},
                 "comparison": {name: dict(v) for name, v in self.comparison.items()},
                 "support": {name: asdict(v) for name, v in self.support.items()},
-                "simulated": {"minds": SIMULATED, "law": self.law, "drawn_anew": self.anew},
+                "simulated": None if self.simulated is None else asdict(self.simulated),
                 "statuses": dict(self.statuses),
                 "verdict": self.verdict,
                 "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -249,8 +246,7 @@ def read_fit(folder: str | Path) -> Fit:
             bounds=_bounds_frame(found["bounds"]),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
-            law=found.get("simulated", {}).get("law", "fitted"),
-            anew=found.get("simulated", {}).get("drawn_anew", ""),
+            simulated=Simulated(**found["simulated"]) if found["simulated"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
@@ -601,7 +597,7 @@ def _support(
     if not result.parameters or not usable:
         return result
     unit = units_of(told, result.options["unit"] or ("subject",))
-    scores, group, law = support_of(
+    scores, group, simulated = support_of(
         Relived.of(told.frame, place, unit),
         place,
         data,
@@ -622,7 +618,7 @@ def _support(
         )
         for k, name in enumerate(result.parameters)
     }
-    return replace(result, support=support, law=law, anew=place.drawn_anew(told.frame.columns))
+    return replace(result, support=support, simulated=simulated)
 
 
 def _sentences(result: Fit) -> list[str]:
@@ -725,12 +721,12 @@ def _about_models(result: Fit) -> list[str]:
 
 def _about_support(result: Fit) -> list[str]:
     """Say what the rows support; any word of a verdict but "recoverable" is one of caution."""
-    if not result.support:
+    if result.simulated is None:
         return []
     one = noun(result.options)
-    told = [_about_simulated(result)]
-    if result.anew:
-        told.append(result.anew)
+    told = [_about_simulated(result, result.simulated)]
+    if result.simulated.drawn_anew:
+        told.append(result.simulated.drawn_anew)
     words = {name: s.verdict for name, s in result.support.items()}
     unjudged = [name for name, word in words.items() if word == "not judged"]
     # Such as "between recoverable and weak".
@@ -746,8 +742,8 @@ def _about_support(result: Fit) -> list[str]:
         )
     if unsettled:
         told.append(
-            f"{SIMULATED} minds do not settle whether differences between single {one}s in "
-            f"{', '.join(unsettled)} can be read."
+            f"{result.simulated.minds} minds do not settle whether differences between single "
+            f"{one}s in {', '.join(unsettled)} can be read."
         )
     if unjudged:
         told.append(f"Nothing is judged of {', '.join(unjudged)}.")
@@ -764,13 +760,13 @@ def _about_support(result: Fit) -> list[str]:
     return told
 
 
-def _about_simulated(result: Fit) -> str:
+def _about_simulated(result: Fit, simulated: Simulated) -> str:
     """Say what was simulated, and how it came back."""
     one = noun(result.options)
     each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
     fewest, most = (int(n) for n in result.subjects["n_trials"].agg(["min", "max"]))
     trials = f"{most}" if fewest == most else f"{fewest} to {most}"
-    if result.law == "fitted":
+    if simulated.law == "fitted":
         who = "from the group that these estimates show"
     else:
         who = f"from the model's priors, as fewer than {LEAST_FOR_GROUP} {one}s show no group,"
@@ -781,6 +777,6 @@ def _about_simulated(result: Fit) -> str:
     else:
         how = f"one by one in the same way ({result.method})"
     return (
-        f"What {trials} trials per {one} support: {SIMULATED} simulated minds {who} lived {what} "
-        f"again and were fitted {how}; they came back with {each}."
+        f"What {trials} trials per {one} support: {simulated.minds} simulated minds {who} lived "
+        f"{what} again and were fitted {how}; they came back with {each}."
     )
