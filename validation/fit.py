@@ -676,12 +676,12 @@ def _about_gaps(result: Fit) -> list[str]:
     each = ", ".join(f"{n} {outcome}" for outcome, n in lost.items())
     missing = unread_rate(result.outcomes)
     told = [
-        f"{missing.count} of {missing.of} trials have no readable answer ({missing}; {each}). "
-        "They are left out, which is right if what is missing does not depend on what would have "
+        f"{missing.count} of {missing.of} trials have no readable answer ({missing.share:.1%}, 95% "
+        f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is right if what is missing does not depend on what would have "
         "been said."
     ]
-    n, one = len(result.bounds), noun(result.options)
-    whose = f"the one {one}'s estimate" if n == 1 else f"the median estimate of the {n} {one}s"
+    n = len(result.bounds)
+    whose = noun(result.options) + ("s" if n > 1 else "")
     ends = [
         f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
         f"{result.bounds[f'{name}_highest'].median():.2f}"
@@ -692,8 +692,8 @@ def _about_gaps(result: Fit) -> list[str]:
         told.append("How far the missing numbers could move an estimate is not computed.")
     if ends:
         told.append(
-            f"Whatever these answers would have been, {whose} with answers missing lies "
-            f"in: {', '.join(ends)}."
+            f"Whatever the missing answers of {n} {whose} would have been, the median "
+            f"estimate of these lies in: {', '.join(ends)}."
         )
     return told
 
@@ -724,9 +724,7 @@ def _about_support(result: Fit) -> list[str]:
     if result.simulated is None:
         return []
     one = noun(result.options)
-    told = [_about_simulated(result, result.simulated)]
-    if result.simulated.drawn_anew:
-        told.append(result.simulated.drawn_anew)
+    told = _about_simulated(result, result.simulated)
     words = {name: s.verdict for name, s in result.support.items()}
     unjudged = [name for name, word in words.items() if word == "not judged"]
     # Such as "between recoverable and weak".
@@ -760,23 +758,29 @@ def _about_support(result: Fit) -> list[str]:
     return told
 
 
-def _about_simulated(result: Fit, simulated: Simulated) -> str:
+def _about_simulated(result: Fit, simulated: Simulated) -> list[str]:
     """Say what was simulated, and how it came back."""
     one = noun(result.options)
     each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
     fewest, most = (int(n) for n in result.subjects["n_trials"].agg(["min", "max"]))
     trials = f"{most}" if fewest == most else f"{fewest} to {most}"
+    told = [
+        f"What {trials} trials per {one} support: {simulated.minds} simulated minds came back "
+        f"with {each}."
+    ]
     if simulated.law == "fitted":
-        who = "from the group that these estimates show"
+        told.append("They were drawn from the group that these estimates show.")
     else:
-        who = f"from the model's priors, as fewer than {LEAST_FOR_GROUP} {one}s show no group,"
-    early = ENVIRONMENTS[result.environment]().ends_early
-    what = "these sessions, as far as their choices led," if early else "exactly these rows"
+        told.append(
+            f"They were drawn from the model's priors, as fewer than {LEAST_FOR_GROUP} usable "
+            f"{one}s show no group."
+        )
+    if ENVIRONMENTS[result.environment]().ends_early:
+        told.append("They lived these sessions again, as far as their own choices led.")
+    else:
+        told.append("They lived exactly these rows again.")
     if result.method == "hierarchical":
-        how = "one by one with that group as the prior, not by a hierarchical fit of all"
+        told.append("Each was fitted alone with that group as its prior, not all hierarchically.")
     else:
-        how = f"one by one in the same way ({result.method})"
-    return (
-        f"What {trials} trials per {one} support: {simulated.minds} simulated minds {who} lived "
-        f"{what} again and were fitted {how}; they came back with {each}."
-    )
+        told.append(f"Each was fitted as these {one}s were ({result.method}).")
+    return [*told, simulated.drawn_anew] if simulated.drawn_anew else told
