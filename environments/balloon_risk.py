@@ -185,7 +185,8 @@ class BalloonRisk(Retelling):
         if balloon.max() >= self.n_all:  # numbered in another way: lost balloons are not seen
             rank = frame.groupby(session, sort=False)["balloon"]
             balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
-        return balloon * max(self.maxima) + pump - 1
+        place: NDArray[np.int64] = balloon * max(self.maxima) + pump - 1
+        return place
 
     def drawn_anew(self, columns: Collection[str]) -> str:
         """Say by what rule `again` draws."""

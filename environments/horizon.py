@@ -224,7 +224,8 @@ class Horizon(Retelling):
         """Return the place of each row: its game's in the order of the rows, and its play."""
         game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
         places = game.to_numpy(dtype=np.int64) * self.long_horizon
-        return places + frame["play"].to_numpy(dtype=np.int64)
+        within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
+        return within
 
     def drawn_anew(self, columns: Collection[str]) -> str:
         """Say by what rule `again` draws."""
@@ -244,14 +245,18 @@ class Horizon(Retelling):
         """
         own = recorded.of(sessions)
         n = len(sessions)
+        spare = -own.there.shape[1] % self.long_horizon  # of the last game
 
         def by_game(values: NDArray[Any]) -> NDArray[Any]:
-            return values.reshape(n, -1, self.long_horizon)
+            return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, self.long_horizon)
 
         def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
-            return np.take_along_axis(by_game(own.columns[name]), place[..., None], axis=2)[..., 0]
+            told = by_game(own.columns[name])
+            return np.take_along_axis(told, place[..., None], axis=2)[..., 0]
 
-        there, play = by_game(own.there), np.arange(self.long_horizon)
+        there: NDArray[np.bool_] = by_game(own.there)
+        answered = by_game(own.answered)
+        play = np.arange(self.long_horizon)
         first = there.argmax(axis=2)
         last = self.long_horizon - 1 - there[..., ::-1].argmax(axis=2)
         counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
@@ -259,9 +264,9 @@ class Horizon(Retelling):
         if {"true_mean_0", "true_mean_1"} <= set(own.columns):
             true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
         else:
-            known = [np.stack([at(f"{what}_{a}", last) for a in (0, 1)], axis=2)
-                     for what in ("mean", "count")]  # fmt: skip
-            true = self._means_given(*known, rng)
+            seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
+            seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
+            true = self._means_given(seen_mean, seen, rng)
         within = (play >= first[..., None]) & (play <= last[..., None])
         lost = by_game(own.lost) & within & there.any(axis=2)[..., None]
         noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
@@ -274,12 +279,12 @@ class Horizon(Retelling):
         return {
             "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
             "horizon": by_play(at("horizon", first)),
-            "play": np.broadcast_to(np.tile(play, there.shape[1]), own.there.shape),
+            "play": np.broadcast_to(play, there.shape).reshape(n, -1),
             "forced_count": by_play(counts),
             "forced_sum": by_play(counts * means),
             "points": points.reshape(n, -1, 2),
-            "present": own.answered | lost.reshape(n, -1),
-            "kept": own.answered,
+            "present": (answered | lost).reshape(n, -1),
+            "kept": answered.reshape(n, -1),
         }
 
     def _means_given(

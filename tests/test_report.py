@@ -22,7 +22,7 @@ from knownminds.validation.calibration import calibrate
 from knownminds.validation.channel import channel
 from knownminds.validation.cli import main
 from knownminds.validation.figures import ON_LIGHT, heat_map, size_curves, spaced
-from knownminds.validation.fit import fit, read_fit, same_design
+from knownminds.validation.fit import fit, read_fit
 from knownminds.validation.model_recovery import confuse
 from knownminds.validation.pages import tone
 from knownminds.validation.parameter_recovery import recover
@@ -708,7 +708,7 @@ def test_a_fit_says_what_so_many_trials_support(fitted):
 @pytest.fixture
 def small_check(monkeypatch):
     """Let the check of a fit's design, which is not what is asked about, rest on few learners."""
-    monkeypatch.setattr("knownminds.validation.fit.SIMULATED", 50)
+    monkeypatch.setattr("knownminds.validation.support.SIMULATED", 50)
 
 
 @pytest.mark.usefixtures("small_check")
@@ -717,13 +717,6 @@ def test_chance_players_are_best_described_by_chance():
     frame = random.frame.drop(columns=[c for c in random.frame if c.startswith("true_")])
     found = fit(Trials.from_frame(frame), "rescorla_wagner_dual", workers=1)
     assert found.comparison["random_responder"]["best_for"] > 25
-
-
-def test_the_check_of_the_design_uses_its_trials_and_sessions():
-    place = make(PLACE, n_visits=7)
-    lived = simulated_data(resolve_model(MODEL), place, subjects=3, sessions=2)
-    design, sessions = same_design(lived, make(PLACE))
-    assert (design.n_trials, sessions) == (28, 2)
 
 
 def test_group_medians_do_not_depend_on_the_scale(fitted):

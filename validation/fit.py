@@ -39,9 +39,8 @@ from .study import versions
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
-    SIMULATED,
-    Law,
     Relived,
+    Simulated,
     Support,
     reliability,
     support_of,
@@ -87,9 +86,8 @@ class Fit:
         One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
     support
         What these rows support, by parameter; empty if no subject could be fitted.
-    law, anew
-        Whether the simulated subjects behind `support` came from the group that the estimates
-        show or, as these are too few, from the model's priors; what was drawn anew for them.
+    simulated
+        How the subjects behind `support` were made; None if there is none.
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -126,8 +124,7 @@ class Fit:
     bounds: pd.DataFrame
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
-    law: Law = "fitted"
-    anew: str = ""
+    simulated: Simulated | None = None
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
@@ -162,7 +159,7 @@ class Fit:
                 "effects": {name: _value(v) for name, v in self.effects.items()},
                 "comparison": {name: dict(v) for name, v in self.comparison.items()},
                 "support": {name: asdict(v) for name, v in self.support.items()},
-                "simulated": {"minds": SIMULATED, "law": self.law, "drawn_anew": self.anew},
+                "simulated": None if self.simulated is None else asdict(self.simulated),
                 "statuses": dict(self.statuses),
                 "verdict": self.verdict,
                 "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -249,8 +246,7 @@ def read_fit(folder: str | Path) -> Fit:
             bounds=_bounds_frame(found["bounds"]),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
-            law=found.get("simulated", {}).get("law", "fitted"),
-            anew=found.get("simulated", {}).get("drawn_anew", ""),
+            simulated=Simulated(**found["simulated"]) if found["simulated"] else None,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
@@ -601,7 +597,7 @@ def _support(
     if not result.parameters or not usable:
         return result
     unit = units_of(told, result.options["unit"] or ("subject",))
-    scores, group, law = support_of(
+    scores, group, simulated = support_of(
         Relived.of(told.frame, place, unit),
         place,
         data,
@@ -622,7 +618,7 @@ def _support(
         )
         for k, name in enumerate(result.parameters)
     }
-    return replace(result, support=support, law=law, anew=place.drawn_anew(told.frame.columns))
+    return replace(result, support=support, simulated=simulated)
 
 
 def _sentences(result: Fit) -> list[str]:
@@ -680,12 +676,12 @@ def _about_gaps(result: Fit) -> list[str]:
     each = ", ".join(f"{n} {outcome}" for outcome, n in lost.items())
     missing = unread_rate(result.outcomes)
     told = [
-        f"{missing.count} of {missing.of} trials have no readable answer ({missing}; {each}). "
-        "They are left out, which is right if what is missing does not depend on what would have "
+        f"{missing.count} of {missing.of} trials have no readable answer ({missing.share:.1%}, 95% "
+        f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is right if what is missing does not depend on what would have "
         "been said."
     ]
-    n, one = len(result.bounds), noun(result.options)
-    whose = f"the one {one}'s estimate" if n == 1 else f"the median estimate of the {n} {one}s"
+    n = len(result.bounds)
+    whose = noun(result.options) + ("s" if n > 1 else "")
     ends = [
         f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
         f"{result.bounds[f'{name}_highest'].median():.2f}"
@@ -696,8 +692,8 @@ def _about_gaps(result: Fit) -> list[str]:
         told.append("How far the missing numbers could move an estimate is not computed.")
     if ends:
         told.append(
-            f"Whatever these answers would have been, {whose} with answers missing lies "
-            f"in: {', '.join(ends)}."
+            f"Whatever the missing answers of {n} {whose} would have been, the median "
+            f"estimate of these lies in: {', '.join(ends)}."
         )
     return told
 
@@ -725,12 +721,10 @@ def _about_models(result: Fit) -> list[str]:
 
 def _about_support(result: Fit) -> list[str]:
     """Say what the rows support; any word of a verdict but "recoverable" is one of caution."""
-    if not result.support:
+    if result.simulated is None:
         return []
     one = noun(result.options)
-    told = [_about_simulated(result)]
-    if result.anew:
-        told.append(result.anew)
+    told = _about_simulated(result, result.simulated)
     words = {name: s.verdict for name, s in result.support.items()}
     unjudged = [name for name, word in words.items() if word == "not judged"]
     # Such as "between recoverable and weak".
@@ -746,8 +740,8 @@ def _about_support(result: Fit) -> list[str]:
         )
     if unsettled:
         told.append(
-            f"{SIMULATED} minds do not settle whether differences between single {one}s in "
-            f"{', '.join(unsettled)} can be read."
+            f"{result.simulated.minds} minds do not settle whether differences between single "
+            f"{one}s in {', '.join(unsettled)} can be read."
         )
     if unjudged:
         told.append(f"Nothing is judged of {', '.join(unjudged)}.")
@@ -764,23 +758,29 @@ def _about_support(result: Fit) -> list[str]:
     return told
 
 
-def _about_simulated(result: Fit) -> str:
+def _about_simulated(result: Fit, simulated: Simulated) -> list[str]:
     """Say what was simulated, and how it came back."""
     one = noun(result.options)
     each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
     fewest, most = (int(n) for n in result.subjects["n_trials"].agg(["min", "max"]))
     trials = f"{most}" if fewest == most else f"{fewest} to {most}"
-    if result.law == "fitted":
-        who = "from the group that these estimates show"
+    told = [
+        f"What {trials} trials per {one} support: {simulated.minds} simulated minds came back "
+        f"with {each}."
+    ]
+    if simulated.law == "fitted":
+        told.append("They were drawn from the group that these estimates show.")
     else:
-        who = f"from the model's priors, as fewer than {LEAST_FOR_GROUP} {one}s show no group,"
-    early = ENVIRONMENTS[result.environment]().ends_early
-    what = "these sessions, as far as their choices led," if early else "exactly these rows"
+        told.append(
+            f"They were drawn from the model's priors, as fewer than {LEAST_FOR_GROUP} usable "
+            f"{one}s show no group."
+        )
+    if ENVIRONMENTS[result.environment]().ends_early:
+        told.append("They lived these sessions again, as far as their own choices led.")
+    else:
+        told.append("They lived exactly these rows again.")
     if result.method == "hierarchical":
-        how = "one by one with that group as the prior, not by a hierarchical fit of all"
+        told.append("Each was fitted alone with that group as its prior, not all hierarchically.")
     else:
-        how = f"one by one in the same way ({result.method})"
-    return (
-        f"What {trials} trials per {one} support: {SIMULATED} simulated minds {who} lived {what} "
-        f"again and were fitted {how}; they came back with {each}."
-    )
+        told.append(f"Each was fitted as these {one}s were ({result.method}).")
+    return [*told, simulated.drawn_anew] if simulated.drawn_anew else told

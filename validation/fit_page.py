@@ -10,12 +10,13 @@ import pandas as pd
 from knownminds.agents.parameters import Array
 
 from . import figures as draw
-from .fit import Fit
+from .fit import Fit, noun
 from .pages import (
     STATUSES,
     Finding,
     Page,
     Table,
+    counted,
     listed,
     number,
     outcome_table,
@@ -26,15 +27,17 @@ from .pages import (
 
 def fit_page(fit: Fit) -> Page:
     """Return the page of a fit."""
+    whose = noun(fit.options)
+    size = f"{counted(fit.n_subjects, whose)}, {counted(fit.n_trials, 'trial')}"
     asked = [
-        ("data", f"{fit.source}: {fit.n_subjects} subjects, {fit.n_trials} trials"),
+        ("data", f"{fit.source}: {size}"),
         ("experiment", fit.environment),
         ("model", fit.model),
         ("fitted by", listed({"method": fit.method} | dict(fit.options))),
     ]
     if fit.method == "hierarchical":
         asked.append(("sampling", f"{fit.verdict}; {fit.divergences} divergent draws"))
-    caption = "Each subject's estimate and 90% interval; the group value and its interval behind."
+    caption = f"Each {whose}'s estimate and 90% interval; the group value and its interval behind."
     return Page(
         title=f"{fit.model} fitted to {fit.source}",
         asked=asked,
@@ -42,8 +45,8 @@ def fit_page(fit: Fit) -> Page:
             Finding(
                 name,
                 s.verdict,
-                f"Simulated learners in the same design come back with r = {number(s.r, 2)}, and "
-                f"{s.coverage:.0%} of their 90% intervals hold the truth.",
+                f"Simulated minds who lived these rows again come back with r = {number(s.r, 2)}, "
+                f"and {s.coverage:.0%} of their 90% intervals hold the truth.",
                 tone(s.verdict),
             )
             for name, s in fit.support.items()
@@ -58,6 +61,7 @@ def fit_page(fit: Fit) -> Page:
 
 
 def _tables(fit: Fit) -> list[Table]:
+    whose = noun(fit.options)
     group = [
         [name, number(v.estimate), f"{number(v.low)} to {number(v.high)}", v.meaning]
         for name, v in {**fit.group, **fit.effects}.items()
@@ -105,18 +109,18 @@ def _tables(fit: Fit) -> list[Table]:
         ]
         for row in fit.bounds.to_dict("records")
     ]
-    gap_head = ["subject", "missing", *fit.parameters]
+    gap_head = [whose, "missing", *fit.parameters]
     model_head = ["model", "parameters", "log-likelihood", "AIC", "BIC", "best for (BIC)"]
     support_head = ["parameter", "r", "90% covers", "reliability here", "verdict"]
     return [
         ("Group", ["parameter", "estimate", "90% interval", "meaning"], group),
-        ("What so many trials support", support_head, support),
-        ("Models (maximum likelihood, summed over subjects)", model_head, models),
+        ("What these rows support", support_head, support),
+        (f"Models (maximum likelihood, summed over {whose}s)", model_head, models),
         status_table(fit.statuses, fit.n_subjects),
         outcome_table(fit.outcomes),
         ("Between which estimates lie, whatever the missing answers", gap_head, gaps),
         ("Sampling", ["term", "R-hat", "bulk ESS", "tail ESS"], sampling),
-        ("Subjects", ["subject", "trials", *fit.parameters, "status"], people),
+        (f"{whose.capitalize()}s", [whose, "trials", *fit.parameters, "status"], people),
     ]
 
 
@@ -167,7 +171,7 @@ def subject_forest(fit: Fit) -> str:
             axis.axvline(group.estimate, color=draw.GREEN, linewidth=1.2, label=group.meaning)
         axis.set(xlim=draw.limits(frame[name].to_numpy(), *_ends(frame, name)), xlabel=name)
         axis.set_yticks([])
-    axes[0].set_ylabel("subjects, sorted")
+    axes[0].set_ylabel(f"{noun(fit.options)}s, sorted")
     draw.key(figure, axes[0])
     return draw.svg(figure)
 

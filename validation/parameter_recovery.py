@@ -37,6 +37,7 @@ from .study import Batch, Cell, Rows, Study, Thinned
 from .verdicts import Verdict, judge_recovery, judge_region
 
 Method = Literal["map", "mle", "hierarchical"]
+Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
 METHODS = ("map", "mle", "hierarchical")
 INTERVALS = ("posterior", "laplace")
 POPULATIONS: Mapping[str, Mapping[str, Any]] = {"prior": {}, "group": HYPERPRIOR}
@@ -413,7 +414,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     if lapse:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
     if cell.method != "hierarchical":
-        way = "mle" if cell.method == "mle" else options["intervals"]
+        way: Way = "mle" if cell.method == "mle" else options["intervals"]
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
     replicate = int(subjects.replicate[0])
     fit = sample_group(data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads)
@@ -427,7 +428,7 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 def fit_known(
     data: ModelData,
     true: Array,
-    way: Literal["posterior", "laplace", "mle"],
+    way: Way,
     fixed: Mapping[str, float] | None,
     lapse: bool,
     seed: int,

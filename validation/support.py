@@ -61,6 +61,26 @@ class Support:
 
 
 @dataclass(frozen=True)
+class Simulated:
+    """How the subjects behind `Support` were made.
+
+    Parameters
+    ----------
+    minds
+        How many there were.
+    law
+        Whether they came from the group that the estimates show ("fitted") or, as fewer than 5 are
+        usable, from the model's priors ("prior").
+    drawn_anew
+        By what rule luck was drawn anew, in a sentence; "" where nothing was.
+    """
+
+    minds: int
+    law: Law
+    drawn_anew: str
+
+
+@dataclass(frozen=True)
 class Relived:
     """The sessions of a data set laid out, and whose they are.
 
@@ -151,7 +171,7 @@ def support_of(
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
-) -> tuple[dict[str, ParameterScores], FittedPopulation, Law]:
+) -> tuple[dict[str, ParameterScores], FittedPopulation, Simulated]:
     """Let subjects from the group that the data show live their rows again, and fit them.
 
     For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
@@ -168,8 +188,7 @@ def support_of(
 
     Returns
     -------
-    The scores of each parameter, the group, and whether that is the one fitted or the prior, which
-    stands in where fewer than 5 subjects are usable.
+    The scores of each parameter, the group, and how it was simulated.
     """
     model = data.model
     unknowns = Unknowns.of(model, fixed, fit_lapse)
@@ -184,7 +203,8 @@ def support_of(
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
     scores = {s.name: s for s in scores_of(rows, unknowns.parameters)}
-    return scores, group, law
+    anew = place.drawn_anew(relived.recorded.columns)
+    return scores, group, Simulated(SIMULATED, law, anew)
 
 
 def _group(

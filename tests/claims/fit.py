@@ -1,30 +1,644 @@
 """Sentences of `fit`.
 
-Facts: a `SimpleNamespace` with `content` (what fit.json holds) and `trials` (the rows fitted).
+Facts: a `SimpleNamespace` with `content` (what fit.json holds), `trials` (the rows fitted, checked)
+and, for the sentences that need them, `draws` (of a hierarchical fit: term -> draws on the
+unconstrained scale), `again` (simulated subjects, fitted through the public point fit: see
+`Again`) and `likelihood` (the model's log-likelihood in plain Python: (theta, rows) -> number).
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from dataclasses import dataclass
 
-from claims import Claim, Report
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+from scipy.stats import norm
+from statsmodels.stats.proportion import proportion_confint
+
+from claims import Claim, Explanation, Report
+from knownminds.agents import AGENTS
+from knownminds.environments import ENVIRONMENTS
+
+READ = ("ok", "repaired")
+
+
+@dataclass(frozen=True)
+class Again:
+    """True and estimated values of subjects who lived the rows again, and their 90% intervals.
+
+    Each by parameter name, on the natural scale, [n]; low and high are the interval's ends.
+    """
+
+    true: dict
+    estimate: dict
+    low: dict
+    high: dict
+
+
+def _near(told, value):
+    """Whether a printed number is this one, up to its last digit."""
+    digits = len(told.partition(".")[2])
+    assert abs(float(told) - value) <= 0.501 * 10.0**-digits, (told, value)
+
+
+def _pairs(text):
+    """Take "3 ok, 2 flat" apart."""
+    return {status: int(n) for n, status in (each.split(" ", 1) for each in text.split(", "))}
+
+
+def _columns(facts):
+    return facts.content["options"]["unit"] or ["subject"]
+
+
+def _owners(facts):
+    """Name the unit of each row, in plain Python."""
+    rows = facts.trials[_columns(facts)].to_dict("records")
+    return [" | ".join(str(value) for value in row.values()) for row in rows]
+
+
+def _one(facts):
+    return "subject" if _columns(facts) == ["subject"] else "unit"
+
+
+def _sessions(facts):
+    return facts.content["sessions"]
+
+
+def _usable(facts):
+    return [s for s in _sessions(facts) if s["status"] != "failed"]
 
 
 def _counted(facts, words):
-    statuses = Counter(session["status"] for session in facts.content["sessions"])
-    assert int(words["n"]) == facts.trials["subject"].nunique() == sum(statuses.values())
-    told = dict(reversed(each.split(" ", 1)) for each in words["counts"].split(", "))
-    assert {status: int(n) for status, n in told.items()} == dict(statuses)
+    assert int(words["n"]) == len(set(_owners(facts))) == len(_sessions(facts))
+    _statuses(facts, words)
 
+
+def _statuses(facts, words):
+    assert _pairs(words["counts"]) == dict(Counter(s["status"] for s in _sessions(facts)))
+
+
+def _counted_units(facts, words):
+    assert words["columns"].split(" and ") == _columns(facts) != ["subject"]
+    _counted(facts, words)
+
+
+def _alone(facts, words):
+    assert len(set(_owners(facts))) == len(_sessions(facts)) == 1
+    _statuses(facts, words)
+
+
+def _one_mind(facts, words):
+    assert facts.content["options"]["pooled"]
+    assert len(_sessions(facts)) == 1
+    _statuses(facts, words)
+
+
+def _rank(n):
+    """The order statistic below which the median lies in at most 5%, by counting subsets."""
+    k = 0
+    while sum(math.comb(n, j) for j in range(k + 1)) / 2**n < 0.05:
+        k += 1
+    return max(k, 1)
+
+
+def _support(name, content):
+    if name == "lapse":
+        return "logit", 0.0, 1.0
+    support = AGENTS[content["model"]].parameters[name].support
+    return support.kind, support.lower, support.upper
+
+
+def _natural(z, kind, lower, upper):
+    if kind == "identity":
+        return z
+    return np.exp(z) + lower if kind == "log" else lower + (upper - lower) * expit(z)
+
+
+def _real(x, kind, lower, upper):
+    x = np.asarray(x, dtype=float)
+    if kind == "identity":
+        return x
+    with np.errstate(divide="ignore"):
+        return np.log(x - lower) if kind == "log" else logit((x - lower) / (upper - lower))
+
+
+def _median(facts, words):
+    assert words["one"] == _one(facts)
+    values = sorted(s["estimates"][words["name"]] for s in _usable(facts))
+    assert len(values) > 1
+    _near(words["estimate"], float(np.median(values)))
+    k = _rank(len(values))
+    _near(words["low"], values[k - 1])
+    _near(words["high"], values[len(values) - k])
+
+
+def _the_one(facts, words):
+    assert words["one"] == _one(facts)
+    (session,) = _usable(facts)
+    _near(words["estimate"], session["estimates"][words["name"]])
+    for end, value in zip(("low", "high"), session["intervals"][words["name"]], strict=True):
+        _near(words[end], value)
+
+
+def _nobody(facts, words):
+    assert words["one"] == _one(facts)
+    assert not _usable(facts)
+
+
+def _interval(facts, words, draws):
+    _near(words["estimate"], float(np.median(draws)))
+    for end, share in (("low", 0.05), ("high", 0.95)):
+        _near(words[end], float(np.quantile(draws, share)))
+
+
+def _group_mean(facts, words):
+    assert ("at reference" in words["which"]) == bool(facts.content["options"]["formula"])
+    draws = _natural(facts.draws[words["name"]], *_support(words["name"], facts.content))
+    _interval(facts, words, draws)
+
+
+def _effect(facts, words):
+    draws = facts.draws[words["name"]]
+    _near(words["estimate"], float(draws.mean()))
+    low, high = np.quantile(draws, [0.05, 0.95])
+    _near(words["low"], low)
+    _near(words["high"], high)
+    assert words["clear"] == ("includes" if low <= 0 <= high else "excludes")
+
+
+def _levels(facts, words):
+    """Of the Bayes factor: how much rarer draws near 0 are than under the prior."""
+    draws = facts.draws[words["name"]]
+    _near(words["estimate"], float(draws.mean()))
+    _near(words["low"], float(np.quantile(draws, 0.05)))
+    _near(words["high"], float(np.quantile(draws, 0.95)))
+    name = words["name"].removeprefix("sd(").partition(" | ")[0]
+    scale = AGENTS[facts.content["model"]].parameters[name].group_sd
+    edge = 0.15 * scale
+    before = 2 * norm.cdf(edge, scale=scale) - 1
+    after = (draws < edge).mean()
+    factor = float(words["factor"].removeprefix("over "))
+    # A kernel and a histogram differ by smoothing; draws are few where the factor is large.
+    if after * len(draws) >= 20:
+        assert 0.5 < factor / (before / after) < 2.0
+    else:
+        assert factor > 0.3 * before / ((after * len(draws) + 3 * 20**0.5) / len(draws))
+    word = "whether the levels differ stays open"
+    if factor >= 10:
+        word = "the levels differ"
+    elif factor <= 0.1:
+        word = "the levels are alike"
+    assert words["verdict"] == word
+
+
+def _not_converged(facts, words):
+    assert facts.content["verdict"] == "not converged"
+    table = facts.content["sampling"].values()
+    short = [
+        row
+        for row in table
+        if not row["r_hat"] <= 1.01 or row["ess_bulk"] < 400 or row["ess_tail"] < 400
+    ]
+    assert short or facts.content["divergences"] > 0
+
+
+def _gaps(facts, words):
+    outcomes = Counter(facts.trials["outcome"])
+    lost = {name: n for name, n in outcomes.items() if name not in READ}
+    n, total = sum(lost.values()), len(facts.trials)
+    assert (int(words["n"]), int(words["total"])) == (n, total)
+    assert _pairs(words["each"]) == lost
+    low, high = proportion_confint(n, total, method="wilson")
+    for name, value in (("share", n / total), ("low", low), ("high", high)):
+        _near(words[name].removesuffix("%"), 100 * value)
+
+
+def _bounds(facts, words):
+    read = facts.trials["outcome"].isin(READ)
+    owners = np.array(_owners(facts))
+    lacking = set(owners[~read.to_numpy()])
+    rows = {row["subject"]: row for row in facts.content["bounds"]}
+    assert set(rows) == lacking
+    assert int(words["n"]) == len(lacking)
+    assert words["whose"] == _one(facts) + "s" * (len(lacking) > 1)
+    told = dict(each.split(" ", 1) for each in words["ends"].split(", "))
+    assert list(told) == list(facts.content["group"])
+    for name, ends in told.items():
+        low, high = ends.split(" to ")
+        _near(low, float(np.median([row[f"{name}_lowest"] for row in rows.values()])))
+        _near(high, float(np.median([row[f"{name}_highest"] for row in rows.values()])))
+    for session in _sessions(facts):
+        if session["session"] in lacking and session["status"] != "failed":
+            for name in told:  # what is estimated without the answers is one of the possible ends
+                row = rows[session["session"]]
+                ends = row[f"{name}_lowest"], row[f"{name}_highest"]
+                assert ends[0] - 1e-6 <= session["estimates"][name] <= ends[1] + 1e-6
+
+
+def _numbers_given(facts, words):
+    assert ENVIRONMENTS[facts.content["environment"]].given != "action"
+
+
+def _criteria(facts):
+    """AIC and BIC of each subject, the model's by a maximum of a plain-Python likelihood."""
+    model = facts.content["model"]
+    names = list(facts.content["group"])
+    owners = _owners(facts)
+    found = {model: [], "random_responder": []}
+    for owner in dict.fromkeys(owners):
+        mine = facts.trials[[o == owner for o in owners]]
+        rows = mine[mine["outcome"].isin(READ)].to_dict("records")
+        n = len(rows)
+        actions = facts.n_actions
+        found["random_responder"].append((-n * math.log(actions), 0, n))
+        held = facts.content["options"]["fixed"]
+
+        def minus(z, rows=rows, held=held):
+            theta = {k: float(_natural(v, *_support(k, facts.content)))
+                     for k, v in zip(names, z, strict=True)}  # fmt: skip
+            value = facts.likelihood(theta | held, rows)
+            return -value if math.isfinite(value) else 1e10
+
+        parameters = AGENTS[model].parameters
+        centre = np.array([parameters[name].mean for name in names])
+        spread = np.array([parameters[name].sd for name in names])
+        rng = np.random.default_rng(0)
+        starts = [centre, *(centre + 1.5 * spread * rng.standard_normal((4, len(names))))]
+        bounds = list(zip(centre - 10 * spread, centre + 10 * spread, strict=True))
+        best = min(minimize(minus, s, method="L-BFGS-B", bounds=bounds).fun for s in starts)
+        found[model].append((-best, len(names), n))
+    aic = {m: [2 * k - 2 * l for l, k, _ in v] for m, v in found.items()}  # noqa: E741
+    bic = {m: [k * math.log(max(n, 1)) - 2 * l for l, k, n in v] for m, v in found.items()}  # noqa: E741
+    return aic, bic
+
+
+def _both(facts, words):
+    _preferred(facts, words | {"aic": words["best"], "bic": words["best"]})
+
+
+def _preferred(facts, words):
+    aic, bic = _criteria(facts)
+    assert set(words["names"].split(", ")) == set(aic)
+    for name, table in (("aic", aic), ("bic", bic)):
+        total = {model: sum(values) for model, values in table.items()}
+        assert words[name] == min(total, key=lambda m: total[m])
+
+
+def _chance(facts, words):
+    _, bic = _criteria(facts)
+    rows = list(zip(bic[facts.content["model"]], bic["random_responder"], strict=True))
+    assert int(words["of"]) == len(rows)
+    assert words["one"] == _one(facts)
+    # Optimisers agree to about a thousandth.
+    surely = sum(chance < own - 0.01 for own, chance in rows)
+    perhaps = sum(chance < own + 0.01 for own, chance in rows)
+    assert surely <= int(words["n"]) <= perhaps
+
+
+def _correlated(facts, words):
+    one = words["one"]
+    assert one == _one(facts)
+    read = facts.trials["outcome"].isin(READ).to_numpy()
+    counts = Counter(np.array(_owners(facts))[read])
+    per = [counts[owner] for owner in dict.fromkeys(_owners(facts))]
+    told = words["trials"].split(" to ")
+    assert [int(n) for n in told] == sorted({min(per), max(per)})
+    assert int(words["minds"]) == facts.content["simulated"]["minds"]
+    each = [part.rsplit(" (", 1) for part in words["each"].removesuffix(")").split("), ")]
+    assert [text.split(" r = ")[0] for text, _ in each] == list(facts.content["support"])
+    for text, word in each:
+        name, r = text.split(" r = ")
+        assert facts.content["support"][name]["verdict"] == word
+        _recovered(facts, name, r, word)
+
+
+def _recovered(facts, name, r, word):
+    """Compare with the simulation of the test's own: 4 standard errors of both, by resampling."""
+    true, estimate = facts.again.true[name], facts.again.estimate[name]
+    rng = np.random.default_rng(0)
+    n = len(true)
+    resampled = [np.corrcoef(true[i], estimate[i])[0, 1] for i in rng.integers(0, n, (300, n))]
+    minds = facts.content["simulated"]["minds"]
+    error = np.std(resampled) * math.sqrt(1 + n / minds)
+    assert abs(float(r) - np.corrcoef(true, estimate)[0, 1]) < 4 * error + 0.005
+    if word == "recoverable":
+        assert float(r) >= 0.795
+    elif word == "not identified":
+        assert float(r) < 0.505
+    elif word == "weak":
+        assert float(r) >= 0.495
+    elif word == "not judged":
+        assert minds < 10
+    else:
+        assert word.startswith("between")
+
+
+def _finding(facts, words):
+    found = facts.content["support"][words["name"]]
+    assert words["verdict"] == found["verdict"]
+    _recovered(facts, words["name"], words["r"], words["verdict"])
+    low, high = facts.again.low[words["name"]], facts.again.high[words["name"]]
+    true = facts.again.true[words["name"]]
+    held, n = ((low <= true) & (true <= high)).mean(), len(true)
+    minds = facts.content["simulated"]["minds"]
+    error = math.sqrt(max(held * (1 - held), 0.05) * (1 / n + 1 / minds))
+    assert abs(float(words["share"].removesuffix("%")) / 100 - held) < 4 * error + 0.005
+
+
+def _of_the_group(facts, words):
+    """The law's mean lies where the estimates do; their spread, errors taken off, is its sd."""
+    content = facts.content
+    assert content["simulated"]["law"] == "fitted"
+    assert len(_usable(facts)) >= 5
+    if content["method"] == "hierarchical":
+        for name, found in content["support"].items():
+            assert abs(found["mean"] - facts.draws[name].mean()) < 3 * facts.draws[name].std()
+        return
+    if content["method"] != "map":
+        return  # estimates of maximum likelihood run away; `facts.true` tells
+    for name, found in content["support"].items():
+        kind = _support(name, content)
+        z = _real([s["estimates"][name] for s in _usable(facts)], *kind)
+        parameter = AGENTS[content["model"]].parameters[name]
+        # Of shrunk estimates z the group's mean is further from the prior, its spread larger.
+        assert found["sd"] > 0.7 * z.std()
+        assert abs(found["mean"] - z.mean()) < 1.5 * parameter.sd
+
+
+def _of_the_prior(facts, words):
+    assert words["least"] == "5"
+    assert len(_usable(facts)) < 5
+    assert words["one"] == _one(facts)
+    for name, found in facts.content["support"].items():
+        parameter = AGENTS[facts.content["model"]].parameters[name]
+        assert (found["mean"], found["sd"]) == (parameter.mean, parameter.sd)
+
+
+def _same_rows(facts, words):
+    """That their rows are those is what `again` is made of: `_correlated` compares."""
+    assert not ENVIRONMENTS[facts.content["environment"]].ends_early
+
+
+def _same_sessions(facts, words):
+    assert ENVIRONMENTS[facts.content["environment"]]().ends_early
+
+
+def _same_way(facts, words):
+    assert words["method"] == facts.content["method"]
+    assert words["one"] == _one(facts)
+
+
+def _alone_in_group(facts, words):
+    assert facts.content["method"] == "hierarchical"
+
+
+def _sd_of_points(facts, words):
+    place = ENVIRONMENTS[facts.content["environment"]]()
+    assert float(words["sd"]) == place.settings["sd"]
+    told = "stand in the rows" in words["means"]
+    columns = {"horizon": "true_mean_0", "restless_bandit": "mean_0"}
+    assert told == (columns[place.name] in facts.trials)
+
+
+def _walks(facts, words):
+    settings = ENVIRONMENTS["two_step"]().settings
+    assert [float(words["low"]), float(words["high"])] == settings["rates"]
+    assert float(words["drift"]) == settings["drift"]
+
+
+def _maxima(facts, words):
+    told = [int(n) for n in words["most"].split(", ")]
+    assert told == ENVIRONMENTS["balloon_risk"]().settings["maxima"]
+
+
+def _verdicts(facts, wanted):
+    return [name for name, s in facts.content["support"].items() if wanted(s["verdict"])]
+
+
+def _sure(word):
+    return word == "recoverable"
+
+
+def _open(word):
+    return "recoverable" in word and not _sure(word)
+
+
+def _not_to_read(facts, words):
+    assert words["one"] == _one(facts)
+    unfit = _verdicts(facts, lambda w: not (_sure(w) or _open(w) or w == "not judged"))
+    assert words["names"].split(", ") == unfit
+
+
+def _unsettled(facts, words):
+    assert words["one"] == _one(facts)
+    assert int(words["minds"]) == facts.content["simulated"]["minds"]
+    assert words["names"].split(", ") == _verdicts(facts, _open)
+
+
+def _unjudged(facts, words):
+    assert words["names"].split(", ") == _verdicts(facts, lambda w: w == "not judged")
+
+
+def _to_read(facts, words):
+    assert words["one"] == _one(facts)
+    assert _verdicts(facts, _sure) == list(facts.content["support"])
+
+
+def _by_map(facts, words):
+    assert facts.content["method"] == "map"
+
+
+def _reliable(facts, words):
+    assert words["one"] == _one(facts)
+    told = [part.rsplit(" (", 1) for part in words["each"].removesuffix(")").split("), ")]
+    for text, word in told:
+        name, share = text.split(" ")
+        kind = _support(name, facts.content)
+        sessions = _usable(facts)
+        z = _real([s["estimates"][name] for s in sessions], *kind)
+        ends = _real([s["intervals"][name] for s in sessions], *kind)
+        error = (ends[:, 1] - ends[:, 0]) / 3.289707253902945
+        known = np.isfinite(z) & np.isfinite(error)
+        if known.sum() < 3:
+            assert share == "nan"
+            assert word == "cannot be computed"
+            continue
+        spread, noise = np.var(z[known], ddof=1), np.mean(error[known] ** 2)
+        value = max(1 - noise / spread, 0.0) if spread > 0 else 0.0
+        if facts.content["method"] != "mle" and spread > 0:
+            value = spread / (spread + noise)
+        _near(share, value)
+        if abs(value - 0.8) > 0.005 and abs(value - 0.5) > 0.005:
+            assert word == (
+                "fit to compare individuals"
+                if value > 0.8
+                else "fit to compare groups, not individuals"
+                if value > 0.5
+                else "mostly noise: not fit for individual differences"
+            )
+
+
+COUNT = "a count over the rows and over the sessions of the JSON"
+RANKS = "order statistics of the JSON's estimates, their ranks from counted subsets"
+DRAWS = "quantiles of the posterior draws, mapped by SciPy"
+CRITERIA = "a plain-Python likelihood, maximised by SciPy"
+AGAIN = "step loop over the same rows, public point fit, NumPy's correlation, within 4 errors"
+WORDS = "the verdicts of the JSON"
+SETTINGS = "the experiment's settings and the columns of the rows"
+STATUSES = (
+    "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
+    "an infinite value; failed, no trustworthy estimate."
+)
 
 REPORT = Report(
     "fit",
-    sources=(),
+    sources=("validation/fit.py", "validation/fit_page.py", "validation/support.py"),
     sentences=(
+        Claim("{n} subjects were fitted: {counts}.", COUNT, _counted),
         Claim(
-            "{n} subjects were fitted: {counts}.",
-            "a count over the rows and over the sessions of the JSON",
-            _counted,
+            "Units are told apart by {columns}; {n} were fitted: {counts}.", COUNT, _counted_units
         ),
+        Claim("One subject was fitted: {counts}.", COUNT, _alone),
+        Claim("All sessions were fitted as those of one mind: {counts}.", COUNT, _one_mind),
+        Claim("{name}: median {one} {estimate} (90% interval {low} to {high}).", RANKS, _median),
+        Claim(
+            "{name}: the one {one} {estimate} (90% interval {low} to {high}).",
+            "the only session of the JSON",
+            _the_one,
+        ),
+        Claim("{name}: no usable {one}.", COUNT, _nobody),
+        Claim(
+            "{name}: group mean{which} {estimate} (90% interval {low} to {high}).",
+            DRAWS,
+            _group_mean,
+        ),
+        Claim(
+            "{name}: {estimate} (90% interval {low} to {high}, which {clear} 0).", DRAWS, _effect
+        ),
+        Claim(
+            "{name}: {estimate} (90% interval {low} to {high}; a spread is never below 0). Bayes "
+            "factor for levels that differ against levels alike {factor}: {verdict}.",
+            "posterior draws: how many lie near 0, against the half-normal prior",
+            _levels,
+        ),
+        Claim(
+            "The sampling did not converge; do not use these numbers: {reasons}.",
+            "R-hat, effective sample sizes and divergences of the JSON",
+            _not_converged,
+        ),
+        Claim(
+            "{n} of {total} trials have no readable answer ({share}, 95% interval {low} to "
+            "{high}; {each}). They are left out, which is right if what is missing does not "
+            "depend on what would have been said.",
+            "a count over the rows; Wilson's interval by statsmodels",
+            _gaps,
+        ),
+        Claim(
+            "How far the missing numbers could move an estimate is not computed.",
+            "what the experiment asks for",
+            _numbers_given,
+        ),
+        Claim(
+            "Whatever the missing answers of {n} {whose} would have been, the median estimate of "
+            "these lies in: {ends}.",
+            "medians of the JSON's bounds, which hold the estimates; a count over the rows",
+            _bounds,
+        ),
+        Claim("Of {names}, AIC and BIC both prefer {best}.", CRITERIA, _both),
+        Claim(
+            "Of {names}, AIC prefers {aic} and BIC, which charges more for parameters, {bic}.",
+            CRITERIA,
+            _preferred,
+        ),
+        Claim("For {n} of {of} {one}s pure chance is best by BIC.", CRITERIA, _chance),
+        Claim(
+            "What {trials} trials per {one} support: {minds} simulated minds came back with "
+            "{each}.",
+            AGAIN,
+            _correlated,
+        ),
+        Claim(
+            "They were drawn from the group that these estimates show.",
+            "mean and spread of the estimates of the JSON, or the posterior draws",
+            _of_the_group,
+        ),
+        Claim(
+            "They were drawn from the model's priors, as fewer than {least} usable {one}s show no "
+            "group.",
+            COUNT,
+            _of_the_prior,
+        ),
+        Claim("They lived exactly these rows again.", AGAIN, _same_rows),
+        Claim(
+            "They lived these sessions again, as far as their own choices led.",
+            AGAIN,
+            _same_sessions,
+        ),
+        Claim(
+            "Each was fitted alone with that group as its prior, not all hierarchically.",
+            "the method of the JSON",
+            _alone_in_group,
+        ),
+        Claim(
+            "Each was fitted as these {one}s were ({method}).", "the method of the JSON", _same_way
+        ),
+        Explanation("Rewards were drawn anew, at the rates at which they came in these rows."),
+        Claim(
+            "Points were drawn anew, with an sd of {sd} around {means}.", SETTINGS, _sd_of_points
+        ),
+        Claim(
+            "Which planet was reached and what the aliens paid was drawn anew, their chances "
+            "between {low} and {high} with daily steps of sd {drift}.",
+            SETTINGS,
+            _walks,
+        ),
+        Claim(
+            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
+            "likely ({most} by type).",
+            SETTINGS,
+            _maxima,
+        ),
+        Claim(
+            "So differences between single {one}s in {names} should not be read off these "
+            "estimates.",
+            WORDS,
+            _not_to_read,
+        ),
+        Claim(
+            "{minds} minds do not settle whether differences between single {one}s in {names} can "
+            "be read.",
+            WORDS,
+            _unsettled,
+        ),
+        Claim("Nothing is judged of {names}.", WORDS, _unjudged),
+        Claim(
+            "So differences between single {one}s can be read in all parameters.", WORDS, _to_read
+        ),
+        Claim(
+            "Estimates from few or uninformative trials lie near the prior, so do their medians: "
+            "take group values from --method hierarchical.",
+            "the method of the JSON",
+            _by_map,
+        ),
+        Claim(
+            "Reliability of these {one}s' estimates, from their standard errors: {each}.",
+            "variances of the JSON's estimates and intervals, mapped by SciPy",
+            _reliable,
+        ),
+        Claim(
+            "{name}: {verdict}. Simulated minds who lived these rows again come back with r = {r}, "
+            "and {share} of their 90% intervals hold the truth.",
+            AGAIN,
+            _finding,
+        ),
+        Explanation(
+            "Each {one}'s estimate and 90% interval; the group value and its interval behind."
+        ),
+        Explanation("Estimates on the natural scale; 90% intervals in parentheses."),
+        Explanation(STATUSES),
+        Explanation("Models (maximum likelihood, summed over {one}s)"),
     ),
 )

@@ -1,0 +1,276 @@
+"""What a fit says, on its page, in its JSON and as text, proved sentence by sentence.
+
+Few simulated minds and subjects keep it cheap; `claims.fit` takes the sampling errors of both.
+"""
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from claims import check
+from claims.fit import REPORT, Again
+
+from knownminds.agents import AGENTS, play, simulate
+from knownminds.environments import Trials, make
+from knownminds.inference import posterior
+from knownminds.inference.model_data import ModelData
+from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
+from knownminds.validation.fit import fit
+from knownminds.validation.fit_page import fit_page
+
+MODEL, PLACE = "rescorla_wagner", "instrumental_learning"
+LOST = ("action", "response", "reward")
+
+
+@pytest.fixture(autouse=True)
+def _fewer_minds(monkeypatch):
+    monkeypatch.setattr("knownminds.validation.support.SIMULATED", 150)
+
+
+def lived(model, theta, place, seed):
+    """Let subjects live sessions step by step."""
+    parts = [
+        play(AGENTS[model].from_theta(row, actions=place.n_actions or None), place, seed, i).frame
+        for i, row in enumerate(theta)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def people(model, place, n, seed):
+    """Frame of n people of the prior."""
+    theta = AGENTS[model].parameters.draw(np.random.default_rng(seed), n)
+    return lived(model, theta, place, seed)
+
+
+def withheld(frame, rows):
+    """Take the answers of these rows away."""
+    told = frame.copy()
+    for name in LOST:
+        if name in told:
+            told[name] = told[name].astype("Float64").mask(rows)
+    return told.assign(outcome=np.where(rows, "malformed", "ok"))
+
+
+def lived_again(found, place, cut, n=150, truth_of=None):
+    """Simulate subjects of the law in a fit's JSON by the step loop, and fit what `cut` leaves."""
+    model = AGENTS[found.model]
+    support = found.to_dict()["support"]
+    law = np.array([[support[name]["mean"], support[name]["sd"]] for name in found.parameters])
+    rng = np.random.default_rng(7)
+    z = law[:, 0] + law[:, 1] * rng.standard_normal((n, len(law)))
+    theta = model.parameters.constrain(z)
+    frame = cut(lived(found.model, theta, place, 99))
+    data = ModelData.read(model, Trials.from_frame(frame, environment=place), place.n_actions)
+    if found.method == "mle":
+        point = maximum_likelihood(model, data, workers=1)
+        interval = point.interval
+    else:
+        point = maximum_a_posteriori(model, data, workers=1)
+        interval = posterior(model, data, workers=1, nuts=False).interval
+    ok = np.array(point.status) != "failed"
+    true = theta[[int(name) for name in data.subjects]]
+    low, high = interval(0.9)
+    by_name = [
+        {name: values[ok, k] for k, name in enumerate(found.parameters)}
+        for values in (true, point.estimate, low, high)
+    ]
+    return Again(*by_name)
+
+
+def likelihood(theta, rows):
+    """Log-likelihood of a Rescorla-Wagner learner, trial by trial."""
+    total, values, last = 0.0, {}, {}
+    for row in rows:
+        where = (row["session"], row["context"])
+        v, a = values.setdefault(where, [0.5, 0.5]), int(row["action"])
+        x = theta["beta"] * (v[a] - v[1 - a])
+        if where in last:
+            x += theta["kappa"] if last[where] == a else -theta["kappa"]
+        total -= math.log1p(math.exp(-x)) if x > -700 else -x
+        v[a] += theta["alpha"] * (row["reward"] - v[a])
+        last[where] = a
+    return total
+
+
+def texts_of(found):
+    """Every sentence of the page, of the JSON and of the text."""
+    page = fit_page(found)
+    findings = [f"{f.name}: {f.word}. {f.why}" for f in page.findings]
+    captions = [caption for caption, _ in page.figures]
+    titles = [title for title, *_ in page.tables if title.startswith("Models")]
+    printed = [line for line in str(found).splitlines() if line in found.sentences]
+    assert printed == found.to_dict()["sentences"] == list(page.sentences)
+    return [*page.sentences, *findings, *page.notes, *captions, *titles]
+
+
+def prove(found, frame, again, **more):
+    facts = SimpleNamespace(
+        content=found.to_dict(),
+        trials=Trials.from_frame(frame).frame,
+        again=again,
+        likelihood=likelihood,
+        n_actions=2,
+        **more,
+    )
+    check(REPORT, texts_of(found), facts)
+
+
+@pytest.mark.parametrize("method", ["map", "mle"])
+def test_part_of_the_contexts(method):
+    place = make(PLACE)
+
+    def cut(frame):
+        return frame[frame["context"].isin([0, 3])]
+
+    frame = cut(people(MODEL, place, 12, 1))
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, method=method, workers=1)
+    prove(found, frame, lived_again(found, place, cut))
+
+
+def test_answers_that_are_missing_and_trials_that_differ_between_subjects():
+    place = make(PLACE, n_visits=12)
+
+    def cut(frame):
+        even = frame["subject"].astype(int) % 2 == 0
+        return frame[even | (frame["trial"] < 24)]
+
+    frame = cut(people(MODEL, place, 12, 3))
+    first = frame["subject"].isin(["0", "1"]) & (frame["trial"] % 11 == 0)
+    frame = withheld(frame, first)
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, workers=1)
+    prove(found, frame, lived_again(found, place, cut))
+    assert any("no readable answer" in sentence for sentence in found.sentences)
+
+
+def test_one_subject_of_whom_all_is_told_but_who_shows_no_group():
+    place = make(PLACE)
+    frame = people(MODEL, place, 1, 5)
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, workers=1)
+    prove(found, frame, lived_again(found, place, lambda rows: rows))
+    assert found.simulated.law == "prior"
+
+
+def test_sessions_of_one_mind():
+    place = make(PLACE, n_visits=6)
+    frame = people(MODEL, place, 3, 6)
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, pooled=True, workers=1)
+    assert found.sentences[0].startswith("All sessions were fitted as those of one mind")
+    facts = SimpleNamespace(
+        content=found.to_dict(), trials=frame.assign(subject="all"), likelihood=likelihood
+    )
+    check(REPORT, found.sentences[:4], facts)
+
+
+def test_nobody_answered():
+    place = make(PLACE, n_visits=6)
+    frame = people(MODEL, place, 3, 8)
+    frame = withheld(frame, np.ones(len(frame), dtype=bool))
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, workers=1)
+    prove(found, frame, None)
+    assert not found.support
+
+
+def test_units_are_not_called_subjects():
+    place = make(PLACE)
+    frame = people(MODEL, place, 4, 9)
+    unit = ("subject", "context")
+
+    def one_context(rows):
+        return rows[rows["context"] == rows["subject"].astype(int) % 4]
+
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, unit=unit, workers=1)
+    assert found.sentences[0].startswith("Units are told apart by subject and context; 16 were")
+    prove(found, frame, lived_again(found, place, one_context))
+    page = fit_page(found)
+    titles = [title for title, *_ in page.tables]
+    told = " ".join([*found.sentences, *titles, *(f.why for f in page.findings)])
+    assert "subject" not in told.replace("by subject and context", "").lower()
+    assert found.group["alpha"].meaning == "median unit"
+
+
+@pytest.mark.parametrize(
+    ("model", "place", "cut"),
+    [
+        ("horizon_blind", make("horizon", n_games=40), lambda f: f[f["play"] == 0]),
+        ("two_step_reduced", make("two_step", n_days=60), lambda f: f[f["trial"] < 60]),
+        ("hyperbolic_discounter", make("temporal_discounting"), lambda f: f),
+        ("change_point_observer", make("restless_bandit"), lambda f: f[f["trial"] < 30]),
+        ("balloon_pumper", make("balloon_risk"), lambda f: f[f["balloon"] < 8]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_other_experiments_draw_anew(model, place, cut):
+    frame = cut(people(model, place, 8, 11))
+    found = fit(Trials.from_frame(frame), model, environment=place.name, method="mle", workers=1)
+    told = [s for s in texts_of(found) if " prefer" not in s and "pure chance" not in s]
+    again = lived_again(found, place, cut, n=100)
+    trials = Trials.from_frame(frame).frame
+    check(REPORT, told, SimpleNamespace(content=found.to_dict(), trials=trials, again=again))
+
+
+def people_in_places(place_sd):
+    rng = np.random.default_rng(4)
+    who, where = np.divmod(np.arange(24), 4)
+    theta = np.tile([0.0, 1.0, 1.0, 0.3], (len(who), 1))
+    theta[:, 1] += rng.normal(0.0, 0.4, 6)[who] + rng.normal(0.0, place_sd, 4)[where]
+    room = make("probabilistic_reasoning", n_problems=10)
+    frame = simulate(AGENTS["weighted_bayes"], theta, room, seed=2).frame
+    unit = frame["subject"].astype(int).to_numpy()
+    told = frame.assign(subject=np.char.add("p", who[unit].astype(str)), place=where[unit])
+    return told.assign(session=told["place"].astype(str))
+
+
+def test_levels_that_differ_and_levels_that_do_not():
+    """A spread is above 0 whatever the data say: its interval settles nothing."""
+    frame = people_in_places(place_sd=1.0)
+    unit = ("subject", "place")
+    found = fit(
+        Trials.from_frame(frame),
+        "weighted_bayes",
+        method="hierarchical",
+        unit=unit,
+        crossed=("place",),
+        workers=1,
+    )
+    assert found.verdict == "converged"
+    draws = {term: values for term, values, _ in found.posterior._terms()}
+    told = [s for s in texts_of(found) if "What" not in s and " r = " not in s]
+    facts = SimpleNamespace(
+        content=found.to_dict(), trials=Trials.from_frame(frame).frame, draws=draws, again=None
+    )
+    check(REPORT, told, facts)
+    (sure,) = [s for s in told if s.startswith("sd(b_prior | place)")]
+    assert "excludes 0" not in " ".join(told)
+    (unsure,) = [s for s in told if s.startswith("sd(b_0 | place)")]
+    assert sure.endswith("the levels differ.")
+    assert not unsure.endswith("the levels differ.")
+
+
+def test_words_between_two_verdicts_are_neither_read_nor_condemned():
+    """Any word of a verdict is told: what is unsettled as such, what is not judged as that."""
+    from dataclasses import replace
+
+    from knownminds.validation.fit import _about_support
+
+    place = make(PLACE, n_visits=6)
+    frame = people(MODEL, place, 6, 12)
+    found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, workers=1)
+    words = ("between recoverable and weak", "not judged", "between weak and not identified")
+    support = {
+        name: replace(found.support[name], verdict=word)
+        for name, word in zip(found.parameters, words, strict=True)
+    }
+    changed = replace(found, support=support)
+    told = [s for s in _about_support(changed) if " r = " not in s]
+    check(REPORT, told, SimpleNamespace(content=changed.to_dict(), trials=frame))
+    assert (
+        "150 minds do not settle whether differences between single subjects in alpha can be read."
+        in told
+    )
+    assert "Nothing is judged of beta." in told
+    assert (
+        "So differences between single subjects in kappa should not be read off these estimates."
+        in told
+    )
