@@ -13,7 +13,14 @@ import numpy as np
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Observation, Prompt, session_stream, unknown
-from knownminds.environments.broken_off import LETTERS, NONE, BrokenOff, Distractors, Form
+from knownminds.environments.broken_off import (
+    LETTERS,
+    NONE,
+    Asking,
+    BrokenOff,
+    Distractors,
+    Form,
+)
 from knownminds.environments.scenarios import SCENARIOS, complete_grid
 from knownminds.inference.revealed_belief import (
     RevealedBeliefs,
@@ -83,6 +90,7 @@ def places_of(
     distractors: Distractors = "published",
     even_faces: bool = False,
     only: Mapping[str, int] | None = None,
+    asking: Asking = "whole",
 ) -> tuple[BrokenOff, ...]:
     """Return the experiments of the complete grid that belong to some scenarios.
 
@@ -94,7 +102,7 @@ def places_of(
     for name in scenarios:
         if name not in SCENARIOS:
             raise ValueError(unknown("scenario", name, SCENARIOS))
-    found = complete_grid(form, distractors, even_faces)
+    found = complete_grid(form, distractors, even_faces, asking)
     held = only or {}
     for name in held:
         if name not in GRID:

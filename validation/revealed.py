@@ -16,7 +16,14 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
-from knownminds.environments.broken_off import DISTRACTORS, FORMS, Distractors, Form
+from knownminds.environments.broken_off import (
+    ASKINGS,
+    DISTRACTORS,
+    FORMS,
+    Asking,
+    Distractors,
+    Form,
+)
 from knownminds.environments.scenarios import SCENARIOS
 from knownminds.inference.belief_biases import belief_biases
 from knownminds.inference.belief_sampler_fit import SAMPLER, fit_belief_samplers
@@ -412,6 +419,7 @@ def reveal(
     top: int = TOP,
     stated: bool = True,
     distractors: Distractors = "published",
+    asking: Asking = "whole",
     even_faces: bool = False,
     only: Mapping[str, int] | None = None,
     chat: bool = False,
@@ -452,6 +460,8 @@ def reveal(
         Whether the five-option question about one outcome of each context is asked as well.
     distractors
         Its wrong options: "published" or "plausible".
+    asking
+        How it is asked: "whole", as the original does, or "gap", see `BrokenOff`.
     even_faces
         Whether only dice with an even number of faces are thrown.
     only
@@ -482,13 +492,13 @@ def reveal(
     several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
     named: list[str | Adapter] = list(several)
     scenarios = tuple(dict.fromkeys(scenarios))
-    _check(form, source, draws, top, distractors, tokens, named, earlier)
+    _check(form, source, draws, top, distractors, asking, tokens, named, earlier)
     found: dict[str, tuple[Told, pd.DataFrame]] = {}
     options: dict[str, Any] = {}
     before = [read_revealed(folder) for folder in earlier]
     for one in named:
         told = _Asking(
-            scenarios, form, source, draws, top, stated, distractors, even_faces,
+            scenarios, form, source, draws, top, stated, distractors, asking, even_faces,
             dict(only or {}), chat, signs,
             threshold, dict(truth or {}), tokens, space, leak, seed, settings,
             Path(out) if out is not None else None, progress, connection,
@@ -618,6 +628,7 @@ class _Asking:
     top: int
     stated: bool
     distractors: Distractors
+    asking: Asking
     even_faces: bool
     only: dict[str, int]
     chat: bool
@@ -646,7 +657,7 @@ class _Asking:
         form = self.form or ("continuation" if source == "exact" else "question")
         places = places_of(self.scenarios, form, self.distractors, self.even_faces, self.only)
         questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only
+            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
         )
         letters: tuple[Told, list[Asked]] | None = None
         if source == "exact":
@@ -675,7 +686,11 @@ class _Asking:
         told |= {"draws": self.draws} if source != "exact" else {}
         told |= {"top": self.top} if source == "top-k" else {}
         told |= {"even_faces": True} if self.even_faces else {}
-        told |= {"distractors": self.distractors} if self.stated else {"stated": False}
+        told |= (
+            {"distractors": self.distractors, "asking": self.asking}
+            if self.stated
+            else {"stated": False}
+        )
         return told | {"threshold": self.threshold}
 
     def _exact(self, adapter: Any, asked: Sequence[Asked]) -> Told:
@@ -724,7 +739,7 @@ class _Asking:
         told = known_beliefs(minds, asked, progress=self.progress, **how)
         letters = None
         questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only
+            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
         )
         speaks = type(next(iter(minds.values()))).plays(questions[0])
         if self.stated and speaks:
@@ -854,6 +869,7 @@ def _check(
     draws: int,
     top: int,
     distractors: str,
+    asking: str,
     tokens: str,
     named: Sequence[Any],
     earlier: Sequence[Any],
@@ -863,6 +879,7 @@ def _check(
     if source is not None:
         one_of("source", source, SOURCES)
     one_of("distractors", distractors, DISTRACTORS)
+    one_of("asking", asking, ASKINGS)
     one_of("tokens", tokens, TOKENISATIONS)
     if draws < 1 or top < 1:
         raise ValueError(f"draws and top are at least 1; got {draws} and {top}.")
