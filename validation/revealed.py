@@ -16,6 +16,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
+from knownminds.environments import Prompt
 from knownminds.environments.broken_off import (
     ASKINGS,
     DISTRACTORS,
@@ -48,6 +49,7 @@ from knownminds.llm_adapters.token_sampler import TOKENISATIONS, Tokenisation
 
 from .arguments import one_of
 from .asked_beliefs import (
+    SENT,
     Asked,
     Progress,
     Told,
@@ -57,6 +59,7 @@ from .asked_beliefs import (
     lived_beliefs,
     places_of,
     questions_of,
+    sent_as,
     source_of,
 )
 from .folders import finite, writable, write_text
@@ -284,6 +287,11 @@ class Revealed:
             return ""
         return f" ({kind} {low:.3f} to {high:.3f})"
 
+    def sent(self, model: str) -> str:
+        """Say in which form a model got what it was asked; empty where that is not known."""
+        told = self.options.get("models", {}).get(model, {}).get("sent", {})
+        return "; ".join(f"{what} were sent {SENT[how]}" for what, how in told.items())
+
     def _whole(self, model: str) -> str:
         """Return the name of all that a model was asked."""
         scenarios = set(self.beliefs[model].scenarios)
@@ -372,6 +380,9 @@ class Revealed:
                     f"{model}: {asked['error'].notna().sum()} of {len(asked)} questions have a "
                     "stated error; the others are flagged"
                 )
+        for model in self.models:
+            if told := self.sent(model):
+                lines.append(f"{model}: {told}")
         for row in summary[summary["measure"] == NAIVE].to_dict("records"):
             if row["scenario"] == self._whole(row["model"]):
                 lines.append(
@@ -660,8 +671,12 @@ class _Asking:
             self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
         )
         letters: tuple[Told, list[Asked]] | None = None
+        plain = source == "exact" and form == "continuation" and not self.chat
+        sent = {"contexts": sent_as(adapter, _prompts(contexts_of(places[:1], plain=plain)))}
+        if self.stated:
+            sent["questions"] = sent_as(adapter, _prompts(questions_of(questions[:1], self.seed)))
         if source == "exact":
-            asked = contexts_of(places, plain=form == "continuation" and not self.chat)
+            asked = contexts_of(places, plain=plain)
             told = self._exact(adapter, asked)
             if self.stated:
                 about = questions_of(questions, self.seed)
@@ -674,7 +689,7 @@ class _Asking:
         options = self._options(source, form) | (
             {"chat": self.chat, "signs": self.signs} if source == "exact" else {}
         )
-        return _Answered(name, told, stated, options)
+        return _Answered(name, told, stated, options | {"sent": sent})
 
     @property
     def _reach(self) -> dict[str, Any]:
@@ -750,6 +765,10 @@ class _Asking:
         options = self._options(source, form) | {"tokens": self.tokens, "space": self.space}
         options |= {"leak": self.leak, "truth": self.truth} | ({} if letters else {"stated": False})
         return _Answered(name, told, _stated_frame(name, told.beliefs, letters), options)
+
+
+def _prompts(asked: Sequence[Asked]) -> list[str | Prompt]:
+    return [one.prompt for one in asked]
 
 
 def _stated_frame(
