@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 Form = Literal["question", "continuation", "stated"]
 Distractors = Literal["published", "plausible"]
+Asking = Literal["whole", "gap"]
 FORMS: tuple[str, ...] = get_args(Form)
 DISTRACTORS: tuple[str, ...] = get_args(Distractors)
+ASKINGS: tuple[str, ...] = get_args(Asking)
 NONE = -1  # the previous outcome, or the one that is asked about, where there is none
 
 LETTERS = ("A", "B", "C", "D", "E")
@@ -41,11 +43,14 @@ MARKS = ("first", "middle", "round", "repeat", "heads", "left")
 FORM_WORDS = {
     "question": frozenset({"context"}),
     "stated": frozenset({"context", "outcome", "options"}),
+    "whole": frozenset({"context", "question", "options"}),
 }
 FORM_REQUIRED = {
     "question": ("context",),
     "stated": ("context", "outcome", "options"),
+    "whole": ("context", "question", "options"),
 }
+PAST = ("previous", "observation", "second")  # what is known before the outcome is asked for
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
 Values = tuple[int, ...]  # a context, by the columns of its scenario
 
@@ -147,6 +152,10 @@ class BrokenOff(Environment):
         "plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose
         five options are not different numbers to 3 decimals (between 0 and 1 where they are to
         be plausible) are not asked about, and contexts without any other are left out.
+    asking
+        How the form "stated" asks. "whole", as the original does: the situation in whole sentences
+        up to before the outcome, then a question that names the event, then the options. "gap":
+        the text that breaks off, and a question about what belongs there.
     templates
         A TOML file with wording of your own; None for ours, `<name>.toml`.
     """
@@ -157,6 +166,7 @@ class BrokenOff(Environment):
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     words: ClassVar[Mapping[str, frozenset[str]]]
     required: ClassVar[Mapping[str, tuple[str, ...]]]
+    done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
     wording = ("arrangement",)
     feedback = False
     retold = False
@@ -164,9 +174,15 @@ class BrokenOff(Environment):
     form: Form
     distractors: Distractors
     templates: str | None
+    asking: Asking
 
     def _begin_grid(
-        self, grid: Iterable[Values], form: Form, distractors: Distractors, templates: str | None
+        self,
+        grid: Iterable[Values],
+        form: Form,
+        distractors: Distractors,
+        templates: str | None,
+        asking: Asking,
     ) -> None:
         """Take the settings that all have, and make the grid with its words."""
         if form not in FORMS:
@@ -175,7 +191,10 @@ class BrokenOff(Environment):
             raise ValueError(
                 f"distractors are one of {', '.join(DISTRACTORS)}; got {distractors!r}."
             )
+        if asking not in ASKINGS:
+            raise ValueError(f"asking is one of {', '.join(ASKINGS)}; got {asking!r}.")
         self.form, self.distractors, self.templates = form, distractors, templates
+        self.asking = asking
         self._grid = {values: self.context_at(values) for values in grid}
         self._options: dict[Values, dict[int, tuple[Fraction, ...]]] = {}
         if form == "stated":
@@ -229,8 +248,20 @@ class BrokenOff(Environment):
         """Return the context that these values of `own` tell."""
 
     @abstractmethod
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        """Return the templates of the set-up, that of what is done, and what is filled in."""
+
     def _text(self, values: Values) -> str:
         """Put the context into words, up to where it breaks off."""
+        setup, kind, told = self._parts(values)
+        return " ".join(self._words[part].render(**told) for part in (*setup, kind))
+
+    def _whole(self, values: Values, place: int) -> tuple[str, str]:
+        """Return the situation in whole sentences, and the question about an outcome."""
+        setup, kind, told = self._parts(values)
+        parts = (*setup, f"told_{kind}")
+        asked = self._words[f"asked_{kind}"].render(**told, outcome=self._names(values)[place])
+        return " ".join(self._words[part].render(**told) for part in parts), asked
 
     @abstractmethod
     def _names(self, values: Values) -> Sequence[str]:
@@ -242,6 +273,7 @@ class BrokenOff(Environment):
             "form": self.form,
             "distractors": self.distractors,
             "templates": self.templates,
+            "asking": self.asking,
         }
 
     @property
@@ -370,11 +402,14 @@ class BrokenOff(Environment):
         if self.form == "question":
             return Prompt((Message(role, self._words["question"].render(context=text)),))
         shown = zip(LETTERS, self.options(observation), strict=True)
-        asked = self._words["stated"].render(
-            context=text,
-            outcome=self._names(values)[int(observation["asked"])],
-            options="\n".join(f"{letter}) {option}" for letter, option in shown),
-        )
+        options = "\n".join(f"{letter}) {option}" for letter, option in shown)
+        place = int(observation["asked"])
+        if self.asking == "whole":
+            story, question = self._whole(values, place)
+            asked = self._words["whole"].render(context=story, question=question, options=options)
+        else:
+            outcome = self._names(values)[place]
+            asked = self._words["stated"].render(context=text, outcome=outcome, options=options)
         return Prompt((Message(role, asked),))
 
     def parse(self, text: str, observation: Observation) -> Answer:
@@ -415,15 +450,21 @@ class BrokenOff(Environment):
     def _seen(self, text: str) -> dict[str, int] | None:
         """Return what a prompt tells, but for the number of the trial; None if it is none."""
         told: dict[str, str] | None = {"context": text}
+        whole = self.form == "stated" and self.asking == "whole"
         if self.form != "continuation":
-            told = self._words[self.form].read(text)
-        values = self._values_told.get(told["context"]) if told else None
-        if told is None or values is None:
+            told = self._words["whole" if whole else self.form].read(text)
+        if told is None:
+            return None
+        values, place = self._values_told.get(told["context"]), NONE
+        if whole:
+            values, place = self._whole_told.get((told["context"], told["question"]), (None, NONE))
+        if values is None:
             return None
         question = {"asked": NONE, "correct": NONE, "arrangement": NONE}
         if self.form == "stated":
-            names = list(self._names(values))
-            place = names.index(told["outcome"]) if told["outcome"] in names else NONE
+            if not whole:
+                names = list(self._names(values))
+                place = names.index(told["outcome"]) if told["outcome"] in names else NONE
             options = self._options[values].get(place)
             lines = told["options"].split("\n")
             if options is None or len(lines) != len(LETTERS):
@@ -466,8 +507,16 @@ class BrokenOff(Environment):
 
     def _load_words(self) -> None:
         file = self.templates or Path(__file__).with_name(f"{self.name}.toml")
+        kinds = self.done
         wanted = {**self.words, **FORM_WORDS}
-        self._words = load_templates(file, wanted, {**self.required, **FORM_REQUIRED})
+        wanted |= {f"told_{kind}": self.words[kind] for kind in kinds}
+        wanted |= {f"asked_{kind}": self.words[kind] | {"outcome"} for kind in kinds}
+        required = {**self.required, **FORM_REQUIRED}
+        required |= {f"asked_{kind}": ("outcome",) for kind in kinds}
+        for kind in kinds:
+            past = [name for name in self.required.get(kind, ()) if name in PAST]
+            required[f"told_{kind}"] = tuple(past)
+        self._words = load_templates(file, wanted, required)
         self._texts: dict[Values, str] = {}
         self._values_told: dict[str, Values] = {}
         for values in self._grid:
@@ -485,6 +534,22 @@ class BrokenOff(Environment):
                     f"Outcomes have different names; those of {self._told(values)} are "
                     f"{', '.join(names)}. Let the templates tell them apart."
                 )
+
+    @cached_property
+    def _whole_told(self) -> dict[tuple[str, str], tuple[Values, int]]:
+        """Which context and outcome each situation with its question is about."""
+        found: dict[tuple[str, str], tuple[Values, int]] = {}
+        for values, askable in self._options.items():
+            for place in askable:
+                text = self._whole(values, place)
+                same = found.setdefault(text, (values, place))
+                if same != (values, place):
+                    raise ValueError(
+                        f"Each question has words of its own; {self._told(same[0])} and "
+                        f"{self._told(values)} both read {' '.join(text)!r}. Let the templates "
+                        "tell them apart."
+                    )
+        return found
 
     def _labels(self, observation: Observation) -> Sequence[str]:
         if self.form == "stated":

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from .broken_off import (
     NONE,
+    Asking,
     BrokenOff,
     Context,
     Distractors,
@@ -45,7 +46,7 @@ class Choice(BrokenOff):
         2, 4 or 6.
     kinds
         Which part of the grid is asked.
-    form, distractors, templates
+    form, distractors, templates, asking
         As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
@@ -68,6 +69,7 @@ class Choice(BrokenOff):
         "independent": frozenset({"previous"}),
         "and": frozenset({"before", "last"}),
     }
+    done = KINDS
     required: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "setup": ("options",),
         "independent": ("previous",),
@@ -81,10 +83,11 @@ class Choice(BrokenOff):
         form: Form = "question",
         distractors: Distractors = "published",
         templates: str | None = None,
+        asking: Asking = "whole",
     ):
         self.n_options = one_of("n_options", n_options, SIZES)
         self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -113,12 +116,12 @@ class Choice(BrokenOff):
             for previous in (NONE,) if kind == "single" else range(self.n_options):
                 yield self.n_options, KINDS.index(kind), previous
 
-    def _text(self, values: Values) -> str:
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         options, kind, previous = values
         *before, last = OPTIONS[:options]
         listed = self._words["and"].render(before=", ".join(before), last=last)
         told = {"n_options": options, "options": listed, "previous": OPTIONS[previous]}
-        return " ".join(self._words[part].render(**told) for part in ("setup", KINDS[kind]))
+        return ("setup",), KINDS[kind], told
 
     def _names(self, values: Values) -> Sequence[str]:
         return OPTIONS[: values[0]]

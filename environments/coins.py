@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from .broken_off import (
     NONE,
+    Asking,
     BrokenOff,
     Context,
     Distractors,
@@ -61,7 +62,7 @@ class Coins(BrokenOff):
     faces, weights, kinds
         Which part of the grid is asked; all of it in the original. A weight is a whole number
         from 1 on: how many times as often as the other face the counted one comes up.
-    form, distractors, templates
+    form, distractors, templates, asking
         As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
@@ -90,6 +91,7 @@ class Coins(BrokenOff):
         "heads": frozenset[str](),
         "tails": frozenset[str](),
     }
+    done = KINDS
     required: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "weighted": ("weight",),
         "single": ("face",),
@@ -106,12 +108,13 @@ class Coins(BrokenOff):
         form: Form = "question",
         distractors: Distractors = "published",
         templates: str | None = None,
+        asking: Asking = "whole",
     ):
         self.n_coins = one_of("n_coins", n_coins, SIZES)
         self.faces = part_of("faces", faces, FACES)
         self.kinds = part_of("kinds", kinds, KINDS)
         self.weights = weights_of(weights, HEAVIEST)
-        self._begin_grid(self._all(), form, distractors, templates)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -147,7 +150,7 @@ class Coins(BrokenOff):
             for previous in (NONE,) if kind == "single" else range(self.n_coins + 1):
                 yield self.n_coins, FACES.index(face), weight, KINDS.index(kind), previous
 
-    def _text(self, values: Values) -> str:
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         coins, face, weight, kind, previous = values
         told = {
             "n_coins": coins,
@@ -156,8 +159,7 @@ class Coins(BrokenOff):
             "weight": weight,
             "previous": previous,
         }
-        parts = ("setup", "fair" if weight == 1 else "weighted", KINDS[kind])
-        return " ".join(self._words[part].render(**told) for part in parts)
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
 
     def _names(self, values: Values) -> list[str]:
         return [str(outcome) for outcome in self._grid[values].chance.outcomes]

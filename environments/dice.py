@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from .broken_off import (
     NONE,
+    Asking,
     BrokenOff,
     Context,
     Distractors,
@@ -67,7 +68,7 @@ class Dice(BrokenOff):
         1 to 3 dice of 4 to 12 faces.
     kinds
         Which part of the grid is asked.
-    form, distractors, templates
+    form, distractors, templates, asking
         As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
@@ -105,6 +106,7 @@ class Dice(BrokenOff):
         "not_first": frozenset({"number"}),
         "not_middle": frozenset({"number"}),
     }
+    done = tuple(f"{kind}_{form}" for kind in get_args(Kind) for form in ("one", "many"))
     required: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "setup_one": ("faces",),
         "setup_many": ("n_dice", "faces"),
@@ -128,11 +130,12 @@ class Dice(BrokenOff):
         form: Form = "question",
         distractors: Distractors = "published",
         templates: str | None = None,
+        asking: Asking = "whole",
     ):
         self.n_dice = one_of("n_dice", n_dice, SIZES)
         self.n_faces = one_of("n_faces", n_faces, FACES)
         self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -183,7 +186,7 @@ class Dice(BrokenOff):
                 for pair in PAIRS:
                     yield (*begin, NONE, *(OBSERVATIONS.index(name) for name in pair))
 
-    def _text(self, values: Values) -> str:
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         dice, faces, kind, previous, *observed = values
         throw = uniform_sum(dice, faces)
         first, second = (self._known(code, throw) for code in observed)
@@ -197,8 +200,7 @@ class Dice(BrokenOff):
             "second": second,
         }
         form = _FORMS[dice > 1]
-        parts = (f"setup_{form}", f"{KINDS[kind]}_{form}")
-        return " ".join(self._words[part].render(**told) for part in parts)
+        return (f"setup_{form}",), f"{KINDS[kind]}_{form}", told
 
     def _known(self, code: int, throw: Chance) -> str:
         if code == NONE:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 from .broken_off import (
     MARKS,
     NONE,
+    Asking,
     BrokenOff,
     Context,
     Distractors,
@@ -52,7 +53,7 @@ class Preference(BrokenOff):
     pairs, weights, kinds
         Which part of the grid is asked; all of it in the original, with the weights 1, 2, 3. A
         weight is a whole number from 1 on.
-    form, distractors, templates
+    form, distractors, templates, asking
         As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
@@ -79,6 +80,7 @@ class Preference(BrokenOff):
         "independent": frozenset({"previous"}),
         **{name: frozenset[str]() for names in NAMES for name in names},
     }
+    done = KINDS
     required: ClassVar[Mapping[str, tuple[str, ...]]] = {
         "setup": ("first", "other"),
         "weighted": ("weight",),
@@ -93,11 +95,12 @@ class Preference(BrokenOff):
         form: Form = "question",
         distractors: Distractors = "published",
         templates: str | None = None,
+        asking: Asking = "whole",
     ):
         self.pairs = part_of("pairs", pairs, PAIRS)
         self.weights = weights_of(weights, HEAVIEST)
         self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -134,7 +137,7 @@ class Preference(BrokenOff):
             for previous in (NONE,) if kind == "single" else (0, 1):
                 yield PAIRS.index(pair), first, weight, KINDS.index(kind), previous
 
-    def _text(self, values: Values) -> str:
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
         _, first, weight, kind, previous = values
         names = self._names(values)
         told = {
@@ -143,8 +146,7 @@ class Preference(BrokenOff):
             "weight": weight,
             "previous": names[previous],
         }
-        parts = ("setup", "fair" if weight == 1 else "weighted", KINDS[kind])
-        return " ".join(self._words[part].render(**told) for part in parts)
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
 
     def _names(self, values: Values) -> list[str]:
         return [self._words[name].text for name in NAMES[values[0]]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
-from .broken_off import BrokenOff, Context, Distractors, Form
+from .broken_off import Asking, BrokenOff, Context, Distractors, Form
 from .choice import SIZES as N_OPTIONS
 from .choice import Choice
 from .coins import SIZES as N_COINS
@@ -42,20 +43,22 @@ def complete_grid(
     form: Form = "continuation",
     distractors: Distractors = "published",
     even_faces: bool = False,
+    asking: Asking = "whole",
 ) -> tuple[BrokenOff, ...]:
     """Return the experiments that together make the complete grid of 768 contexts.
 
     Parameters
     ----------
-    form, distractors
+    form, distractors, asking
         As told of `BrokenOff`.
     even_faces
         Whether only dice with an even number of faces are thrown, which makes 492.
     """
     faces = [n for n in FACES if n % 2 == 0 or not even_faces]
+    how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
     return (
-        *(Dice(dice, n, form=form, distractors=distractors) for dice in N_DICE for n in faces),
-        *(Coins(coins, form=form, distractors=distractors) for coins in N_COINS),
-        *(Choice(options, form=form, distractors=distractors) for options in N_OPTIONS),
-        Preference(form=form, distractors=distractors),
+        *(Dice(dice, n, **how) for dice in N_DICE for n in faces),
+        *(Coins(coins, **how) for coins in N_COINS),
+        *(Choice(options, **how) for options in N_OPTIONS),
+        Preference(**how),
     )

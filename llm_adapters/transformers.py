@@ -205,6 +205,10 @@ class Transformers:
             self._tree_checked = True
         return found
 
+    def templated(self, prompt: str | Prompt) -> bool:
+        """Tell whether a prompt goes through a chat template; else the model gets plain text."""
+        return not isinstance(prompt, str) and bool(self._tokenizer.chat_template)
+
     def next_token_log_probabilities(self, prompts: Sequence[str | Prompt]) -> Array:
         """Return the log-probability of every token of the vocabulary, [prompts, vocabulary]."""
         cut = [self._cut(prompt) for prompt in prompts]

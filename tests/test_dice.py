@@ -1,3 +1,4 @@
+import re
 from fractions import Fraction
 from importlib.resources import files
 from itertools import product
@@ -7,8 +8,11 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import (
+    Choice,
+    Coins,
     Dice,
     Message,
+    Preference,
     Trials,
     check_environment,
     complete_grid,
@@ -16,6 +20,7 @@ from knownminds.environments import (
 )
 from knownminds.environments.broken_off import (
     ARRANGEMENTS,
+    ASKINGS,
     DISTRACTORS,
     FORMS,
     LETTERS,
@@ -219,10 +224,32 @@ def test_a_stated_prompt_with_options_of_its_own_is_refused():
     for changed in (
         text.replace(f") {right}\n", ") 0.123\n"),
         text.replace("B) ", "C) "),
-        text.replace("gap is ", "gap is 9"),
+        text.replace("Situation: ", "Situation: Once. "),
+        text.replace("?\n", "9?\n"),
     ):
         with pytest.raises(ValueError, match="Use the settings and templates"):
             environment.read([Message("user", changed)])
+
+
+@pytest.mark.parametrize("asking", ASKINGS)
+@pytest.mark.parametrize("scenario", [Dice(3, 5), Dice(1, 4), Coins(3), Choice(6), Preference()])
+def test_a_probability_is_asked_for_of_a_whole_situation_or_of_a_gap(scenario, asking):
+    """The original tells the situation in whole sentences and asks of the event by its name."""
+    settings = scenario.settings | {"form": "stated", "asking": asking}
+    environment = type(scenario)(**settings)
+    assert type(scenario)(**settings | {"asking": "whole"}).settings == type(scenario)(
+        **{name: value for name, value in settings.items() if name != "asking"}
+    ).settings  # fmt: skip
+    for seen in observations(environment, seed=2):
+        text = environment.render(seen, []).messages[0].content
+        assert ("gap" in text) == ("..." in text) == (asking == "gap")
+        outcome = environment._names(tuple(seen[name] for name in environment.own))[seen["asked"]]
+        if asking == "whole":
+            situation, question = re.search(r"Situation: (.*)\n\nQuestion: (.*)\n", text).groups()
+            assert re.fullmatch(r"[A-Z].*\.", situation)
+            assert re.fullmatch(rf"What is the probability that .*\b{outcome}\b.*\?", question)
+        assert environment.read([Message("user", text)])[1]["asked"] == seen["asked"]
+    check_environment(environment)
 
 
 @pytest.mark.parametrize(
@@ -299,7 +326,7 @@ def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, di
         assert distractors == "published" or all(0 < float(option) < 1 for option in options)
         lines = [f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=True)]
         assert "\n".join(lines) in text
-        assert f"is {plain.say(seen['asked'], seen)}?" in text
+        assert f" {plain.say(seen['asked'], seen)}?" in text
         assert environment.truth(seen).tolist() == [k == seen["correct"] for k in range(5)]
         assert environment.say(seen["correct"], seen) == LETTERS[seen["correct"]]
         assert environment.parse("E", seen).action == 4

@@ -15,6 +15,8 @@ from tiny_llama import tiny_llama, tiny_tokenizer
 from knownminds.environments import Message, Prompt
 from knownminds.llm_adapters import NotCapable, Rejected, Sampling
 from knownminds.llm_adapters.transformers import Transformers
+from knownminds.validation.report import page_of
+from knownminds.validation.revealed import reveal
 
 SIGNS = [*"0123456789", " ", ".", ":", "x"]
 TEMPLATE = (
@@ -238,6 +240,40 @@ def test_the_chat_template_is_used_if_there_is_one():
     assert tiny()._cut(begun).text == "x 1 . 2 :"
     with pytest.raises(Rejected, match="refuses: no system"):
         run(tiny(), [ask("x", "system")], Sampling())
+
+
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("template", [None, "<{{ messages[-1].content }}"])
+def test_revealed_beliefs_tell_in_which_form_a_model_got_what_it_was_asked(
+    template, chat, monkeypatch
+):
+    """Against what was really cut into tokens: of a base model plain text, whatever is asked."""
+    tokenizer = tiny_tokenizer([chr(k) for k in range(32, 127)] + ["\n"])
+    tokenizer.chat_template = template
+    weights = tiny_llama(len(tokenizer), max_position_embeddings=2048)
+    adapter, cut = Transformers((weights, tokenizer), device="cpu"), []
+    real = Transformers._cut
+
+    def watched(self, prompt):
+        cut.append(real(self, prompt).text)
+        return real(self, prompt)
+
+    monkeypatch.setattr(Transformers, "_cut", watched)
+    found = reveal(adapter, scenarios=["choice"], only={"n_options": 2}, chat=chat, threshold=0.0)
+    texts, questions = cut[:3], cut[3:]
+    assert len(questions) == 3
+    as_text = [not any(text.startswith("<") for text in part) for part in (texts, questions)]
+    assert as_text == [not (template and chat), not template]
+    forms = [
+        "as plain text, without a chat template" if plain else "through the model's chat template"
+        for plain in as_text
+    ]
+    told = f"contexts were sent {forms[0]}; questions were sent {forms[1]}"
+    (name,) = found.models
+    assert f"{name}: {told}" in str(found).splitlines()
+    assert any(sentence.endswith(f": {told}.") for sentence in page_of(found).sentences)
+    sent = json.loads(found.to_json())["options"]["models"][name]["sent"]
+    assert [how == "text" for how in sent.values()] == as_text
 
 
 def test_what_it_cannot_do_is_told():

@@ -13,7 +13,14 @@ import numpy as np
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Observation, Prompt, session_stream, unknown
-from knownminds.environments.broken_off import LETTERS, NONE, BrokenOff, Distractors, Form
+from knownminds.environments.broken_off import (
+    LETTERS,
+    NONE,
+    Asking,
+    BrokenOff,
+    Distractors,
+    Form,
+)
 from knownminds.environments.scenarios import SCENARIOS, complete_grid
 from knownminds.inference.revealed_belief import (
     RevealedBeliefs,
@@ -32,6 +39,12 @@ from knownminds.llm_adapters.token_sampler import Tokenisation, TokenSampler
 
 NEGLIGIBLE = 1e-6  # probability that is not followed behind signs; float32 rounds more away
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
+# In which form prompts reach a model.
+SENT = {
+    "text": "as plain text, without a chat template",
+    "template": "through the model's chat template",
+    "messages": "as messages, which the interface puts into a form of its own",
+}
 OWN = 31  # of the address of what a known mind says
 Progress = Callable[[int, int], None]
 
@@ -83,6 +96,7 @@ def places_of(
     distractors: Distractors = "published",
     even_faces: bool = False,
     only: Mapping[str, int] | None = None,
+    asking: Asking = "whole",
 ) -> tuple[BrokenOff, ...]:
     """Return the experiments of the complete grid that belong to some scenarios.
 
@@ -94,7 +108,7 @@ def places_of(
     for name in scenarios:
         if name not in SCENARIOS:
             raise ValueError(unknown("scenario", name, SCENARIOS))
-    found = complete_grid(form, distractors, even_faces)
+    found = complete_grid(form, distractors, even_faces, asking)
     held = only or {}
     for name in held:
         if name not in GRID:
@@ -196,6 +210,14 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
             "--source sampled to count its answers, with --draws for how many."
         )
     return "exact" if exact else "top-k"
+
+
+def sent_as(adapter: Adapter, prompts: Sequence[str | Prompt]) -> str:
+    """Say in which form a model gets prompts: one of `SENT`."""
+    templated = getattr(adapter, "templated", None)
+    if templated is None:
+        return "messages"
+    return "template" if all(map(templated, prompts)) else "text"
 
 
 def exact_beliefs(

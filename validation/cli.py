@@ -1027,6 +1027,9 @@ def reveal(
     distractors: Annotated[
         str, typer.Option(help="published or plausible: the wrong probabilities on offer.")
     ] = "published",
+    asking: Annotated[
+        str, typer.Option(help="whole or gap: how probabilities are asked for.")
+    ] = "whole",
     even_faces: Annotated[bool, typer.Option("--even-faces", help="Leave odd dice out.")] = False,
     chat: Annotated[
         bool, typer.Option("--chat", help="Put texts that go on into the chat template.")
@@ -1081,6 +1084,7 @@ def reveal(
                 top=top,
                 stated=stated,
                 distractors=distractors,  # type: ignore[arg-type]
+                asking=asking,  # type: ignore[arg-type]
                 even_faces=even_faces,
                 chat=chat,
                 signs=signs,

@@ -16,7 +16,15 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
-from knownminds.environments.broken_off import DISTRACTORS, FORMS, Distractors, Form
+from knownminds.environments import Prompt
+from knownminds.environments.broken_off import (
+    ASKINGS,
+    DISTRACTORS,
+    FORMS,
+    Asking,
+    Distractors,
+    Form,
+)
 from knownminds.environments.scenarios import SCENARIOS
 from knownminds.inference.belief_biases import belief_biases
 from knownminds.inference.belief_sampler_fit import SAMPLER, fit_belief_samplers
@@ -42,6 +50,7 @@ from knownminds.llm_adapters.token_sampler import TOKENISATIONS, Tokenisation
 
 from .arguments import one_of
 from .asked_beliefs import (
+    SENT,
     Asked,
     Progress,
     Told,
@@ -51,6 +60,7 @@ from .asked_beliefs import (
     lived_beliefs,
     places_of,
     questions_of,
+    sent_as,
     source_of,
 )
 from .folders import finite, writable, write_text
@@ -278,6 +288,11 @@ class Revealed:
             return ""
         return f" ({kind} {low:.3f} to {high:.3f})"
 
+    def sent(self, model: str) -> str:
+        """Say in which form a model got what it was asked; empty where that is not known."""
+        told = self.options.get("models", {}).get(model, {}).get("sent", {})
+        return "; ".join(f"{what} were sent {SENT[how]}" for what, how in told.items())
+
     def _whole(self, model: str) -> str:
         """Return the name of all that a model was asked."""
         scenarios = set(self.beliefs[model].scenarios)
@@ -366,6 +381,9 @@ class Revealed:
                     f"{model}: {asked['error'].notna().sum()} of {len(asked)} questions have a "
                     "stated error; the others are flagged"
                 )
+        for model in self.models:
+            if told := self.sent(model):
+                lines.append(f"{model}: {told}")
         for row in summary[summary["measure"] == NAIVE].to_dict("records"):
             if row["scenario"] == self._whole(row["model"]):
                 lines.append(
@@ -413,6 +431,7 @@ def reveal(
     top: int = TOP,
     stated: bool = True,
     distractors: Distractors = "published",
+    asking: Asking = "whole",
     even_faces: bool = False,
     only: Mapping[str, int] | None = None,
     chat: bool = False,
@@ -453,6 +472,8 @@ def reveal(
         Whether the five-option question about one outcome of each context is asked as well.
     distractors
         Its wrong options: "published" or "plausible".
+    asking
+        How it is asked: "whole", as the original does, or "gap", see `BrokenOff`.
     even_faces
         Whether only dice with an even number of faces are thrown.
     only
@@ -483,13 +504,13 @@ def reveal(
     several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
     named: list[str | Adapter] = list(several)
     scenarios = tuple(dict.fromkeys(scenarios))
-    _check(form, source, draws, top, distractors, tokens, named, earlier)
+    _check(form, source, draws, top, distractors, asking, tokens, named, earlier)
     found: dict[str, tuple[Told, pd.DataFrame]] = {}
     options: dict[str, Any] = {}
     before = [read_revealed(folder) for folder in earlier]
     for one in named:
         told = _Asking(
-            scenarios, form, source, draws, top, stated, distractors, even_faces,
+            scenarios, form, source, draws, top, stated, distractors, asking, even_faces,
             dict(only or {}), chat, signs,
             threshold, dict(truth or {}), tokens, space, leak, seed, settings,
             Path(out) if out is not None else None, progress, connection,
@@ -619,6 +640,7 @@ class _Asking:
     top: int
     stated: bool
     distractors: Distractors
+    asking: Asking
     even_faces: bool
     only: dict[str, int]
     chat: bool
@@ -647,11 +669,15 @@ class _Asking:
         form = self.form or ("continuation" if source == "exact" else "question")
         places = places_of(self.scenarios, form, self.distractors, self.even_faces, self.only)
         questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only
+            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
         )
         letters: tuple[Told, list[Asked]] | None = None
+        plain = source == "exact" and form == "continuation" and not self.chat
+        sent = {"contexts": sent_as(adapter, _prompts(contexts_of(places[:1], plain=plain)))}
+        if self.stated:
+            sent["questions"] = sent_as(adapter, _prompts(questions_of(questions[:1], self.seed)))
         if source == "exact":
-            asked = contexts_of(places, plain=form == "continuation" and not self.chat)
+            asked = contexts_of(places, plain=plain)
             told = self._exact(adapter, asked)
             if self.stated:
                 about = questions_of(questions, self.seed)
@@ -664,7 +690,7 @@ class _Asking:
         options = self._options(source, form) | (
             {"chat": self.chat, "signs": self.signs} if source == "exact" else {}
         )
-        return _Answered(name, told, stated, options)
+        return _Answered(name, told, stated, options | {"sent": sent})
 
     @property
     def _reach(self) -> dict[str, Any]:
@@ -676,7 +702,11 @@ class _Asking:
         told |= {"draws": self.draws} if source != "exact" else {}
         told |= {"top": self.top} if source == "top-k" else {}
         told |= {"even_faces": True} if self.even_faces else {}
-        told |= {"distractors": self.distractors} if self.stated else {"stated": False}
+        told |= (
+            {"distractors": self.distractors, "asking": self.asking}
+            if self.stated
+            else {"stated": False}
+        )
         return told | {"threshold": self.threshold}
 
     def _exact(self, adapter: Any, asked: Sequence[Asked]) -> Told:
@@ -725,7 +755,7 @@ class _Asking:
         told = known_beliefs(minds, asked, progress=self.progress, **how)
         letters = None
         questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only
+            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
         )
         speaks = type(next(iter(minds.values()))).plays(questions[0])
         if self.stated and speaks:
@@ -736,6 +766,10 @@ class _Asking:
         options = self._options(source, form) | {"tokens": self.tokens, "space": self.space}
         options |= {"leak": self.leak, "truth": self.truth} | ({} if letters else {"stated": False})
         return _Answered(name, told, _stated_frame(name, told.beliefs, letters), options)
+
+
+def _prompts(asked: Sequence[Asked]) -> list[str | Prompt]:
+    return [one.prompt for one in asked]
 
 
 def _stated_frame(
@@ -856,6 +890,7 @@ def _check(
     draws: int,
     top: int,
     distractors: str,
+    asking: str,
     tokens: str,
     named: Sequence[Any],
     earlier: Sequence[Any],
@@ -865,6 +900,7 @@ def _check(
     if source is not None:
         one_of("source", source, SOURCES)
     one_of("distractors", distractors, DISTRACTORS)
+    one_of("asking", asking, ASKINGS)
     one_of("tokens", tokens, TOKENISATIONS)
     if draws < 1 or top < 1:
         raise ValueError(f"draws and top are at least 1; got {draws} and {top}.")

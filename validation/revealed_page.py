@@ -52,7 +52,11 @@ def revealed_page(revealed: Revealed) -> Page:
         asked=[
             ("models", ", ".join(models)),
             ("scenarios", ", ".join(revealed.options.get("scenarios", []))),
-            *((named[name], listed(how)) for name, how in told.items() if name in named),
+            *(
+                (named[name], listed({k: v for k, v in how.items() if k != "sent"}))
+                for name, how in told.items()
+                if name in named
+            ),
             *([("only", listed(only))] if (only := revealed.options.get("only")) else []),
             ("computing time", f"{revealed.seconds:,.1f} s"),
         ],
@@ -105,7 +109,7 @@ def revealed_command(revealed: Revealed) -> str:
     first = how[0] if how else {}
     if any(other != first for other in how):
         return ""  # models that were asked in different ways need a command each
-    for name in ("source", "form", "draws", "top", "distractors", "threshold", "tokens"):
+    for name in ("source", "form", "draws", "top", "distractors", "asking", "threshold", "tokens"):
         if name in first:
             words += [f"--{name}", str(first[name])]
     for name in ("space", "leak"):
@@ -181,6 +185,7 @@ def _sentences(revealed: Revealed, named: Mapping[str, str]) -> list[str]:
         "makes longer, behind a text about chance that breaks off there; it is set against the "
         "exact probability. The stated answer is to a question with five options."
     ]
+    told += [f"{named[name]}: {sent}." for name in revealed.models if (sent := revealed.sent(name))]
     compared = revealed.comparison()
     compared = compared[compared["measure"] == "manhattan"]
     for _, own in compared.groupby("model", sort=False):
