@@ -7,7 +7,7 @@ answers give the same numbers by another route, and the printed figures that fol
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import least_squares as minimise
+from plain_colliders import ASKED, fitted, left_out, plainly, predicted
 from scipy.stats import chi2, false_discovery_control, spearmanr
 from typer.testing import CliRunner
 
@@ -19,70 +19,6 @@ from knownminds.validation.causal_profile import CausalProfile, causal_profile
 from knownminds.validation.cli import app
 from knownminds.validation.measured import read_measured, score
 from knownminds.validation.measured_page import measured_command
-
-# What each task asks: the variable, and what is known of C1, C2 and E (None: nothing).
-ASKED = {
-    "I": (2, (0, 0, None)),
-    "II": (2, (0, 1, None)),
-    "III": (2, (1, 1, None)),
-    "IV": (0, (None, 1, None)),
-    "V": (0, (None, 0, None)),
-    "VI": (0, (None, 1, 1)),
-    "VII": (0, (None, None, 1)),
-    "VIII": (0, (None, 0, 1)),
-    "IX": (0, (None, 1, 0)),
-    "X": (0, (None, None, 0)),
-    "XI": (0, (None, 0, 0)),
-}
-TYING = {3: "pbm", 4: "pbmn", 5: "pqbmn"}  # p and q priors, m and n strengths
-
-
-def predicted(theta, size):
-    """Answers to the tasks, by adding up the eight states of the graph."""
-    named = dict(zip(TYING[size], theta, strict=True))
-    p, b, m = named["p"], named["b"], named["m"]
-    q, n = named.get("q", p), named.get("n", m)
-    told = {}
-    for task, (asked, known) in ASKED.items():
-        mass = [0.0, 0.0]
-        for c1 in (0, 1):
-            for c2 in (0, 1):
-                for e in (0, 1):
-                    state = (c1, c2, e)
-                    if any(k is not None and k != s for k, s in zip(known, state, strict=True)):
-                        continue
-                    works = 1 - (1 - b) * (1 - m) ** c1 * (1 - n) ** c2
-                    chance = (p if c1 else 1 - p) * (q if c2 else 1 - q)
-                    mass[state[asked]] += chance * (works if e else 1 - works)
-        told[task] = mass[1] / sum(mass)
-    return told
-
-
-def fitted(tasks, answers, size):
-    """Least squares over answers in [1e-6, 1 - 1e-6], best of twelve starts."""
-
-    def off(theta):
-        told = predicted(theta, size)
-        return np.array([told[task] for task in tasks]) - answers
-
-    rng = np.random.default_rng(1)
-    ends = [
-        minimise(off, rng.uniform(0.1, 0.9, size), bounds=(1e-6, 1 - 1e-6), xtol=1e-13, ftol=1e-13)
-        for _ in range(12)
-    ]
-    return min(ends, key=lambda end: end.cost)
-
-
-def left_out(tasks, answers, size):
-    """R2 and RMSE of the task means, each foretold from the other tasks."""
-    mean, told = [], []
-    for task in ASKED:
-        own = tasks == task
-        best = fitted(tasks[~own], answers[~own], size)
-        told.append(predicted(best.x, size)[task])
-        mean.append(answers[own].mean())
-    off, around = np.subtract(mean, told), np.subtract(mean, np.mean(mean))
-    return 1 - (off**2).sum() / (around**2).sum(), np.sqrt((off**2).mean())
 
 
 def lived(model, theta, seed, agent, subject, **settings):
@@ -109,22 +45,6 @@ def played():
 TRIALS = played()
 PEOPLE = simulate(NoisyOr, np.tile([0.4, 0.2, 0.7, 0.5, 0.2], (5, 1)), Collider(), 3)
 FOUND = score(TRIALS, by="agent", released=True, reference=PEOPLE)
-ROMAN = {(2, 0, 0): "I", (2, 0, 1): "II", (2, 1, 0): "II", (2, 1, 1): "III"}
-
-
-def plainly(trials):
-    """The rows with their task and answer, found from the columns that a trial has."""
-    frame = trials.to_frame().reset_index(drop=True)
-    tasks = []
-    for row in frame.to_dict("records"):
-        told = [row["first"], row["second"], row["third"]]
-        if row["query"] == 2:
-            tasks.append(ROMAN[2, told[0], told[1]])
-            continue
-        other = told[1 - row["query"]]
-        groups = {1: ("VIII", "VI", "VII"), 0: ("XI", "IX", "X"), -1: ("V", "IV", None)}
-        tasks.append(groups[told[2]][other if other >= 0 else 2])
-    return frame.assign(task=tasks, answer=frame["response"].astype(float) / 100)
 
 
 def of(agent):

@@ -14,7 +14,15 @@ from knownminds.inference.alignment import POOLED
 from knownminds.inference.markov_violation import COMPLIANT
 
 from . import figures as draw
-from .causal_profile import PARAMETERS, QUANTITIES, UNIT, CausalProfile
+from .causal_profile import (
+    ALL_PARAMETERS,
+    MOST_PAIRED,
+    PARAMETERS,
+    QUANTITIES,
+    UNIT,
+    CausalProfile,
+    complying,
+)
 from .pages import Table, number
 
 # Which tasks share a panel, and what they ask.
@@ -38,36 +46,41 @@ _SHORT = {
 _NULLS = ("explaining_away", "explaining_away_released", "markov_violation")
 
 
+ANSWERS_DRAWN = (
+    "Answers (means, joined; where there are several with 95% intervals) against the noisy-OR "
+    "fitted to them (dashed), by task. Both directions of a task are averaged and written as that "
+    "about C1. A slope from IV to V is a Markov violation; a rise from VI to VIII is explaining "
+    "away."
+)
+
+
 def causal_figures(profile: CausalProfile) -> list[tuple[str, str]]:
     """Return captions and pictures: answers by task, changes over conditions, alignment."""
     agents = profile.units[profile.agent].nunique()
-    left = f" The first {MOST_DRAWN} of {agents} agents." if agents > MOST_DRAWN else ""
-    found = [
-        (
-            "Answers (means with 95% intervals, joined) against the noisy-OR fitted to them "
-            "(dashed), by task. Both directions of a task are averaged and written as that about "
-            f"C1. A slope from IV to V is a Markov violation; a rise from VI to VIII is explaining "
-            f"away.{left}",
-            draw.svg(four_panels(profile)),
-        )
-    ]
+    drawn = ANSWERS_DRAWN
+    if agents > MOST_DRAWN:
+        drawn += f" The first {MOST_DRAWN} of {agents} agents."
+    found = [(drawn, draw.svg(four_panels(profile)))]
     for factor in dict.fromkeys(profile.differences.get("factor", ())):
         found.append(
             (
-                f"Parameters and measures over {factor}: a line per agent (averaged over other "
-                "conditions), the mean in black. Grey: no explaining away (line), and violations "
-                f"of up to {COMPLIANT:g} to either side, which pass for none (band).",
+                f"Parameters and measures over {factor}: a line per agent, averaged over other "
+                "conditions; in black, of several agents, the mean of those with a value "
+                "everywhere. Grey: no explaining away (line), and violations of up to "
+                f"{COMPLIANT:g} to either side, which pass for none (band).",
                 draw.svg(paired_lines(profile, str(factor))),
             )
         )
     if len(profile.alignment):
-        found.append(
-            (
-                f"Rank correlation with {profile.reference}, with 95% bootstrap intervals over "
-                "items: all domains (filled), and each domain (hollow).",
-                draw.svg(alignment_picture(profile)),
-            )
+        units, domains = (profile.alignment[name].nunique() for name in ("agent", "domain"))
+        drawn = (
+            f"Rank correlation with {profile.reference}, with 95% bootstrap intervals over items."
         )
+        if domains > 1:
+            drawn += " Filled: all domains; hollow: each domain."
+        if units > MOST_ROWS:
+            drawn += f" The first {MOST_ROWS} of {units} agents and conditions."
+        found.append((drawn, draw.svg(alignment_picture(profile))))
     return found
 
 
@@ -173,6 +186,14 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
         *((name, _of(name)) for name in (*PARAMETERS, "mae", "rmse", "r2")),
         ("note", lambda r: r["note"] or "-"),
     ]
+    by_number = [
+        ("agent and condition", lambda r: r[UNIT]),
+        ("parameters", lambda r: f"{r['parameters']}{', chosen' if r['chosen'] else ''}"),
+        *((name, _of(name)) for name in (*ALL_PARAMETERS, "mae", "rmse", "loss", "r2")),
+        ("consistency", _of("reasoning_consistency")),
+        ("its RMSE", _of("consistency_rmse")),
+        ("note", lambda r: r["note"] or "-"),
+    ]
     measured = [
         ("agent and condition", lambda r: r[UNIT]),
         ("consistency", _of("reasoning_consistency")),
@@ -180,8 +201,8 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
         ("determinacy", _of("determinacy")),
         ("explaining away VII - VI", _of("explaining_away")),
         ("VIII - VI", _of("explaining_away_released")),
-        ("Markov violation", lambda r: f"{r['markov_violation']:+.3f}"),
-        ("complies", lambda r: "-" if r["complies"] is None else "yes" if r["complies"] else "no"),
+        ("Markov violation", _of("markov_violation")),
+        ("complies", lambda r: complying(r["complies"])),
         ("cells that lack an answer", lambda r: str(r["incomplete"])),
     ]
     aligned = [
@@ -214,7 +235,7 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
     changed = [
         ("change", lambda r: f"{r['factor']}: {r['second']} - {r['first']}"),
         ("quantity", lambda r: r["quantity"].replace("_", " ")),
-        ("mean", lambda r: f"{r['mean']:+.3f}"),
+        ("mean", _of("mean")),
         ("95%", _between),
         ("p adjusted", _p("p_adjusted")),
         ("agents", lambda r: str(r["n"]) + (f", {r['missing']} left out" if r["missing"] else "")),
@@ -241,6 +262,7 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
     made = [
         ("Noisy-OR fits, by least squares", fits, units),
         ("Measures by agent and condition", measured, units),
+        ("Noisy-ORs by number of parameters", by_number, profile.fits),
         (f"Alignment with {profile.reference}", aligned, profile.alignment),
         ("Differences between domains, and between agents", tested, omnibus),
         ("Pairs that differ", paired, pairs),
@@ -252,25 +274,53 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
 
 def causal_notes(profile: CausalProfile) -> list[str]:
     """Return what a reader of the tables must know."""
+    cells = "domain, sense" if profile.released else "domain, sense, direction"
     notes = [
         "A unit is an agent in a condition: all its answers are fitted and measured together. The "
         "noisy-OR with 3 parameters (one strength) or 4 is told, whichever predicts left-out "
-        "tasks better. Cells (domain, sense, direction) weigh the same in explaining away and "
-        "Markov violation; those that lack an answer are left out and counted.",
-        "Consistency falls with noise as well as with inconsistency, and rises with the number of "
-        "answers: compare it between units that answered as many questions.",
+        f"tasks better. Cells ({cells}) weigh the same in explaining away and Markov violation; "
+        "those that lack an answer are left out and counted.",
     ]
+    if profile.scoring == "pooled":
+        notes.append(
+            "Questions about C2 are answered by the formula of C1: strengths m1 and m2 that differ "
+            "tell that effects and causes are judged differently, not that causes differ."
+        )
+    else:
+        notes.append("The strengths m1 and m2 are those of the causes C1 and C2.")
+    if profile.released:
+        notes.append(
+            "As in Dettki (2025): an agent that is several subjects has the mean of each domain, "
+            "sense and task, whichever cause was asked about, in place of single answers; what is "
+            "said of answers by task, and how many there are, is of single ones."
+        )
+    notes.append(
+        "Consistency falls with noise as well as with inconsistency, and rises with the number of "
+        "answers: compare it between units that answered as many questions."
+    )
+    if len(profile.alignment):
+        notes.append(
+            "An item of the alignment is a single answer, set against the reference mean of its "
+            "domain, sense and task."
+            if profile.released
+            else "An item of the alignment is a question; repeated answers to it are averaged."
+        )
     if len(profile.omnibus):
         notes.append(
             "Differences: Kruskal-Wallis over all answers, as published; p adjusted by Benjamini "
-            "and Hochberg over the tests of the same kind. Since tasks differ far more than "
-            "domains do, that test hardly ever rejects; the matched one compares the same "
-            "questions (Friedman) and has the error rate that it promises."
+            "and Hochberg over the tests of the same kind and condition. It takes the spread "
+            "between tasks for noise, and so rejects too seldom where tasks are far apart; the "
+            "matched test compares the same questions (Friedman; of two groups Wilcoxon). Pairs "
+            "are adjusted among those of the same agent or domain."
         )
+    agents = profile.units[profile.agent].nunique()
+    if len(profile.omnibus) and agents > MOST_PAIRED:
+        notes.append(f"Pairs were compared only in conditions of up to {MOST_PAIRED} agents.")
     if len(profile.differences):
         notes.append(
-            "Size: mean absolute difference in standard deviations of the quantity over all "
-            "units, so that quantities can be compared."
+            "Changes: p adjusted by Benjamini and Hochberg over all rows. Size: mean absolute "
+            "difference in standard deviations of the quantity over all units, so that quantities "
+            "can be compared."
         )
     return notes
 

@@ -48,6 +48,7 @@ CHOSEN_FROM = (3, 4)  # parameters of the noisy-ORs of which the better one is t
 CONTRASTS = ("explaining_away", "explaining_away_released", "markov_violation")
 # What is compared between conditions.
 QUANTITIES = (*PARAMETERS, "r2", "reasoning_consistency", "determinacy", *CONTRASTS)
+MOST_LISTED = 6  # names behind a count
 MOST_PAIRED = 30  # agents, above which they are not compared two by two
 
 
@@ -155,7 +156,8 @@ class CausalProfile:
             )
         if self.scoring == "pooled":
             lines.append("Questions about C2 are answered by the formula of C1.")
-        lines += [_told(row) for row in self.units.to_dict("records")]
+        for row in self.units.to_dict("records"):
+            lines += list(_told(row))
         for row in self.alignment.to_dict("records"):
             if row["status"] == "ok" and row["domain"] == POOLED:
                 lines.append(
@@ -444,21 +446,22 @@ def _read(file: str | Path) -> pd.DataFrame:
     return causal_answers(Trials.from_frame(rows, environment=place))
 
 
-def _told(row: Mapping[Any, Any]) -> str:
-    """Write down the measures of a unit."""
+def _told(row: Mapping[Any, Any]) -> Iterator[str]:
+    """Write down the fit and the measures of a unit, a line for each."""
     shown = {k: number(v) if isinstance(v, float) else v for k, v in row.items()}
-    measured = (
-        f"explaining away {shown['explaining_away']} (VIII - VI: "
+    if np.isfinite(row["reasoning_consistency"]):
+        yield (
+            f"{row[UNIT]}: {row['parameters']} parameters, p {shown['p']}, b {shown['b']}, "
+            f"m1 {shown['m1']}, m2 {shown['m2']}, MAE {shown['mae']}, RMSE {shown['rmse']}, R2 "
+            f"{shown['r2']}; consistency {shown['reasoning_consistency']}, determinacy "
+            f"{shown['determinacy']}"
+        )
+    else:
+        yield f"{row[UNIT]}: no noisy-OR is told, {row['note']}"
+    yield (
+        f"{row[UNIT]}: explaining away {shown['explaining_away']} (VIII - VI: "
         f"{shown['explaining_away_released']}), Markov violation {shown['markov_violation']} "
         f"({complying(row['complies'])}); {row['answers']} answers, {row['missing']} missing"
-    )
-    if not np.isfinite(row["reasoning_consistency"]):
-        return f"{row[UNIT]}: no noisy-OR is told, {row['note']}; {measured}"
-    return (
-        f"{row[UNIT]}: {row['parameters']} parameters, p {shown['p']}, b {shown['b']}, "
-        f"m1 {shown['m1']}, m2 {shown['m2']}, MAE {shown['mae']}, RMSE {shown['rmse']}, R2 "
-        f"{shown['r2']}; consistency {shown['reasoning_consistency']}, determinacy "
-        f"{shown['determinacy']}; {measured}"
     )
 
 
@@ -476,15 +479,16 @@ def _tested(table: pd.DataFrame, how: str) -> Iterator[str]:
     for (condition, family), part in table.groupby(["condition", "family"], sort=False):
         made = part[part["status"] == "ok"]
         hit = made[made["p_adjusted"] < 0.05]
-        where = f" ({condition})" if condition else ""
+        what = f"{family}{f' ({condition})' if condition else ''}{how}"
         if not len(made):
-            yield f"{family}{where}{how}: no test could be made"
-            continue
-        told = f": {', '.join(hit['of'])}" if 0 < len(hit) <= 6 else ""
-        yield (
-            f"{family}{where}{how}: {len(hit)} of {len(made)} tests reject at 5% after adjustment"
-            f"{told}"
-        )
+            yield f"{what}: no test could be made"
+        elif 0 < len(hit) <= MOST_LISTED:
+            yield (
+                f"{what}: {len(hit)} of {len(made)} tests reject at 5% after adjustment: "
+                f"{', '.join(hit['of'])}"
+            )
+        else:
+            yield f"{what}: {len(hit)} of {len(made)} tests reject at 5% after adjustment"
 
 
 def _changed(profile: CausalProfile, factor: str) -> Iterator[str]:
