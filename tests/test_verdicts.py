@@ -168,8 +168,8 @@ def test_five_percent_of_failures_are_borne_and_no_more():
         ({"coverage": 0.99}, "90% intervals hold the truth too often: in 99%."),
         (
             {"coverage": 0.84},
-            "Whether 90% intervals hold the truth too rarely is open: in 84%, with a standard error "
-            "of 1.0%.",
+            "Whether 90% intervals hold the truth too rarely is open: in 84%, with a standard "
+            "error of 1.0%.",
         ),
         ({"coverage": nan}, "There are no 90% intervals."),
         ({"failed": 0.2}, "20% of the fits failed or did not converge: too many."),

@@ -52,7 +52,6 @@ from .running import Running, read, run
 from .study import Batch, Cell, Rows, Study
 from .verdicts import (
     ABOVE_CHANCE,
-    CLEAR,
     CONFUSED_SHARE,
     LEAST_DATA_SETS,
     RECOVERABLE_SHARE,
@@ -304,8 +303,7 @@ def _read_share(shares: Shares, i: int, least: float) -> Reading:
     value, low, high = (float(m[i, i]) for m in (shares.value, shares.low, shares.high))
     if np.isnan(value):
         return Reading(2, 2, {})
-    limits, error = (-RECOVERABLE_SHARE, -least), (high - low) / (2 * CLEAR)
-    return read_against(-value, -high, -low, limits, error=error)
+    return read_against(-value, -high, -low, (-RECOVERABLE_SHARE, -least))
 
 
 @dataclass(frozen=True)

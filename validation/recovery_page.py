@@ -44,7 +44,7 @@ RULES = (
     f"intervals on the unconstrained scale at most {RECOVERABLE_WIDTH} times as wide as the "
     f"prior's own (relative width); weak: at most {WEAK_WIDTH}. Errors and coverage are no guide "
     "there: an estimate that ignores the data is near all truths in the middle. Where chance "
-    f"leaves the word open (a limit lies within {CLEAR:g} Monte-Carlo standard errors), the "
+    f"leaves the word open, a limit being within {CLEAR:g} Monte-Carlo standard errors, the "
     "verdict is between two words."
 )
 

@@ -170,10 +170,13 @@ class RecoverySurface:
                 told.append(f"{name}: not to be interpreted in any of these designs.")
             elif size is None:
                 told.append(f"{name}: perhaps to be interpreted from {_told(perhaps)} on.")
-            else:
+            elif perhaps == size:
                 told.append(f"{name}: to be interpreted from {_told(size)} on.")
-                if perhaps != size:
-                    told[-1] += f" Whether from {_told(perhaps)} on is open."
+            else:
+                told.append(
+                    f"{name}: to be interpreted from {_told(size)} on and whether from "
+                    f"{_told(perhaps)} on is open."
+                )
         return told
 
 

@@ -158,11 +158,14 @@ class More:
         if self.count is None:
             return f"So near the limit, no feasible number of {self.unit}s decides."
         if self.count == 1:
-            return f"One more {self.unit} decides ({_CHANCE})."
-        return f"About {self.count:,} more {self.unit}s decide ({_CHANCE})."
-
-
-_CHANCE = "with a chance of 80% if the true number is the estimated one"
+            return (
+                f"One more {self.unit} decides (with a chance of 80% if the true number is the "
+                "estimated one)."
+            )
+        return (
+            f"About {self.count:,} more {self.unit}s decide (with a chance of 80% if the true "
+            "number is the estimated one)."
+        )
 
 
 @dataclass(frozen=True)
@@ -212,21 +215,22 @@ class Reading:
         return self.first < self.last
 
 
-def read_against(
-    value: float, low: float, high: float, limits: Sequence[float], *, error: float
-) -> Reading:
+def read_against(value: float, low: float, high: float, limits: Sequence[float]) -> Reading:
     """Hold a number against ascending thresholds; up to a threshold the word before it holds.
 
     Parameters
     ----------
     low, high
-        Ends of what it may be.
-    error
-        Its standard error, from which follows how much more decides.
+        Ends of what it may be: two standard errors to either side, or a 95% interval.
     """
     first = bisect_left(limits, low)
     last = max(first, bisect_left(limits, high))
-    return Reading(first, last, {k: _times(value - limits[k], error) for k in range(first, last)})
+
+    def needed(limit: float) -> float:
+        end = high if limit > value else low
+        return _times(limit - value, (end - value) / CLEAR)
+
+    return Reading(first, last, {k: needed(limits[k]) for k in range(first, last)})
 
 
 def read_bar(beyond: float, error: float) -> Reading:
@@ -353,7 +357,7 @@ def _read_r(r: float, r_error: float | None, n: int) -> Reading:
     error = max(own, 1 / sqrt(n - 3))
     z = -atanh(within)
     limits = [-atanh(RECOVERABLE_R), -atanh(WEAK_R)]
-    return read_against(z, z - CLEAR * error, z + CLEAR * error, limits, error=error)
+    return read_against(z, z - CLEAR * error, z + CLEAR * error, limits)
 
 
 def _about_r(r: float, followed: Reading) -> str:
@@ -435,7 +439,7 @@ def judge_region(
     if isnan(error):
         return _no_error()
     limits = (RECOVERABLE_WIDTH, WEAK_WIDTH)
-    reading = read_against(width, width - CLEAR * error, width + CLEAR * error, limits, error=error)
+    reading = read_against(width, width - CLEAR * error, width + CLEAR * error, limits)
     word, more = combined(RECOVERY, (reading,), n, unit=unit, size=size)
     told = beside(width, *limits, percent=True)
     reasons = [f"Intervals are {told} as wide as the prior's."]
@@ -468,8 +472,7 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         told = beside(failed, MOST_FAILURES, percent=True)
         reasons.append(f"{told} of the data sets gave no estimate: too many.")
         return Verdict("not judged", tuple(reasons))
-    limits, error = (LEAST_SIZE, MOST_SIZE), (high - low) / (2 * CLEAR)
-    reading = read_against(rejected, low, high, limits, error=error)
+    reading = read_against(rejected, low, high, (LEAST_SIZE, MOST_SIZE))
     word, more = combined(SIZES, (reading,), n, unit="data set")
     if more is not None:
         reasons.append(f"It holds its size from {LEAST_SIZE:.1%} to {MOST_SIZE:.1%}.")
