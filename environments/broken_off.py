@@ -159,6 +159,7 @@ class BrokenOff(Environment):
     required: ClassVar[Mapping[str, tuple[str, ...]]]
     wording = ("arrangement",)
     feedback = False
+    performance_bounds = (0.0, 1.0)
     retold = False
 
     form: Form

@@ -72,6 +72,7 @@ class TwoStep(Retelling):
     wording = ("first",)
     dependent = ("state",)
     n_actions = 2
+    performance_bounds = (0.0, 1.0)
 
     kinds = ("flight", "deal")
     introducing = frozenset({"n_days", "percent"})

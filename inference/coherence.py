@@ -28,7 +28,7 @@ from .conditional_independence import (
 )
 from .elicitation_consistency import PLAIN, distances, elicitation_consistency
 from .iterated_expectation import iterated_expectation, signed_gap
-from .measures import Estimate, Measure, Values, t_tests
+from .measures import UNBOUNDED, Estimate, Measure, Values, t_tests
 from .monotone_choice import counts_by_bin, monotone_choice, turning
 from .predictive_gain import exchanged_gain, predictive_gain
 
@@ -168,11 +168,12 @@ class Coherence(Measure):
         data = BeliefDecisions.read(trials, by="subject")
         if len(data.participants) == 1:
             return self.single(data)
-        return self.over_subjects(self._values(data), data)
+        found = self.over_subjects(self._values(data), data)
+        return replace(found, excluded={**found.excluded, **self.unanswered(trials)})
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return mean, t interval and test over subjects; who all have the null never reject it."""
-        tests = t_tests(values.value[None, :], self.null)
+        tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
         reasons = [reason for reason in values.reason if reason]
         known = values.value[np.isfinite(values.value)]
         same = len(known) > 1 and bool((known == self.null).all())
@@ -301,6 +302,7 @@ class PredictiveGain(Coherence):
         state that tells nothing costs, so there is no null value.
     """
 
+    bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial: Mapping[str, float] = {"delta": 1.0}
     reach = 1.0
@@ -358,6 +360,7 @@ class MonotoneChoice(Coherence):
         state is less probable have many, and those with none have some by chance: no null.
     """
 
+    bounds = (0.0, 1.0)
     violator = "non_monotone_decider"
     dial: Mapping[str, float] = {"kappa": 1.0}
     reach: float = 12.0
@@ -435,6 +438,7 @@ class ElicitationConsistency(Coherence):
     def __init__(self, released: bool = False):
         self.released = released
         self.name = "elicitation_consistency" + ("_released" if released else "")
+        self.bounds = (0.0, 1.0) if released else UNBOUNDED
         self.summary = "squared distance between beliefs that are asked for in other words"
         if released:
             self.rational, self.null = "", float("nan")
@@ -488,6 +492,7 @@ class IteratedExpectation(Coherence):
     def __init__(self, released: bool = False):
         self.released = released
         self.name = "iterated_expectation" + ("_released" if released else "")
+        self.bounds = (0.0, np.inf) if released else UNBOUNDED
         self.summary = "by how much beliefs given the parts exceed the belief in the whole"
         self.lowest, self.reach = -2.0, 2.0
         if released:

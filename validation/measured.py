@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from knownminds.environments import (
     unknown,
 )
 from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference.measures import UNANSWERED, told_value
 from knownminds.inference.performance import performance
 from knownminds.llm_adapters.session_runner import TRIALS
 
@@ -47,10 +48,13 @@ class Measured:
         The column whose values are told apart; "" if all trials are one sample.
     table
         One row per experiment, sample and measure: value, standard_error, low, high (95%),
-        p_value, n, unit, excluded (what was left out, by reason), and status: "ok", or why there
-        is no value.
+        p_value, n, unit, excluded (what was left out, by reason), fits (how many fits ended in
+        which status; empty where nothing is fitted), note (what else is to be said of the
+        interval), and status: "ok", or why there is no value.
     outcomes
         By experiment, how often each outcome of an answer occurred.
+    outcomes_by_sample
+        The same by experiment and sample; empty if all trials are one sample.
     causal
         What answers about a collider tell besides; None without any.
     """
@@ -62,6 +66,7 @@ class Measured:
     options: Mapping[str, Any]
     versions: Mapping[str, str]
     causal: CausalProfile | None = None
+    outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per experiment, sample and measure."""
@@ -74,9 +79,10 @@ class Measured:
                 "source": self.source,
                 "by": self.by,
                 "measures": self.table.to_dict("records"),
-                "outcomes": {
-                    place: {rate.outcome: rate.count for rate in rates}
-                    for place, rates in self.outcomes.items()
+                "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
+                "outcomes_by_sample": {
+                    place: {sample: _counts(rates) for sample, rates in samples.items()}
+                    for place, samples in self.outcomes_by_sample.items()
                 },
                 "options": dict(self.options),
                 "versions": dict(self.versions),
@@ -91,7 +97,8 @@ class Measured:
 
     def save(self, folder: str | Path) -> None:
         """Write measures.csv and measures.json; `read_measured` gives the same back."""
-        flat = self.table.assign(excluded=self.table["excluded"].map(json.dumps))
+        texts = {name: self.table[name].map(json.dumps) for name in ("excluded", "fits")}
+        flat = self.table.assign(**texts)
         with writable(folder) as path:
             write_text(path / "measures.csv", flat.to_csv(index=False))
             for name, table in (self.causal.tables if self.causal else {}).items():
@@ -100,22 +107,42 @@ class Measured:
 
     def __str__(self) -> str:
         """One line per measure."""
-        lines = []
-        for row in self.table.to_dict("records"):
-            who = f" of {row['sample']}" if row["sample"] else ""
-            told = f"{row['measure']}{who} ({row['environment']}): "
-            if row["status"] != "ok":
-                lines.append(f"{told}none, {row['status']}")
-                continue
-            told += f"{row['value']:.3f}"
-            if np.isfinite(row["low"]):
-                told += f" (95% {row['low']:.3f} to {row['high']:.3f})"
-            if np.isfinite(row["p_value"]):
-                told += f", p = {row['p_value']:.3g}"
-            told += f", {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
-            left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
-            lines.append("; ".join([told, *left]))
+        lines = [told_row(row) for row in self.table.to_dict("records")]
+        lines += [
+            f"answers of {sample} ({place}): {told_outcomes(rates)}"
+            for place, samples in self.outcomes_by_sample.items()
+            for sample, rates in samples.items()
+        ]
         return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
+
+
+def told_row(row: Mapping[str, Any]) -> str:
+    """Write down what a measure says of a sample in a line."""
+    who = f" of {row['sample']}" if row["sample"] else ""
+    about = f"{row['measure']}{who} ({row['environment']})"
+    left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
+    if row["status"] != "ok":
+        return "; ".join([f"{about}: none, {row['status']}", *left])
+    value = told_value(row["value"], row["low"], row["high"], row["p_value"])
+    told = f"{about}: {value}, {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
+    note = [row["note"]] if row["note"] else []
+    return "; ".join([told, *left, *told_fits(row["fits"]), *note])
+
+
+def told_fits(fits: Mapping[str, int]) -> list[str]:
+    """Write down how many fits are flat, at a boundary or failed; nothing if none is."""
+    total = sum(fits.values())
+    return [f"{n} of {total} fits {status}" for status, n in fits.items() if status != "ok"]
+
+
+def told_outcomes(rates: Sequence[Rate]) -> str:
+    """Write down how often each outcome occurred."""
+    found = [f"{rate.count} {rate.outcome}" for rate in rates if rate.count]
+    return f"{', '.join(found)} of {rates[0].of}"
+
+
+def _counts(rates: Sequence[Rate]) -> dict[str, int]:
+    return {rate.outcome: rate.count for rate in rates}
 
 
 def score(
@@ -162,6 +189,7 @@ def score(
     source, trials = _load(data, columns)
     rows: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[Rate, ...]] = {}
+    by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
     used: set[str] = set()
     causal: CausalProfile | None = None
     for place, part in _experiments(trials, environment):
@@ -170,8 +198,11 @@ def score(
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
-        for sample, some in _samples(part, apart):
+        samples = _samples(part, apart)
+        for sample, some in samples:
             rows += [_row(name, place, sample, some) for name in own]
+        if apart:
+            by_sample[place.name] = {sample: outcome_rates(some) for sample, some in samples}
         if names is None and _about_collider(place):
             causal = causal_profile(part, agent=by, conditions=over, reference=reference, seed=seed)
     lost = [name for name in names or () if name not in used]
@@ -190,7 +221,7 @@ def score(
     if causal is not None:
         options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
     table = pd.DataFrame(rows)
-    return Measured(source, by or "", table, outcomes, options, versions(), causal)
+    return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
 
 
 def records_of(
@@ -217,6 +248,8 @@ def read_measured(folder: str | Path) -> Measured:
         table = pd.DataFrame(found["measures"])
         numbers = ["value", "standard_error", "low", "high", "p_value"]
         table[numbers] = table[numbers].astype(float)
+        if "fits" not in table:  # written before these were told
+            table = table.assign(fits=[{} for _ in range(len(table))], note="")
         return Measured(
             found["source"],
             found["by"],
@@ -225,6 +258,10 @@ def read_measured(folder: str | Path) -> Measured:
             found["options"],
             found["versions"],
             CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
+            {
+                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
+                for place, samples in found.get("outcomes_by_sample", {}).items()
+            },
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
@@ -301,7 +338,9 @@ def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str
     except ValueError as error:
         found, status = _nothing(name), str(error)
     if status == "ok" and not np.isfinite(found.value):
-        status = ", ".join(why for why, n in found.excluded.items() if n) or "no value"
+        reasons = [why for why, n in found.excluded.items() if n]
+        own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
+        status = ", ".join(own or reasons) or "no value"
     return {
         "environment": place.name,
         "sample": sample,
@@ -314,6 +353,8 @@ def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str
         "n": found.n,
         "unit": found.unit,
         "excluded": dict(found.excluded),
+        "fits": dict(found.fits),
+        "note": found.note,
         "status": status,
     }
 
