@@ -336,7 +336,7 @@ class BeliefBias(SubjectMeasure):
         cell = frame["cell"].to_numpy(dtype=np.int64)
         counting = [c for c in np.unique(cell) if self._marked(context_of(int(c))) is not None]
         stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
-        return np.isin(cell, counting) & ~np.asarray(stated)
+        return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the mean over the contexts of the experiment, [n]."""

@@ -278,7 +278,7 @@ def counts_of(names: Sequence[str]) -> dict[str, int]:
 def sessions_of(trials: Trials) -> NDArray[np.int64]:
     """Return the number of the session of each trial, in their order, [rows]."""
     found = trials.frame.groupby(["subject", "session"], sort=False).ngroup()
-    return found.to_numpy(dtype=np.int64)
+    return np.asarray(found, dtype=np.int64)
 
 
 def without_each(trials: Trials, group: NDArray[np.int64], n_groups: int) -> Trials:
@@ -438,7 +438,7 @@ class FittedMeasure(SubjectMeasure):
     def _alone(self, trials: Trials) -> Values:
         """Say which sessions have answers to fit; they are not fitted one by one."""
         answered = trials.frame["outcome"].isin(ANSWERED).to_numpy()
-        n = np.bincount(sessions_of(trials), answered)
+        n = np.bincount(sessions_of(trials), answered).astype(float)
         return Values(n, tuple("" if k else "no answer in the session" for k in n))
 
 

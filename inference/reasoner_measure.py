@@ -60,7 +60,11 @@ class ReasonerMeasure(SubjectMeasure):
         # Pseudo-values have the standard error of the jackknife.
         pseudo = t_tests((n * values.value - (n - 1) * left)[None, :])
         tests = interval_tests(
-            values.value, pseudo.standard_error, pseudo.n - 1.0, np.array([n]), bounds=self.bounds
+            values.value,
+            pseudo.standard_error,
+            np.asarray(pseudo.n - 1.0),
+            np.array([n]),
+            bounds=self.bounds,
         )
         told = self._told(tests, values, "setting")
         note = told.note or "interval by the jackknife over settings"

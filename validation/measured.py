@@ -107,7 +107,8 @@ class Measured:
 
     def __str__(self) -> str:
         """One line per measure."""
-        lines = [told_row(row) for row in self.table.to_dict("records")]
+        rows: list[dict[Any, Any]] = self.table.to_dict("records")
+        lines = [told_row(row) for row in rows]
         lines += [
             f"answers of {sample} ({place}): {told_outcomes(rates)}"
             for place, samples in self.outcomes_by_sample.items()
@@ -249,7 +250,8 @@ def read_measured(folder: str | Path) -> Measured:
         numbers = ["value", "standard_error", "low", "high", "p_value"]
         table[numbers] = table[numbers].astype(float)
         if "fits" not in table:  # written before these were told
-            table = table.assign(fits=[{} for _ in range(len(table))], note="")
+            none: list[Any] = [{} for _ in range(len(table))]
+            table = table.assign(fits=none, note="")
         return Measured(
             found["source"],
             found["by"],

@@ -126,8 +126,8 @@ def _tables(measured: Measured) -> list[Table]:
         )
     tables: list[Table] = [("Measures", head, rows)]
     for place, rates in measured.outcomes.items():
-        title, columns, rows = outcome_table(rates)
-        tables.append((f"{title}: {place}", columns, rows))
+        title, columns, outcomes = outcome_table(rates)
+        tables.append((f"{title}: {place}", columns, outcomes))
         samples = measured.outcomes_by_sample.get(place, {})
         if len(samples) > 1:
             tables.append(_outcomes_by_sample(place, measured.by or "sample", samples))
