@@ -28,7 +28,7 @@ from .conditional_independence import (
 )
 from .elicitation_consistency import PLAIN, distances, elicitation_consistency
 from .iterated_expectation import iterated_expectation, signed_gap
-from .measures import UNBOUNDED, Estimate, Measure, Values, t_tests
+from .measures import UNBOUNDED, Estimate, Measure, Values, t_tests, without_interval
 from .monotone_choice import counts_by_bin, monotone_choice, turning
 from .predictive_gain import exchanged_gain, predictive_gain
 
@@ -177,6 +177,7 @@ class Coherence(Measure):
         reasons = [reason for reason in values.reason if reason]
         known = values.value[np.isfinite(values.value)]
         same = len(known) > 1 and bool((known == self.null).all())
+        none = len(known) > 0 and not same and not np.isfinite(tests.low[0])
         return Estimate(
             measure=self.name,
             value=float(tests.mean[0]),
@@ -187,6 +188,7 @@ class Coherence(Measure):
             unit="subject",
             p_value=1.0 if same else float(tests.p_value[0]),
             excluded={reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
+            note=without_interval(len(known), "subject", tests.standard_error[0]) if none else "",
         )
 
     def truth(self, model: type[Agent], theta: Array) -> Array:

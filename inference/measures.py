@@ -75,7 +75,7 @@ class Estimate:
 
 def told_value(value: float, low: float, high: float, p_value: float) -> str:
     """Write down a value with its interval and p-value, as far as there are any."""
-    told = f"{value:.3f}"
+    told = f"{round(value, 3) + 0.0:.3f}"  # no -0.000
     if np.isfinite(low):
         told += f" (95% {low:.3f} to {high:.3f})"
     return f"{told}, p = {p_value:.3g}" if np.isfinite(p_value) else told
@@ -245,7 +245,7 @@ class SubjectMeasure(Measure):
         n = int(tests.n[0])
         note = ""
         if np.isfinite(tests.mean[0]) and not np.isfinite(tests.low[0]):
-            note = f"no interval: {_without_interval(n, unit, tests.standard_error[0])}"
+            note = without_interval(n, unit, tests.standard_error[0])
         elif np.isfinite(tests.low[0]) and unit == "session":
             note = "interval by the jackknife over sessions"
         return Estimate(
@@ -263,11 +263,13 @@ class SubjectMeasure(Measure):
         )
 
 
-def _without_interval(n: int, unit: str, error: float) -> str:
+def without_interval(n: int, unit: str, error: float) -> str:
     """Say why a value has no interval."""
     if n < 2:
-        return f"a single {unit}" if n else f"no {unit} has a value of its own"
-    return "the value lies at its bound" if error > 0 else f"all {unit}s are alike"
+        return f"no interval: {f'a single {unit}' if n else f'no {unit} has a value of its own'}"
+    return (
+        f"no interval: {'the value lies at its bound' if error > 0 else f'all {unit}s are alike'}"
+    )
 
 
 def counts_of(names: Sequence[str]) -> dict[str, int]:

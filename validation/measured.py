@@ -294,7 +294,8 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
         environment = ENVIRONMENTS[str(place)].as_played(part)
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
-        for column in environment.answer_columns:
+        reward = ["reward"] if environment.feedback and "reward" in part else []
+        for column in [*environment.answer_columns, *reward]:  # empty where nothing was answered
             own[column] = part[column].to_numpy() if column in part else None
         found.append((environment, Trials.from_frame(own, environment=environment)))
     return found
