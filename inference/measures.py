@@ -266,10 +266,10 @@ class SubjectMeasure(Measure):
 def without_interval(n: int, unit: str, error: float) -> str:
     """Say why a value has no interval."""
     if n < 2:
-        return f"no interval: {f'a single {unit}' if n else f'no {unit} has a value of its own'}"
-    return (
-        f"no interval: {'the value lies at its bound' if error > 0 else f'all {unit}s are alike'}"
-    )
+        why = f"a single {unit}" if n else f"no {unit} has a value of its own"
+    else:
+        why = "the value lies at its bound" if error > 0 else f"all {unit}s are alike"
+    return f"no interval: {why}"
 
 
 def counts_of(names: Sequence[str]) -> dict[str, int]:
