@@ -68,6 +68,7 @@ class BalloonRisk(Retelling):
     dependent = ("pump",)
     size = "n_balloons"
     n_actions = 2
+    performance_bounds = (0.0, np.inf)
     ends_early = True
 
     introducing = frozenset({"n_types", "types", "n_balloons", "n_all"})

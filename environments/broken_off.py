@@ -169,6 +169,7 @@ class BrokenOff(Environment):
     done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
     wording = ("arrangement",)
     feedback = False
+    performance_bounds = (0.0, 1.0)
     retold = False
 
     form: Form

@@ -164,6 +164,7 @@ class Diagnosis(Environment):
     n_actions = 3
     response_range = (0.0, 1.0)
     feedback = False
+    performance_bounds = (0.0, 1.0)
     retold = False
     size = "n_contexts"
 

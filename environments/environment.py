@@ -73,6 +73,8 @@ class Environment(ABC):
         Lowest and highest response.
     ends_early
         Whether actions can make later trials fall away.
+    performance_bounds
+        Between which values the performance of a trial lies.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
     forgets
@@ -94,6 +96,7 @@ class Environment(ABC):
     given: ClassVar[Given] = "action"
     n_actions: int
     response_range: tuple[float, float] = (0.0, 1.0)
+    performance_bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
     ends_early: ClassVar[bool] = False
     feedback: ClassVar[bool] = True
     forgets: ClassVar[bool] = False

@@ -49,6 +49,7 @@ class InstrumentalLearning(Retelling):
     wording = ("first",)
     size = "n_visits"
     n_actions = 2
+    performance_bounds = (0.0, 1.0)
 
     introducing = frozenset({"n_contexts", "n_visits", "n_trials"})
     placing = frozenset({"visit", "casino"})

@@ -93,6 +93,7 @@ class Magnitude(Retelling):
     given = "response"
     n_actions = 0
     feedback = False
+    performance_bounds = (-np.inf, 1.0)
     forgets = True
     size = "repeats"
 

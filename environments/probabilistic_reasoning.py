@@ -65,6 +65,7 @@ class ProbabilisticReasoning(Retelling):
     n_actions = 0
     response_range = (0.0, 1.0)
     feedback = False
+    performance_bounds = (0.0, 1.0)
     size = "n_problems"
 
     introducing = frozenset({"n_problems", "n_parts"})

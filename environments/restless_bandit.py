@@ -101,6 +101,7 @@ class RestlessBandit(Retelling):
     wording = ("first",)
     hidden = ("block", "mean_0", "mean_1")
     given = "both"
+    performance_bounds = (0.0, 1.0)
     n_actions = 2
     response_range = (0.0, 1.0)
     size = "n_blocks"

@@ -77,6 +77,7 @@ class TwoStep(Retelling):
     wording = ("first",)
     dependent = ("state",)
     n_actions = 2
+    performance_bounds = (0.0, 1.0)
 
     kinds = ("flight", "deal")
     introductions = ("introduction", "introduction_told")

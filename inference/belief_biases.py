@@ -512,6 +512,7 @@ class BeliefBias(SubjectMeasure):
         Numbers of the contexts that the truth is a mean over; None for those of the default.
     """
 
+    bounds = (-1.0, 1.0)
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, results 2 and 3"
     rational = "random_responder"
     violator = "belief_sampler"
@@ -577,6 +578,14 @@ class BeliefBias(SubjectMeasure):
             value = total / n
         reason = f"no answer where {self.mark} could be told apart"
         return Values(value, tuple("" if k else reason for k in n))
+
+    def reads(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials are in contexts where the mark could be told apart, [rows]."""
+        frame = trials.frame
+        cell = frame["cell"].to_numpy(dtype=np.int64)
+        counting = [c for c in np.unique(cell) if self._marked(context_of(int(c))) is not None]
+        stated = "correct" in frame and frame["correct"].to_numpy(dtype=float) >= 0
+        return np.asarray(np.isin(cell, counting) & ~np.asarray(stated), dtype=bool)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the mean over the contexts of the experiment, [n]."""

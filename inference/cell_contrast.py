@@ -14,7 +14,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 
 from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, judgements, told_cell
-from .measures import Estimate, SubjectMeasure, Values
+from .measures import Estimate, SubjectMeasure, Values, t_tests
 
 NAMED = 3  # cells that are named one by one where many have no answer
 
@@ -69,6 +69,7 @@ class CellContrast(SubjectMeasure):
     """
 
     environments = ("collider",)
+    bounds = (-1.0, 1.0)
     plus: str
     minus: str
     pooled: bool = False
@@ -84,9 +85,16 @@ class CellContrast(SubjectMeasure):
             estimate = self.over_subjects(self.over_cells(found))
         else:
             asked = found.value[0, found.asked[0]]
-            estimate = self.over_subjects(Values(asked, ("",) * len(asked)))
-            estimate = replace(estimate, unit="cell")
-        return replace(estimate, excluded=dict(estimate.excluded) | _counted(found))
+            tests = t_tests(asked[None, :], self.null, bounds=self.bounds)
+            estimate = self._told(tests, Values(asked, ()), "cell")
+        counts = {**estimate.excluded, **_counted(found), **self.unanswered(trials)}
+        return replace(estimate, excluded=counts)
+
+    def reads(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials ask one of the two tasks, [rows]."""
+        asked = causal_answers(trials)
+        mine = asked.index[asked["task"].isin([self.plus, self.minus])]
+        return np.asarray(trials.frame.index.isin(mine))
 
     def by_cell(self, trials: Trials | pd.DataFrame) -> CellDifferences:
         """Return the difference in each cell of each subject."""

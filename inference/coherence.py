@@ -37,7 +37,7 @@ from .conditional_independence import (
 )
 from .elicitation_consistency import PLAIN, distances, elicitation_consistency
 from .iterated_expectation import iterated_expectation, signed_gap
-from .measures import Estimate, Measure, Values, t_tests
+from .measures import UNBOUNDED, Estimate, Measure, Values, t_tests, without_interval
 from .monotone_choice import counts_by_bin, monotone_choice, turning
 from .predictive_gain import exchanged_gain, predictive_gain
 
@@ -184,14 +184,16 @@ class Coherence(Measure):
         data = BeliefDecisions.read(trials, by="subject")
         if len(data.participants) == 1:
             return self.single(data)
-        return self.over_subjects(self._values(data), data)
+        found = self.over_subjects(self._values(data), data)
+        return replace(found, excluded={**found.excluded, **self.unanswered(trials)})
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return mean, t interval and test over subjects; who all have the null never reject it."""
-        tests = t_tests(values.value[None, :], self.null)
+        tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
         reasons = [reason for reason in values.reason if reason]
         known = values.value[np.isfinite(values.value)]
         same = len(known) > 1 and bool((known == self.null).all())
+        none = len(known) > 0 and not same and not np.isfinite(tests.low[0])
         return Estimate(
             measure=self.name,
             value=float(tests.mean[0]),
@@ -202,6 +204,7 @@ class Coherence(Measure):
             unit="subject",
             p_value=1.0 if same else float(tests.p_value[0]),
             excluded={reason: reasons.count(reason) for reason in dict.fromkeys(reasons)},
+            note=without_interval(len(known), "subject", tests.standard_error[0]) if none else "",
         )
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
@@ -317,6 +320,7 @@ class PredictiveGain(Coherence):
         state that tells nothing costs, so there is no null value.
     """
 
+    bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial: Mapping[str, float] = {"delta": 1.0}
     reach = 1.0
@@ -374,6 +378,7 @@ class MonotoneChoice(Coherence):
         state is less probable have many, and those with none have some by chance: no null.
     """
 
+    bounds = (0.0, 1.0)
     violator = "non_monotone_decider"
     dial: Mapping[str, float] = {"kappa": 1.0}
     reach: float = 12.0
@@ -451,6 +456,7 @@ class ElicitationConsistency(Coherence):
     def __init__(self, released: bool = False):
         self.released = released
         self.name = "elicitation_consistency" + ("_released" if released else "")
+        self.bounds = (0.0, 1.0) if released else UNBOUNDED
         self.summary = "squared distance between beliefs that are asked for in other words"
         if released:
             self.rational, self.null = "", float("nan")
@@ -508,6 +514,7 @@ class IteratedExpectation(Coherence):
     def __init__(self, released: bool = False):
         self.released = released
         self.name = "iterated_expectation" + ("_released" if released else "")
+        self.bounds = (0.0, np.inf) if released else UNBOUNDED
         self.summary = "by how much beliefs given the parts exceed the belief in the whole"
         self.lowest, self.reach = -2.0, 2.0
         if released:

@@ -58,6 +58,7 @@ class CueWeight(_CueMeasure):
     """
 
     name = "cue_weight"
+    bounds = (0.0, 1.0)
     summary = "weight of the text in answers to text and image together"
     null = 0.5
     rational = "cue_combiner_equal"
@@ -79,6 +80,7 @@ class CueWeightExcess(_CueMeasure):
     """
 
     name = "cue_weight_excess"
+    bounds = (-1.0, 1.0)
     summary = "weight of the text less the weight that its precision deserves"
     null = 0.0
     rational = "cue_combiner_optimal"
@@ -102,6 +104,7 @@ class CueEfficiency(_CueMeasure):
     """
 
     name = "cue_efficiency"
+    bounds = (0.0, np.inf)
     summary = "error of a combination by precision over that of the answers to both"
     source = "Ernst and Banks 2002; BayesBench"
     null = float("nan")

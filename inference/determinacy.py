@@ -24,6 +24,7 @@ class Determinacy(ReasonerMeasure):
     name = "determinacy"
     described = "mean causal strength minus leak of the fitted noisy-OR"
     source = "Dettki 2025"
+    bounds = (-1.0, 1.0)
     violator = "noisy_or"
     dial: Mapping[str, float] = {"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}
     reach = 4.0

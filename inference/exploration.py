@@ -15,7 +15,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Horizon, Trials
 
 from .measures import Estimate, Measure
-from .regression import coefficient
+from .regression import coefficient, estimate_of
 
 TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
 GRID = np.arange(-90.0, 90.5, 0.5)  # differences of observed means over which truths integrate
@@ -94,28 +94,16 @@ class Exploration(Measure):
         long = (first["horizon"].to_numpy(dtype=float) > 1).astype(float)
         horizon = 2.0 * long - 1.0 if self.released else long
         subject = first["subject"]
+        clusters = subject if subject.nunique() > 1 else first["session"]
         found = coefficient(
             "horizon" if self.kind == "directed" else "difference x horizon",
             (first["action"].to_numpy(dtype=float) == one).astype(float),
             {"difference": lead, "horizon": horizon, "difference x horizon": lead * horizon},
-            clusters=subject if subject.nunique() > 1 else first["session"],
+            clusters=clusters,
         )
-        excluded = {"no answer": int((asked & ~answered).sum())}
-        if found.status != "ok":
-            excluded[found.status] = found.n
         sign = 1.0 if self.kind == "directed" else -1.0
-        low, high = sorted((sign * found.low, sign * found.high))
-        return Estimate(
-            measure=self.name,
-            value=sign * found.value,
-            standard_error=found.standard_error,
-            low=low,
-            high=high,
-            n=found.n,
-            unit="game",
-            p_value=found.p_value,
-            excluded=excluded,
-        )
+        unanswered = int((asked & ~answered).sum())
+        return estimate_of(found, self.name, "game", unanswered, clusters, sign)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the coefficient in infinitely many games of the default design, [n].

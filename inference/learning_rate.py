@@ -24,6 +24,7 @@ class LearningRate(FittedMeasure):
     source = "Rescorla and Wagner 1972; Coda-Forno, Binz, Wang and Schulz 2024"
     environments = ("instrumental_learning",)
     null = float("nan")
+    bounds = (0.0, 1.0)
     rational = ""
     violator = "rescorla_wagner"
     dial: Mapping[str, float] = {"alpha": 1.0}

@@ -41,6 +41,7 @@ class MetaCognition(SubjectMeasure):
     source = "Carpenter et al. 2019; Coda-Forno, Binz, Wang and Schulz 2024"
     environments = ("restless_bandit",)
     null = float("nan")
+    bounds = (0.0, 1.0)
     rational = ""
     violator = "change_point_observer"
     dial: Mapping[str, float] = {"c_1": 1.0}

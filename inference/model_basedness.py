@@ -15,7 +15,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, TwoStep
 
 from .measures import Estimate, Measure
-from .regression import coefficient
+from .regression import coefficient, estimate_of
 
 SEED = 20111  # of the sessions by which the truth is computed
 SESSIONS = 4096  # of them, for a group of minds; at least
@@ -94,27 +94,15 @@ class ModelBasedness(Measure):
         reward, common = pairs.rewarded.astype(float), pairs.common.astype(float)
         if self.released:
             reward, common = 2.0 * reward - 1.0, 2.0 * common - 1.0
+        clusters = None if self.released else pairs.session
         found = coefficient(
             "interaction",
             pairs.stay.astype(float),
             {"reward": reward, "common": common, "interaction": reward * common},
             logistic=not self.released,
-            clusters=None if self.released else pairs.session,
+            clusters=clusters,
         )
-        excluded = {"no answer": pairs.n_unread}
-        if found.status != "ok":
-            excluded[found.status] = found.n
-        return Estimate(
-            measure=self.name,
-            value=found.value,
-            standard_error=found.standard_error,
-            low=found.low,
-            high=found.high,
-            n=found.n,
-            unit="day",
-            p_value=found.p_value,
-            excluded=excluded,
-        )
+        return estimate_of(found, self.name, "day", pairs.n_unread, clusters)
 
     def _interaction(self, counts: Array) -> Array:
         """Return the coefficient from counts[n, rewarded, common, stay]: the model is saturated.

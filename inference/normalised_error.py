@@ -77,6 +77,7 @@ class NormalisedError(SubjectMeasure):
     source = "Petzschner, Glasauer and Stephan 2015; BayesBench"
     environments = TASKS
     null = float("nan")
+    bounds = (0.0, np.inf)
     rational = ""
     violator = "static_bayes_observer"
     dial: Mapping[str, float] = {"sigma": 1.0}

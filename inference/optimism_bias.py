@@ -19,6 +19,7 @@ class OptimismBias(FittedMeasure):
     summary = "learning rate for good surprises minus that for bad ones"
     source = "Lefebvre et al. 2017"
     environments = ("instrumental_learning",)
+    bounds = (-1.0, 1.0)
     rational = "rescorla_wagner"
     violator = "rescorla_wagner_dual"
     dial: Mapping[str, float] = {"alpha_positive": 1.0, "alpha_negative": -1.0}

@@ -17,7 +17,7 @@ from knownminds.environments.causal_graph import questions
 
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
 from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
-from .measures import Estimate, SubjectMeasure, Values, t_tests
+from .measures import Estimate, SubjectMeasure, Values, interval_tests, t_tests
 
 STANDS_FOR_ALL = 128  # minds whose mean stands for that of a larger group, drawn evenly
 FEWER_STARTS = 4  # of fits to judgements without noise
@@ -66,9 +66,12 @@ class ReasonerMeasure(SubjectMeasure):
         """Return the mean over subjects, or the number of a single one."""
         answers = causal_answers(trials)
         values = self.values(answers)
+        lost = self.unanswered(trials)
         if len(values.value) > 1:
-            return self.over_subjects(values)
-        own = replace(self.over_subjects(values), unit="setting")
+            found = self.over_subjects(values)
+            return replace(found, excluded={**found.excluded, **lost})
+        own = self._told(t_tests(values.value[None, :]), values, "setting")
+        own = replace(own, excluded={**own.excluded, **lost})
         story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
         n = len(stories)
         if n < 2 or values.reason[0]:
@@ -76,11 +79,17 @@ class ReasonerMeasure(SubjectMeasure):
         parts = [answers[story != k].assign(subject=k) for k in range(n)]
         left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
         # Pseudo-values have the standard error of the jackknife.
-        tests = t_tests((n * values.value - (n - 1) * left)[None, :], self.null)
-        half = float(tests.high[0] - tests.mean[0])
-        value = own.value
-        error = float(tests.standard_error[0])
-        return replace(own, standard_error=error, low=value - half, high=value + half, n=n)
+        pseudo = t_tests((n * values.value - (n - 1) * left)[None, :])
+        tests = interval_tests(
+            values.value,
+            pseudo.standard_error,
+            np.asarray(pseudo.n - 1.0),
+            np.array([n]),
+            bounds=self.bounds,
+        )
+        told = self._told(tests, values, "setting")
+        note = told.note or "interval by the jackknife over settings"
+        return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
         """Return the mean over minds; of very many, over some that lie as evenly."""

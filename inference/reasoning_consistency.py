@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 
@@ -23,6 +25,7 @@ class Consistency(ReasonerMeasure):
     name = "reasoning_consistency"
     described = "R2 of a noisy-OR, fitted without a task, in predicting that task"
     source = "Dettki 2025"
+    bounds = (-np.inf, 1.0)
     violator = "mutation_sampler"
     # The first moves the mutation sampler, the second the associative reasoner.
     dial: Mapping[str, float] = {"lambda": 1.0, "k": -1.0}

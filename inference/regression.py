@@ -14,6 +14,8 @@ from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 
+from .measures import Estimate
+
 EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
 ROUNDING = 1e-9  # of the spread of the outcome: what is smaller comes from rounding
 
@@ -133,6 +135,48 @@ def coefficient(
     half = float(law.ppf(0.975)) * error
     p_value = 2 * float(law.sf(abs(value) / error))
     return Coefficient(value, error, value - half, value + half, p_value, n)
+
+
+def estimate_of(
+    found: Coefficient,
+    measure: str,
+    unit: str,
+    unanswered: int,
+    clusters: ArrayLike | None,
+    sign: float = 1.0,
+) -> Estimate:
+    """Return a coefficient, or its negative, as the estimate of a measure.
+
+    Parameters
+    ----------
+    measure, unit
+        Its name, and what a row of the regression is.
+    unanswered
+        How many rows were left out, since there was no answer.
+    clusters
+        Those of the regression.
+    """
+    excluded = {"no answer": unanswered}
+    note = ""
+    if found.status != "ok":
+        excluded[found.status] = found.n
+    elif not np.isfinite(found.low):
+        note = "no interval: nothing is left unexplained"
+    elif clusters is None or len(np.unique(np.asarray(clusters))) < 2:
+        note = f"{unit}s taken as independent"
+    low, high = sorted((sign * found.low, sign * found.high))
+    return Estimate(
+        measure=measure,
+        value=sign * found.value + 0.0,  # no -0
+        standard_error=found.standard_error,
+        low=low,
+        high=high,
+        n=found.n,
+        unit=unit,
+        p_value=found.p_value,
+        excluded=excluded,
+        note=note,
+    )
 
 
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:

@@ -48,6 +48,7 @@ class Risk(SubjectMeasure):
 
     def __init__(self, n_balloons: int = 10, maxima: tuple[int, ...] = (128, 32, 8)):
         self.environment = BalloonRisk(n_balloons=n_balloons, maxima=maxima)
+        self.bounds = (0.0, float(max(maxima)))
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean pumps over the balloons that ended by a stop or a burst."""

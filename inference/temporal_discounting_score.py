@@ -48,6 +48,7 @@ class TemporalDiscountingScore(SubjectMeasure):
     source = "Ruggeri et al. 2022; CogBench"
     environments = ("temporal_discounting",)
     null = float("nan")
+    bounds = (0.0, 19.0)
     rational = ""
     violator = "hyperbolic_discounter"
     dial: Mapping[str, float] = {"k": 1.0}

@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 
 from .measures import Estimate, Measure
-from .regression import coefficient
+from .regression import coefficient, estimate_of
 
 LEAST = 1e-5  # answers are held between this and 1 minus this, where their logit is finite
 
@@ -71,6 +71,7 @@ class Weighting(Measure):
         answered = frame["response"].notna().to_numpy()
         given = frame[answered]
         subject = given["subject"]
+        clusters = subject if subject.nunique() > 1 else given["session"]
         side = np.where(given["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
         found = coefficient(
             self.weight,
@@ -81,19 +82,7 @@ class Weighting(Measure):
             },
             logistic=False,
             intercept=not self.released,
-            clusters=subject if subject.nunique() > 1 else given["session"],
+            clusters=clusters,
         )
-        excluded = {"no answer": int((~answered).sum())}
-        if found.status != "ok":
-            excluded[found.status] = found.n
-        return Estimate(
-            measure=self.name,
-            value=found.value,
-            standard_error=found.standard_error,
-            low=found.low,
-            high=found.high,
-            n=found.n,
-            unit="trial",
-            p_value=found.p_value,
-            excluded=excluded,
-        )
+        unanswered = int((~answered).sum())
+        return estimate_of(found, self.name, "trial", unanswered, clusters)

@@ -197,10 +197,14 @@ def test_data_that_are_laid_out_already_give_the_same_values():
     assert a.reason == b.reason
 
 
-def test_a_test_over_one_subject_is_refused():
+def test_one_subject_has_the_value_of_its_fit_and_no_interval_from_one_session():
     trials = simulate(DUAL, minds(DUAL, 1), make(PLACE), 6)
-    with pytest.raises(ValueError, match=r"over subjects and needs at least 2; got 1\. Give each"):
-        OptimismBias().estimate(trials)
+    found = OptimismBias().estimate(trials)
+    fit = maximum_a_posteriori(DUAL, ModelData.read(DUAL, trials)).estimate[0]
+    assert found.value == pytest.approx(fit[0] - fit[1])
+    assert np.isnan([found.standard_error, found.low, found.high, found.p_value]).all()
+    assert (found.n, found.unit, found.note) == (1, "session", "no interval: a single session")
+    assert sum(found.fits.values()) == 1
 
 
 class Given(SubjectMeasure):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +23,7 @@ from knownminds.inference import MEASURES, Estimate, Measure
 from knownminds.inference.causal_answers import as_published, causal_answers
 from knownminds.inference.cell_contrast import CellContrast
 from knownminds.inference.least_squares_reasoner import Scoring
+from knownminds.inference.measures import UNANSWERED, told_value
 from knownminds.inference.performance import performance
 from knownminds.inference.reasoner_measure import ReasonerMeasure
 from knownminds.llm_adapters.session_runner import TRIALS
@@ -51,10 +52,13 @@ class Measured:
         The column whose values are told apart; "" if all trials are one sample.
     table
         One row per experiment, sample and measure: value, standard_error, low, high (95%),
-        p_value, n, unit, excluded (what was left out, by reason), and status: "ok", or why there
-        is no value.
+        p_value, n, unit, excluded (what was left out, by reason), fits (how many fits ended in
+        which status; empty where nothing is fitted), note (what else is to be said of the
+        interval), and status: "ok", or why there is no value.
     outcomes
         By experiment, how often each outcome of an answer occurred.
+    outcomes_by_sample
+        The same by experiment and sample; empty if all trials are one sample.
     causal
         What answers about a collider tell besides; None without any.
     """
@@ -66,6 +70,7 @@ class Measured:
     options: Mapping[str, Any]
     versions: Mapping[str, str]
     causal: CausalProfile | None = None
+    outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per experiment, sample and measure."""
@@ -78,9 +83,10 @@ class Measured:
                 "source": self.source,
                 "by": self.by,
                 "measures": self.table.to_dict("records"),
-                "outcomes": {
-                    place: {rate.outcome: rate.count for rate in rates}
-                    for place, rates in self.outcomes.items()
+                "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
+                "outcomes_by_sample": {
+                    place: {sample: _counts(rates) for sample, rates in samples.items()}
+                    for place, samples in self.outcomes_by_sample.items()
                 },
                 "options": dict(self.options),
                 "versions": dict(self.versions),
@@ -95,7 +101,8 @@ class Measured:
 
     def save(self, folder: str | Path) -> None:
         """Write measures.csv and measures.json; `read_measured` gives the same back."""
-        flat = self.table.assign(excluded=self.table["excluded"].map(json.dumps))
+        texts = {name: self.table[name].map(json.dumps) for name in ("excluded", "fits")}
+        flat = self.table.assign(**texts)
         with writable(folder) as path:
             write_text(path / "measures.csv", flat.to_csv(index=False))
             for name, table in (self.causal.tables if self.causal else {}).items():
@@ -104,22 +111,43 @@ class Measured:
 
     def __str__(self) -> str:
         """One line per measure."""
-        lines = []
-        for row in self.table.to_dict("records"):
-            who = f" of {row['sample']}" if row["sample"] else ""
-            told = f"{row['measure']}{who} ({row['environment']}): "
-            if row["status"] != "ok":
-                lines.append(f"{told}none, {row['status']}")
-                continue
-            told += f"{row['value']:.3f}"
-            if np.isfinite(row["low"]):
-                told += f" (95% {row['low']:.3f} to {row['high']:.3f})"
-            if np.isfinite(row["p_value"]):
-                told += f", p = {row['p_value']:.3g}"
-            told += f", {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
-            left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
-            lines.append("; ".join([told, *left]))
+        rows: list[dict[Any, Any]] = self.table.to_dict("records")
+        lines = [told_row(row) for row in rows]
+        lines += [
+            f"answers of {sample} ({place}): {told_outcomes(rates)}"
+            for place, samples in self.outcomes_by_sample.items()
+            for sample, rates in samples.items()
+        ]
         return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
+
+
+def told_row(row: Mapping[str, Any]) -> str:
+    """Write down what a measure says of a sample in a line."""
+    who = f" of {row['sample']}" if row["sample"] else ""
+    about = f"{row['measure']}{who} ({row['environment']})"
+    left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
+    if row["status"] != "ok":
+        return "; ".join([f"{about}: none, {row['status']}", *left])
+    value = told_value(row["value"], row["low"], row["high"], row["p_value"])
+    told = f"{about}: {value}, {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
+    note = [row["note"]] if row["note"] else []
+    return "; ".join([told, *left, *told_fits(row["fits"]), *note])
+
+
+def told_fits(fits: Mapping[str, int]) -> list[str]:
+    """Write down how many fits are flat, at a boundary or failed; nothing if none is."""
+    total = sum(fits.values())
+    return [f"{n} of {total} fits {status}" for status, n in fits.items() if status != "ok"]
+
+
+def told_outcomes(rates: Sequence[Rate]) -> str:
+    """Write down how often each outcome occurred."""
+    found = [f"{rate.count} {rate.outcome}" for rate in rates if rate.count]
+    return f"{', '.join(found)} of {rates[0].of}"
+
+
+def _counts(rates: Sequence[Rate]) -> dict[str, int]:
+    return {rate.outcome: rate.count for rate in rates}
 
 
 def score(
@@ -171,6 +199,7 @@ def score(
     source, trials = _load(data, columns)
     rows: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[Rate, ...]] = {}
+    by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
     used: set[str] = set()
     causal: CausalProfile | None = None
     places: list[Environment] = []
@@ -181,8 +210,11 @@ def score(
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
-        for sample, some in _samples(part, apart):
+        samples = _samples(part, apart)
+        for sample, some in samples:
             rows += [_row(name, place, sample, some, scoring) for name in own]
+        if apart:
+            by_sample[place.name] = {sample: outcome_rates(some) for sample, some in samples}
         if names is None and _about_collider(place):
             causal = causal_profile(
                 part,
@@ -216,7 +248,7 @@ def score(
     if any(map(_about_collider, places)):
         options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
-    return Measured(source, by or "", table, outcomes, options, versions(), causal)
+    return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
 
 
 def records_of(
@@ -243,6 +275,9 @@ def read_measured(folder: str | Path) -> Measured:
         table = pd.DataFrame(found["measures"])
         numbers = ["value", "standard_error", "low", "high", "p_value"]
         table[numbers] = table[numbers].astype(float)
+        if "fits" not in table:  # written before these were told
+            none: list[Any] = [{} for _ in range(len(table))]
+            table = table.assign(fits=none, note="")
         return Measured(
             found["source"],
             found["by"],
@@ -251,6 +286,10 @@ def read_measured(folder: str | Path) -> Measured:
             found["options"],
             found["versions"],
             CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
+            {
+                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
+                for place, samples in found.get("outcomes_by_sample", {}).items()
+            },
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
@@ -281,7 +320,8 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
         environment = ENVIRONMENTS[str(place)].as_played(part)
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
-        for column in environment.answer_columns:
+        reward = ["reward"] if environment.feedback and "reward" in part else []
+        for column in [*environment.answer_columns, *reward]:  # empty where nothing was answered
             own[column] = part[column].to_numpy() if column in part else None
         found.append((environment, Trials.from_frame(own, environment=environment)))
     return found
@@ -329,7 +369,9 @@ def _row(
     except ValueError as error:
         found, status = _nothing(name), str(error)
     if status == "ok" and not np.isfinite(found.value):
-        status = ", ".join(why for why, n in found.excluded.items() if n) or "no value"
+        reasons = [why for why, n in found.excluded.items() if n]
+        own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
+        status = ", ".join(own or reasons) or "no value"
     return {
         "environment": place.name,
         "sample": sample,
@@ -342,6 +384,8 @@ def _row(
         "n": found.n,
         "unit": found.unit,
         "excluded": dict(found.excluded),
+        "fits": dict(found.fits),
+        "note": found.note,
         "status": status,
     }
 

@@ -202,7 +202,7 @@ def _two_stage(
     elif cell.options["comparison"] == "paired":
         tests = t_tests(samples[1] - samples[0])
     else:
-        tests = t_tests(samples[0], measure.null)
+        tests = t_tests(samples[0], measure.null, bounds=measure.bounds)
     return pd.DataFrame(
         {
             "estimate": tests.mean,

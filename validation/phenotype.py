@@ -22,7 +22,8 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
-from knownminds.inference import MEASURES, Measure, SubjectMeasure
+from knownminds.inference import MEASURES
+from knownminds.inference.performance import performance
 
 from .figures import BLUE, GREY, ORANGE, SMALL, TITLE
 from .folders import finite
@@ -516,25 +517,9 @@ def _scores(
 def _score(metric: str, trials: Trials, environment: Environment) -> _One:
     """Read a metric off the trials of a participant."""
     if metric.endswith(PERFORMANCE):
-        done = environment.performance(trials)
-        subject = pd.factorize(trials.frame["subject"])[0]
-        held = np.isfinite(done)
-        count = np.bincount(subject[held], minlength=subject.max() + 1)
-        total = np.bincount(subject[held], done[held], minlength=subject.max() + 1)
-        means = total[count > 0] / count[count > 0]
-        if len(means) == 0:
-            return nan, nan, "no answers"
-        several = len(means) > 1
-        return (
-            float(means.mean()),
-            float(means.std(ddof=1) / np.sqrt(len(means))) if several else nan,
-            "",
-        )
-    measure: Measure = MEASURES[metric]
-    if isinstance(measure, SubjectMeasure) and trials.frame["subject"].nunique() == 1:
-        values = measure.values(trials)
-        return float(values.value[0]), nan, values.reason[0]
-    estimate = measure.estimate(trials)
+        estimate = performance(trials, environment)
+    else:
+        estimate = MEASURES[metric].estimate(trials)
     left = ", ".join(why for why, n in estimate.excluded.items() if n)
     return estimate.value, estimate.standard_error, left or "no estimate"
 
