@@ -662,8 +662,8 @@ def arrange(
 
     A state of a distribution is a part of those not yet dealt out, in hundredths that are left.
     """
-    action, response, repetition, asked, elicitation, part, *rest = columns
-    posterior, marginal, conditional, state = rest
+    action, response, repetition, asked, elicitation, part, *exact = columns
+    posterior, marginal, conditional, state = exact
     stated = (response >= 0.0) & (asked >= 0.0) & (asked != DECISION)
     dealt = _dealt(sequence, repetition, asked, part, response, posterior, marginal, conditional)
     hundredths, of_all, of_none = dealt
@@ -794,7 +794,7 @@ def _dealt(
     return hundredths, present, absent
 
 
-def _end(hundredths: Array, whole: NDArray[np.int64]) -> Array:
+def _end(hundredths: NDArray[np.floating[Any]], whole: NDArray[np.int64]) -> Array:
     """Return the end of a cell of so many hundredths, of what was left, in log odds."""
     return np.asarray(np.clip(logit(np.clip(hundredths / whole, 0.0, 1.0)), -FAR, FAR))
 

@@ -132,8 +132,9 @@ class IteratedExpectation:
         """One line for the participant and one for each thing to hold it against."""
         told = "in one distribution" if self.elicitation == "distribution" else "asked one by one"
         lines = [
-            f"iterated expectation, {self.parts} parts {told}: median ratio {self.stated}, "
-            f"{self.stated.rows} rows of {self.stated.contexts} contexts",
+            f"iterated expectation, {self.parts} parts {told}",
+            f"  median ratio            {self.stated}, {self.stated.rows} rows of "
+            f"{self.stated.contexts} contexts",
             f"  signed, mean            {self.gap}",
             f"  probabilities of the parts sum to {self.mass:.3f}",
         ]

@@ -230,8 +230,8 @@ class MonotoneChoice:
             )
         if np.isfinite(self.turned):
             lines.append(
-                f"  both rises and falls: {self.turned:.1%} of the pairs go against their actions' "
-                f"direction, p = {self.p_turning:.3g}"
+                f"  against the direction of their actions {self.turned:.1%} of the pairs of bins, "
+                f"p = {self.p_turning:.3g}"
             )
         left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
         return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)

@@ -166,7 +166,7 @@ def test_score_gives_the_whole_battery(knownminds, file, tmp_path) -> None:
     words = ["score", tmp_path / "one.csv", "--environment", "diagnosis"]
     code, out, err = knownminds(*words, "--out", tmp_path / "s")
     assert code == 0, err
-    assert "outcome_peeker: 300 rows of 100 contexts" in out
+    assert "outcome_peeker: rows 300, contexts 100" in out
     assert (tmp_path / "s" / "report.html").is_file()
     assert (tmp_path / "s" / "monotone_odds.csv").is_file()
     code, _, err = knownminds(*words, "--network", "heart", "--measure", "monotone_choice")

@@ -30,6 +30,7 @@ FILE = "beliefs.json"
 PLACE = "diagnosis"
 BY = "model"
 LEVEL = 0.05
+FALLS = " falls"  # ends the names of rows that test single pairs of actions
 TESTS = (
     "conditional independence",
     "predictive gain",
@@ -119,7 +120,7 @@ class BeliefBattery:
         lines: list[str] = []
         for row in self.answers.to_dict("records"):
             who = row["participant"]
-            told = f"{who}: {row['rows']} rows of {row['contexts']} contexts"
+            told = f"{who}: rows {row['rows']:,}, contexts {row['contexts']:,}"
             lines += [*([""] if lines else []), "; ".join([told, *row["missing"]])]
             lines.append(
                 f"{'test':<{wide}}{'estimate':>9}{'95%':>18}{'null':>8}{'p':>8}{'n':>6}  published"
@@ -383,7 +384,7 @@ def _monotone(data: BeliefDecisions, permutations: int, bootstraps: int, seed: i
             )
         ]  # fmt: skip
         for pair in found.pairs:
-            of = f"{pair.first} over {pair.second} falls"
+            of = f"{pair.first} over {pair.second}{FALLS}"
             if not pair.testable:
                 rows.append(_row(TESTS[2], of=of, status="no pair of bins with both actions"))
                 continue

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import figures as draw
-from .belief_battery import LEVEL, TESTS, BeliefBattery, named, probability, published
+from .belief_battery import FALLS, LEVEL, TESTS, BeliefBattery, named, probability, published
 from .pages import Finding, Page, Table, number, outcome_table
 
 PAIRS = 3  # of actions
@@ -20,7 +20,7 @@ def battery_page(battery: BeliefBattery) -> Page:
     """Return the page of a battery."""
     options = battery.options
     figures = []
-    if (battery.table["status"] == "ok").any():
+    if battery.table["p_value"].notna().any():
         figures.append(
             (
                 "Estimates with 95% intervals (filled) and their values under the hypothesis "
@@ -100,11 +100,17 @@ def battery_command(battery: BeliefBattery) -> str:
 
 
 def _finding(battery: BeliefBattery, who: str) -> Finding:
-    """Say which tests reject, and which the published variants would have told instead."""
+    """Say which tests reject, and which the published variants would have told instead.
+
+    Falls of a pair of actions are no violation of their own: only turns are.
+    """
     own = battery.table[(battery.table["participant"] == who) & (battery.table["status"] == "ok")]
-    rejected = [t for t in TESTS if ((own["test"] == t) & (own["p_value"] <= LEVEL)).any()]
+    tells = own[own["p_value"].notna() & ~own["of"].str.endswith(FALLS)]
+    rejected = [t for t in TESTS if ((tells["test"] == t) & (tells["p_value"] <= LEVEL)).any()]
     claimed = [t for t in TESTS if ((own["test"] == t) & (own["finding"] == "violation")).any()]
-    tested = own["test"][own["p_value"].notna()].nunique()
+    tested = tells["test"].nunique()
+    if not tested:
+        return Finding(who, "not tested", "These answers allow none of the tests.", "")
     word = f"{len(rejected)} of {tested} rejected"
     why = f"Rejected at .05: {', '.join(rejected)}." if rejected else "No test rejects at .05."
     only = [test for test in claimed if test not in rejected]
@@ -119,9 +125,8 @@ def _tables(battery: BeliefBattery) -> list[Table]:
         who = row["participant"]
         own = battery.table[battery.table["participant"] == who]
         rows = [_cells(test) for test in own.to_dict("records")]
-        missing = f"; {', '.join(row['missing'])}" if row["missing"] else ""
-        told = f"{who}: {row['rows']:,} rows of {row['contexts']:,} contexts{missing}"
-        tables.append((told, head, rows))
+        told = f"{who}: rows {row['rows']:,}, contexts {row['contexts']:,}"
+        tables.append(("; ".join([told, *row["missing"]]), head, rows))
     return [*tables, outcome_table(battery.outcomes)]
 
 
@@ -135,10 +140,16 @@ def _cells(test: dict[Any, Any]) -> list[str]:
         f"{number(test['low'])} to {number(test['high'])}",
         number(test["null"]),
         probability(test["p_value"]),
-        f"{test['n']:,.0f} {test['unit']}s".replace("pair of binss", "pairs of bins"),
+        _units(int(test["n"]), str(test["unit"])),
         published(test),
         ", ".join(left) or "nothing",
     ]
+
+
+def _units(n: int, unit: str) -> str:
+    """Write down how many rows, contexts or pairs of bins a test has."""
+    first, *rest = unit.split(" ", 1)
+    return " ".join([f"{n:,}", first if n == 1 else f"{first}s", *rest])
 
 
 def estimates(battery: BeliefBattery) -> str:

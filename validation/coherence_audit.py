@@ -165,8 +165,8 @@ class CoherenceAudit:
         if len(apart):
             lines.append("percentile intervals of the published bootstraps above zero, no reading:")
         for row in apart.to_dict("records"):
-            found = self.percentile(row["mind"], row["dial"], row["test"])
-            lines.append(f"{row['mind']:<22}{row['dial']:>7g}  {row['test']:<26}{found!s:>14}")
+            told_apart = self.percentile(row["mind"], row["dial"], row["test"])
+            lines.append(f"{row['mind']:<22}{row['dial']:>7g}  {row['test']:<26}{told_apart!s:>14}")
         return "\n".join(lines)
 
 
