@@ -406,11 +406,19 @@ def _warnings(gate: Gate, design: Recommendation | None) -> list[str]:
     said = []
     if gate.older_than:
         said.append(f"The stored {gate.kind} is older than {' and '.join(gate.older_than)}.")
-    if design is not None and design.make().n_trials * design.sessions != (
-        gate.trials * gate.sessions
+    if design is not None and _shape(design) != (
+        gate.environment,
+        dict(gate.settings),
+        gate.trials,
+        gate.sessions,
     ):
         said.append(f"The stored {gate.kind} is that of another design than the recommended one.")
     return [*said, *(f"Claim not confirmed: {sentence}" for sentence in contradictions(gate))]
+
+
+def _shape(design: Recommendation) -> tuple[str, dict[str, Any], int, int]:
+    trials = design.make().n_trials
+    return design.environment, dict(design.settings), trials, design.sessions
 
 
 def drawing_of(recovery: Gate | None) -> Markup:

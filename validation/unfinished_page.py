@@ -79,7 +79,8 @@ class Unfinished:
         """Say what is missing."""
         if self.steps:
             whole = sum(step.done == step.of for step in self.steps.values())
-            told = f"{counted(whole, 'step')} of the search are finished"
+            are = "is" if whole == 1 else "are"
+            told = f"{counted(whole, 'step')} of the search {are} finished"
         else:
             unit = "fit" if self.study.unit == "subject" else "data set"
             told = f"{sum(self.done):,} of {counted(sum(self.of), unit)} are there"
