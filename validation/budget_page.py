@@ -29,12 +29,13 @@ def budget_page(budget: Budget) -> Page:
     usage = budget.usage
     error = "" if usage.bytes_error is None else f" (standard error {usage.bytes_error:,.0f})"
     about, most = ("About ", "at most ") if budget.ends_early else ("", "")
+    calls = f"{about}{counted(usage.calls, 'call')}"
     sentences = [
-        f"{about}{counted(usage.calls, 'call')}: {usage.input_tokens} input tokens and "
+        f"{calls}: {usage.input_tokens} input tokens and "
         f"{usage.output_tokens} output tokens, whichever language model answers.",
         f"A session sends {usage.bytes_per_session:,.0f} bytes{error}; {usage.cacheable:.0%} of "
         "them begin as the previous prompt did.",
-        *(f"{cost.price.llm}: {cost.dollars}." for cost in budget.costs),
+        *(f"{cost.price.llm} costs {cost.dollars}." for cost in budget.costs),
     ]
     settings = settings_but_size(make(budget.environment, **budget.settings))
     return Page(

@@ -73,9 +73,9 @@ def run_page(run: Run) -> Page:
         notes=[
             "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
             "without a readable answer has no action and no reward; nothing is put in its place.",
-            "Asked again in a session: trials whose question was put again after a failure or a malformed "
-            "answer; one that was under way when its process died does not count. Tokens of a "
-            "session are those of the answers that stand, dollars those of all its answers.",
+            "Asked again in a session: trials whose question was put again after a failure or a "
+            "malformed answer; one that was under way when its process died does not count. Tokens "
+            "of a session are those of the answers that stand, dollars those of all its answers.",
         ],
         tables=[table for table in _tables(run, frame) if table[2]],
         figures=_figures(place, frame) if len(frame) else [],
