@@ -551,15 +551,16 @@ def contradictions(gate: Gate) -> tuple[str, ...]:
         return ()
     design, found = recommendations()[gate.name], []
     for name, word in gate.verdicts().items():
-        told = f"{gate.kind} of {gate.name}: {name} is {word!r}"
+        claim = ""
         if gate.kind == "recovery" and (word == "recoverable") == (name in design.open):
-            claimed = "not " if name in design.open else ""
-            found.append(f"{told}, and said to be {claimed}given back.")
+            claim = "not given back" if name in design.open else "given back"
         stays = name in design.kept
         if gate.kind == "shuffled" and name not in design.open and (word == "kept") != stays:
-            found.append(f"{told}, and said to be {'kept' if stays else 'lost'}.")
+            claim = "kept" if stays else "lost"
         if gate.kind == "calibration" and word != "calibrated":
-            found.append(f"{told}.")
+            claim = "calibrated"
+        if claim:
+            found.append(f"{gate.kind} of {gate.name}: {name} is {word!r}, and said to be {claim}.")
     return tuple(found)
 
 
