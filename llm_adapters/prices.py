@@ -143,6 +143,7 @@ class Price:
         *,
         reasoning_tokens: int = 0,
         cached_tokens: int | None = None,
+        written_tokens: int | None = None,
     ) -> Decimal:
         """Return the exact dollars of one call.
 
@@ -151,8 +152,10 @@ class Price:
         output_tokens
             Tokens of the answer, without those of the hidden reasoning.
         cached_tokens
-            How many of the input tokens are read from the cache; the others are then put into
-            it. None for a call that does without a cache.
+            How many of the input tokens are read from the cache; None for a call that does
+            without a cache.
+        written_tokens
+            How many of the others are then put into it; None for all of them.
 
         Raises
         ------
@@ -161,17 +164,19 @@ class Price:
         """
         held = [rates for rates in self.rates if input_tokens > rates.above]
         rates = held[-1] if held else self.rates[0]
-        fresh, fresh_rate, dollars = input_tokens, rates.input, Decimal(0)
+        fresh, dollars = input_tokens, Decimal(0)
         if cached_tokens is not None:
             if rates.cached_input is None:
                 raise ValueError(
                     f"{self.source} has no price of cached input for {self.llm}. "
                     "Leave the cache out, or give cached_input in a price file."
                 )
-            fresh -= cached_tokens
-            fresh_rate = rates.input if rates.cache_write is None else rates.cache_write
-            dollars += cached_tokens * rates.cached_input
-        dollars += fresh * fresh_rate + output_tokens * rates.output
+            others = input_tokens - cached_tokens
+            written = others if written_tokens is None else written_tokens
+            write_rate = rates.input if rates.cache_write is None else rates.cache_write
+            dollars += cached_tokens * rates.cached_input + written * write_rate
+            fresh = others - written
+        dollars += fresh * rates.input + output_tokens * rates.output
         dollars += reasoning_tokens * (rates.output if rates.reasoning is None else rates.reasoning)
         return dollars / PER + self.per_call
 

@@ -112,9 +112,9 @@ class Run:
 
     @property
     def remedy(self) -> str:
-        """What goes on with a run that has unfinished sessions; empty if it has none."""
+        """What the same command would do, where not all is as it was asked for; else empty."""
         if not self.unfinished:
-            return ""
+            return "The same command asks nothing again." if self.nothing_read else ""
         if all(reason.startswith(CAPPED) for reason in self.reasons):
             return "With larger caps the same command goes on from here."
         return "The same command goes on from here."
@@ -125,8 +125,7 @@ class Run:
         if not self.n_trials or self.readable:
             return ""
         what = ", ".join(f"{rate.count:,} {rate.outcome}" for rate in self.outcomes if rate.count)
-        told = f"No answer could be read: {what}."
-        return told if self.unfinished else f"{told} The same command asks nothing again."
+        return f"No answer could be read: {what}."
 
     @property
     def bounded(self) -> bool:

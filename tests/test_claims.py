@@ -19,8 +19,10 @@ def sentences_in(file):
     tree = ast.parse(file.read_text(encoding="utf-8"))
     passed_over = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Raise) or (
-            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if (
+            isinstance(node, ast.Raise)
+            or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+            or (isinstance(node, ast.keyword) and node.arg == "help")
         ):
             passed_over |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.JoinedStr):

@@ -99,7 +99,7 @@ def test_the_command_leaves_with_three_where_no_answer_could_be_read(knownminds,
     code, said, err = knownminds(*words, *refuses, "--json")
     assert code == 3
     assert not json.loads(said)["complete"]
-    assert "No answer could be read: 8 refused. The same command asks nothing again." in err
+    assert "No answer could be read: 8 refused.\nThe same command asks nothing again." in err
     assert "goes on" not in err
     assert knownminds(*words, *refuses)[0] == 3  # also when nothing is left to ask
     code, _, err = knownminds(*words, "--cap", "session_calls=3", "--out", tmp_path / "b")
@@ -142,9 +142,9 @@ def test_answers_without_a_number_of_tokens_are_not_told_as_paid(tmp_path):
     said = " ".join(run_page(run).sentences)
     assert "16 of the 16 answers came without their number of tokens" in said
     assert run.dollars_paid == 0 < run.dollars
-    assert "Nothing bounded an answer (--max-tokens)" in said
+    assert "Where nothing bounded an answer" in said
     bounded = go(tmp_path / "b", Scripted(rest=SILENT), settings=Sampling(max_tokens=9))
-    assert "Nothing bounded" not in " ".join(run_page(bounded).sentences)
+    assert "bounded an answer" not in " ".join(run_page(bounded).sentences)
 
 
 def test_more_cached_or_reasoned_than_there_was_lowers_no_sum(tmp_path):

@@ -117,8 +117,8 @@ class Cost:
     Parameters
     ----------
     dollars : without any cache
-    dollars_cached : if each repeated beginning is read from the provider's cache, which is the
-        most that a cache can save; None where that price is unknown
+    dollars_cached : if each repeated beginning is read from the provider's cache, and nothing
+        else put into it, which is the most that a cache can save; None where that price is unknown
     """
 
     price: Price
@@ -208,6 +208,11 @@ class Budget:
     costs: tuple[Cost, ...]
     designs: tuple[PricedDesign, ...]
     notes: tuple[str, ...]
+
+    @property
+    def ends_early(self) -> bool:
+        """Whether sessions of the dry runs had fewer than all trials."""
+        return self.usage.calls != self.subjects * self.sessions * self.trials
 
     def __getitem__(self, llm: str) -> Cost:
         """Return the cost with this language model."""
@@ -303,9 +308,11 @@ class Budget:
         who = "1 subject" if self.subjects == 1 else f"{self.subjects} subjects"
         each = f" x {self.sessions} sessions" if self.sessions > 1 else ""
         spread = "" if usage.bytes_error is None else f" (se {usage.bytes_error:,.0f})"
+        head = f"Budget of {self.environment}: {who}{each}"
         lines = [
-            f"Budget of {self.environment}: {who}{each} x {self.trials} trials"
-            f" = {usage.calls:,} calls",
+            f"{head} x at most {self.trials} trials, about {usage.calls:,} calls"
+            if self.ends_early
+            else f"{head} x {self.trials} trials = {usage.calls:,} calls",
             f"  dry run       {self.dry_runs} sessions of {self.model}, seed {self.seed}; "
             f"{usage.bytes_per_session:,.0f} bytes of input per session{spread}",
             f"  input         {usage.input_bytes} bytes, {usage.input_tokens} tokens; "
@@ -661,9 +668,16 @@ class _DryRuns:
         bills = []
         for session in self.calls(high):
             dollars = Decimal(0)
-            for sent, kept, said in session:
-                read = kept if cached else None
-                dollars += price.cost(sent, said, reasoning_tokens=thinking, cached_tokens=read)
+            following = [kept for _, kept, _ in session[1:]] + [0]
+            for (sent, kept, said), later in zip(session, following, strict=True):
+                # Only what the next prompt repeats is worth being put into the cache.
+                cache = {
+                    "cached_tokens": kept,
+                    "written_tokens": min(max(later - kept, 0), sent - kept),
+                }
+                dollars += price.cost(
+                    sent, said, reasoning_tokens=thinking, **(cache if cached else {})
+                )
             bills.append(dollars)
         return bills
 
@@ -699,8 +713,8 @@ class _DryRuns:
     def notes(self) -> tuple[str, ...]:
         """What the figures leave out."""
         notes = [
-            "Calls that fail and are made again are not included. The second sum is the least that "
-            "a cache leaves to pay: caches have a shortest length, and they expire."
+            "Calls that fail and are made again are not included. The sum at best from cache is "
+            "the least that a cache leaves to pay: caches have a shortest length, and they expire."
         ]
         if any(run.images.any() for run in self.plain):
             notes.append(
@@ -773,11 +787,13 @@ def _frontier(
     price: Price, designs: Sequence[DesignPower], runs: Mapping[int, _DryRuns]
 ) -> list[PricedDesign]:
     """Price each design with one language model, from cheap to dear."""
-    dollars = [runs[d.trials].dollars(price, int(d.subjects) * int(d.sessions)) for d in designs]
+    sizes = [int(d.subjects) * int(d.sessions) for d in designs]
+    dollars = [runs[d.trials].dollars(price, n) for d, n in zip(designs, sizes, strict=True)]
+    calls = [runs[d.trials].usage(n).calls for d, n in zip(designs, sizes, strict=True)]
     best = on_frontier([cost.high for cost in dollars], [design.power for design in designs])
     rows = [
-        PricedDesign(price.llm, d, d.subjects * d.sessions * d.trials, cost, flag)
-        for d, cost, flag in zip(designs, dollars, best, strict=True)
+        PricedDesign(price.llm, d, sent, cost, flag)
+        for d, sent, cost, flag in zip(designs, calls, dollars, best, strict=True)
     ]
     return sorted(rows, key=lambda row: (row.dollars.high, -row.design.power))
 

@@ -21,18 +21,21 @@ from .pages import Page, Table, counted, listed
 from .scores import Score
 
 TABLE = "genai-prices"  # sources of other names are the user's
+SESSIONS_DIFFER = "They also hold how sessions differ (95% prediction interval from the dry runs)."
 
 
 def budget_page(budget: Budget) -> Page:
     """Return the page of a budget."""
     usage = budget.usage
     error = "" if usage.bytes_error is None else f" (standard error {usage.bytes_error:,.0f})"
+    about, most = ("About ", "at most ") if budget.ends_early else ("", "")
+    calls = f"{about}{counted(usage.calls, 'call')}"
     sentences = [
-        f"{counted(usage.calls, 'call')}: {usage.input_tokens} input tokens and "
+        f"{calls}: {usage.input_tokens} input tokens and "
         f"{usage.output_tokens} output tokens, whichever language model answers.",
         f"A session sends {usage.bytes_per_session:,.0f} bytes{error}; {usage.cacheable:.0%} of "
         "them begin as the previous prompt did.",
-        *(f"{cost.price.llm}: {cost.dollars}." for cost in budget.costs),
+        *(f"{cost.price.llm} costs {cost.dollars}." for cost in budget.costs),
     ]
     settings = settings_but_size(make(budget.environment, **budget.settings))
     return Page(
@@ -42,7 +45,7 @@ def budget_page(budget: Budget) -> Page:
             ("settings", listed(settings)),
             ("subjects", str(budget.subjects)),
             ("sessions per subject", str(budget.sessions)),
-            ("trials per session", str(budget.trials)),
+            ("trials per session", f"{most}{budget.trials}"),
             ("reasoning", f"{budget.reasoning_tokens} tokens per answer"),
             ("dry run", f"{counted(budget.dry_runs, 'session')} of {budget.model}"),
             ("prices of", budget.date.isoformat()),
@@ -51,8 +54,9 @@ def budget_page(budget: Budget) -> Page:
         findings=[],
         sentences=sentences,
         notes=[
-            "Ranges hold what is not known beforehand: how many tokens the bytes make, how long "
-            "the reasoning is, and how sessions differ (95% prediction interval).",
+            "Ranges hold what is not known beforehand: how many tokens the bytes make, and how "
+            "long the reasoning is.",
+            *([SESSIONS_DIFFER] if budget.dry_runs > 1 else []),
             *budget.notes,
         ],
         tables=_tables(budget),
@@ -168,15 +172,14 @@ _SILENT = {"prompt": "any", "per call": "0", "since": "-"}
 
 
 def _figures(budget: Budget) -> list[tuple[str, str]]:
+    dollars = "Dollars for the whole design, from the lowest to the highest."
+    if any(cost.dollars_cached is not None for cost in budget.costs):
+        dollars += " Thin lines: if each repeated beginning is read from a cache."
     found = [
+        (dollars, dollar_ranges(budget.costs)),
         (
-            "Dollars for the whole design, from the lowest to the highest; the thin line, if each "
-            "repeated beginning is read from a cache.",
-            dollar_ranges(budget.costs),
-        ),
-        (
-            "Growth of the history: bytes of the prompt of each call, mean and range of the dry "
-            "runs, and how many of them begin as the previous prompt did.",
+            "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many "
+            "of them begin as the previous prompt did.",
             history_growth(budget),
         ),
     ]
@@ -184,7 +187,8 @@ def _figures(budget: Budget) -> list[tuple[str, str]]:
         found.append(
             (
                 "Power against the upper end of the cost, with 2 Monte-Carlo standard errors. "
-                "Filled and joined: the frontier, designs that no other one beats in both.",
+                "Filled and joined: the frontier, where no other design has as much power for "
+                "less, or more power for as much.",
                 frontier(budget.designs),
             )
         )

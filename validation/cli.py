@@ -1447,12 +1447,19 @@ def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
         task = bar.add_task("run", total=None, told="")
 
         def show(now: Standing) -> None:
-            money = "no price" if now.dollars is None else f"${now.dollars:.4f}"
-            told = f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, "
-            told += f"{money}, {now.under_way} of {now.allowed} under way"
+            told = _standing(now, sessions)
             bar.update(task, completed=now.trials, total=now.n_trials, told=told)
 
         yield show
+
+
+def _standing(now: Standing, sessions: int) -> str:
+    """Say where a run stands, in a line."""
+    money = "no price" if now.dollars is None else f"${now.dollars:.4f}"
+    return (
+        f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, {money}, "
+        f"{now.under_way} of {now.allowed} under way"
+    )
 
 
 def _check_own_folder(kind: str, out: Path) -> None:

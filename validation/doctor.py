@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -276,7 +277,11 @@ def _cache() -> Path:
 
 def _can_be_written(folder: Path) -> bool:
     existing = next((p for p in (folder, *folder.parents) if p.exists()), Path("/"))
-    return existing.is_dir() and os.access(existing, os.W_OK)
+    try:  # what the system says of it is not always so
+        with tempfile.TemporaryFile(dir=existing):
+            return True
+    except OSError:
+        return False
 
 
 def measure_speed() -> Speed:

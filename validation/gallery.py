@@ -400,20 +400,28 @@ def _provenance(gate: Gate) -> str:
         "calibration": f"Calibration of {gate.units} single posteriors",
         "audit": f"Audit with {gate.units} data sets per design",
     }[gate.kind]
-    failed = f", {gate.failed} failed" if gate.failed else ""
-    told = f"{what}{failed}: {gate.command} (knownminds {gate.versions['knownminds']}, "
-    return f"{told}{gate.date}, {gate.seconds:,.0f} s)"
+    version = gate.versions["knownminds"]
+    where = f"knownminds {version}, {gate.date}, {gate.seconds:,.0f} s"
+    return f"{what}, {gate.failed} failed: {gate.command} ({where})"
 
 
 def _warnings(gate: Gate, design: Recommendation | None) -> list[str]:
     said = []
     if gate.older_than:
         said.append(f"The stored {gate.kind} is older than {' and '.join(gate.older_than)}.")
-    if design is not None and design.make().n_trials * design.sessions != (
-        gate.trials * gate.sessions
+    if design is not None and _shape(design) != (
+        gate.environment,
+        dict(gate.settings),
+        gate.trials,
+        gate.sessions,
     ):
         said.append(f"The stored {gate.kind} is that of another design than the recommended one.")
     return [*said, *(f"Claim not confirmed: {sentence}" for sentence in contradictions(gate))]
+
+
+def _shape(design: Recommendation) -> tuple[str, dict[str, Any], int, int]:
+    trials = design.make().n_trials
+    return design.environment, dict(design.settings), trials, design.sessions
 
 
 def drawing_of(recovery: Gate | None) -> Markup:
@@ -485,7 +493,7 @@ def _audited(gate: Gate | None) -> list[str]:
         if values.get("rejected") is not None:
             told.insert(0, f"the test rejects in {_with_error(values, 'rejected', 2)}")
         word = "" if values["verdict"] == "-" else f" ({values['verdict']})"
-        said.append(f"{name.capitalize()}: {'; '.join(told)}{word}.")
+        said.append(f"Audited with {name}: {'; '.join(told)}{word}.")
     return [*said, _provenance(gate), *_warnings(gate, None)]
 
 

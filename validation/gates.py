@@ -561,18 +561,20 @@ def contradictions(gate: Gate) -> tuple[str, ...]:
         return ()
     design, found = recommendations()[gate.name], []
     for name, word in gate.verdicts().items():
-        told = f"{gate.kind} of {gate.name}: {name} is {word!r}"
+        claim = ""
         if gate.kind == "recovery" and word in NOT_BACK and name not in design.open:
-            found.append(f"{told}, and said to be given back.")
+            claim = "given back"
         if gate.kind == "recovery" and word == "recoverable" and name in design.open:
-            found.append(f"{told}, and said to be not given back.")
+            claim = "not given back"
         if gate.kind == "shuffled" and name not in design.open:
             if word in GONE and name in design.kept:
-                found.append(f"{told}, and said to be kept.")
+                claim = "kept"
             if word == "kept" and name not in design.kept:
-                found.append(f"{told}, and said to be lost.")
+                claim = "lost"
         if gate.kind == "calibration" and word not in ("calibrated", "not judged"):
-            found.append(f"{told}.")
+            claim = "calibrated"
+        if claim:
+            found.append(f"{gate.kind} of {gate.name}: {name} is {word!r}, and said to be {claim}.")
     return tuple(found)
 
 

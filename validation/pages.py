@@ -153,7 +153,8 @@ def number(value: float, digits: int = 3) -> str:
 
 def status_table(statuses: Mapping[str, int], attempted: int, of: str = "fits") -> Table:
     """Count the statuses of all that was attempted."""
-    rows = [[s, f"{n:,}", f"{n / attempted:.1%}"] for s, n in statuses.items()]
+    share = {s: f"{n / attempted:.1%}" if attempted else "-" for s, n in statuses.items()}
+    rows = [[s, f"{n:,}", share[s]] for s, n in statuses.items()]
     return f"Status of the {of}", ["status", "number", "share"], rows
 
 

@@ -203,9 +203,11 @@ def estimate(environment: Environment, llm: str, sessions: int, price: Price | N
         environment, [price or price_of(llm, overrides=free)], model=able[0], sessions=sessions
     )
     usage, cost = found.usage, found.costs[0]
-    told = f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "
-    told += f"{usage.output_tokens} received"
-    return f"{told}; no price is known" if price is None else f"{told}; {cost.dollars} ({price})"
+    money = "no price is known" if price is None else f"{cost.dollars} ({price})"
+    return (
+        f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "
+        f"{usage.output_tokens} received; {money}"
+    )
 
 
 def _wait_for(lived: Coroutine[Any, Any, Run]) -> Run:

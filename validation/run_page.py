@@ -25,6 +25,10 @@ from .pages import Finding, Page, Table, counted, listed, outcome_table
 
 EXAMPLES = 12  # rows of the table of notes
 LETTERS = 60  # of an answer that is shown
+LEFT_OUT = (
+    "Estimates leave them out, which is right if what is missing does not depend on what would "
+    "have been said."
+)
 COLOURS = {
     Outcome.OK: draw.BLUE,
     Outcome.REPAIRED: "#56B4E9",
@@ -69,9 +73,9 @@ def run_page(run: Run) -> Page:
         notes=[
             "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
             "without a readable answer has no action and no reward; nothing is put in its place.",
-            "Asked again: trials whose question was put again after a failure or a malformed "
-            "answer; one that was under way when its process died does not count. Tokens of a "
-            "session are those of the answers that stand, dollars those of all its answers.",
+            "Asked again in a session: trials whose question was put again after a failure or a "
+            "malformed answer; one that was under way when its process died does not count. Tokens "
+            "of a session are those of the answers that stand, dollars those of all its answers.",
         ],
         tables=[table for table in _tables(run, frame) if table[2]],
         figures=_figures(place, frame) if len(frame) else [],
@@ -138,9 +142,11 @@ def _findings(run: Run) -> list[Finding]:
     lost = unread_rate(run.outcomes)
     if not lost.of:
         return [whole]
-    told = f"{lost.count:,} of {lost.of:,} trials ({lost}) have no readable answer"
-    hint = "Estimates leave them out, which is right if what is missing does not depend on what "
-    hint += "would have been said."
+    told = (
+        f"{lost.count:,} of {lost.of:,} trials ({lost.share:.1%}, 95% interval {lost.low:.1%} to "
+        f"{lost.high:.1%}) have no readable answer"
+    )
+    hint = LEFT_OUT
     if run.nothing_read:
         hint = "So there is nothing to estimate from."
     tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
@@ -149,12 +155,12 @@ def _findings(run: Run) -> list[Finding]:
 
 def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
     account = run.account
-    hidden = account.reasoning_tokens
-    thought = f", {hidden:,} of them hidden reasoning" if hidden else ""
     told = [
         f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
-        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received{thought}."
+        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received."
     ]
+    if account.reasoning_tokens:
+        told.append(f"Hidden reasoning is {account.reasoning_tokens:,} of the tokens received.")
     if account.untold:
         told.append(
             f"{account.untold:,} of the {account.calls['ok']:,} answers came without their number "
@@ -186,8 +192,8 @@ def _about_money(run: Run) -> list[str]:
         )
         if not run.bounded:
             told.append(
-                "Nothing bounded an answer (--max-tokens), so for these calls an answer of "
-                f"{ASSUMED_ANSWER:,} tokens is assumed; a longer one would cost more."
+                "Where nothing bounded an answer (--max-tokens), one of "
+                f"{ASSUMED_ANSWER:,} tokens is assumed for these calls; a longer one costs more."
             )
     return told
 
@@ -253,12 +259,16 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
 def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
     found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
     if place.feedback and frame["reward"].notna().any():
-        caption = "Mean reward of each trial over sessions, of the answers that could be read. "
-        caption += "Shaded: where it lies if the unread ones brought the least or the most seen."
+        caption = (
+            "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
+            "where it lies if the unread ones brought the least or the most seen."
+        )
         found.append((caption, rewards_by_trial(frame)))
     elif "action" in frame and frame["action"].notna().any():
-        caption = "How often each action was the answer, with 95% intervals of Wilson, of the "
-        caption += "answers that could be read."
+        caption = (
+            "How often each action was the answer, with 95% intervals of Wilson, of the answers "
+            "that could be read."
+        )
         if _truths(place, frame[frame["action"].notna()]):
             caption += " Hollow: its mean true probability in these trials."
         found.append((caption, actions_against_truth(place, frame)))

@@ -15,6 +15,7 @@ from .recovery_surface import summarise_found
 from .smallest_design import size_of
 from .study import Batch, Cell, Rows, Study, finished_parts
 
+GOES_ON = "Run the same command again; it goes on from here."
 # What each command makes of rows, also of some of them. Model recovery needs all models.
 SUMMARIES: dict[str, Callable[[Rows], Any]] = {
     "recover": summarise_found,
@@ -75,18 +76,19 @@ class Unfinished:
         """Rows of each cell in the whole study."""
         return [self.study.units(c) for c in range(len(self.study.cells))]
 
-    def __str__(self) -> str:
-        """Say what is missing."""
+    @property
+    def there(self) -> str:
+        """A sentence that counts what is there."""
         if self.steps:
             whole = sum(step.done == step.of for step in self.steps.values())
-            told = f"{counted(whole, 'step')} of the search are finished"
-        else:
-            unit = "fit" if self.study.unit == "subject" else "data set"
-            told = f"{sum(self.done):,} of {counted(sum(self.of), unit)} are there"
-        return (
-            f"The study in {self.folder} is not finished: {told}. "
-            "Run the same command again; it goes on from here."
-        )
+            are = "is" if whole == 1 else "are"
+            return f"{counted(whole, 'step')} of the search {are} finished."
+        unit = "fit" if self.study.unit == "subject" else "data set"
+        return f"{sum(self.done):,} of {counted(sum(self.of), unit)} are there."
+
+    def __str__(self) -> str:
+        """Say what is missing."""
+        return f"The study in {self.folder} is not finished. {self.there} {GOES_ON}"
 
 
 def read_unfinished(folder: str | Path) -> Unfinished:
@@ -143,11 +145,10 @@ def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
         That of its result, if the rows say anything yet.
     """
     study, folder = unfinished.study, unfinished.folder
-    why = str(unfinished).partition(": ")[2]
-    why = f"{why[:1].upper()}{why[1:]}"
+    why = [unfinished.there, GOES_ON]
     if page is not None:
-        why += " All below is of what is there, and may still change."
-    finding = Finding("This study", "is not finished", why, "bad")
+        why.append("All below is of what is there, and may still change.")
+    finding = Finding("This study", "is not finished", " ".join(why), "bad")
     table = _steps(unfinished.steps) if unfinished.steps else _cells(unfinished)
     if page is None:
         cell = study.cells[0]
