@@ -4,20 +4,23 @@ Few simulated minds and subjects keep it cheap; `claims.fit` takes the sampling 
 """
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from claims import check
 from claims.fit import REPORT, Again
 
-from knownminds.agents import AGENTS, play, simulate
+from knownminds import inference
+from knownminds.agents import AGENTS, play
 from knownminds.environments import Trials, make
 from knownminds.inference import posterior
 from knownminds.inference.model_data import ModelData
 from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
-from knownminds.validation.fit import fit
+from knownminds.validation.fit import GroupValue, _about_effect, _about_support, fit
 from knownminds.validation.fit_page import fit_page
 
 MODEL, PLACE = "rescorla_wagner", "instrumental_learning"
@@ -195,13 +198,27 @@ def test_units_are_not_called_subjects():
     [
         ("horizon_blind", make("horizon", n_games=40), lambda f: f[f["play"] == 0]),
         ("two_step_reduced", make("two_step", n_days=60), lambda f: f[f["trial"] < 60]),
-        ("hyperbolic_discounter", make("temporal_discounting"), lambda f: f),
+        ("hyperbolic_discounter", make("temporal_discounting"), lambda f: f[f["item"] < 3]),
         ("change_point_observer", make("restless_bandit"), lambda f: f[f["trial"] < 30]),
         ("balloon_pumper", make("balloon_risk"), lambda f: f[f["balloon"] < 8]),
+        ("noisy_or", make("collider", domains=["weather"], senses=["ppp"]), lambda f: f),
+        ("noisy_or", make("collider"), lambda f: f[f["query"] == 0]),
+        (
+            "weighted_bayes",
+            make("probabilistic_reasoning", n_problems=30),
+            lambda f: f[f["trial"] < 15],
+        ),
+        (
+            "random_utility",
+            make("diagnosis", n_contexts=12, repeats=2),
+            lambda f: f[f["repetition"] == 0],
+        ),
+        ("belief_sampler", make("coins"), lambda f: f[f["kind"] == 0]),
+        ("linear_observer", make("marker_location"), lambda f: f[f["window"] == 1]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_other_experiments_draw_anew(model, place, cut):
+def test_part_of_each_experiment(model, place, cut):
     frame = cut(people(model, place, 8, 11))
     found = fit(Trials.from_frame(frame), model, environment=place.name, method="mle", workers=1)
     told = [s for s in texts_of(found) if " prefer" not in s and "pure chance" not in s]
@@ -210,50 +227,42 @@ def test_what_other_experiments_draw_anew(model, place, cut):
     check(REPORT, told, SimpleNamespace(content=found.to_dict(), trials=trials, again=again))
 
 
-def people_in_places(place_sd):
-    rng = np.random.default_rng(4)
-    who, where = np.divmod(np.arange(24), 4)
-    theta = np.tile([0.0, 1.0, 1.0, 0.3], (len(who), 1))
-    theta[:, 1] += rng.normal(0.0, 0.4, 6)[who] + rng.normal(0.0, place_sd, 4)[where]
-    room = make("probabilistic_reasoning", n_problems=10)
-    frame = simulate(AGENTS["weighted_bayes"], theta, room, seed=2).frame
-    unit = frame["subject"].astype(int).to_numpy()
-    told = frame.assign(subject=np.char.add("p", who[unit].astype(str)), place=where[unit])
-    return told.assign(session=told["place"].astype(str))
+@pytest.mark.parametrize(
+    ("draws", "verdict"),
+    [
+        (np.abs(np.random.default_rng(1).normal(0.0, 0.5, 4000)), "stays open"),
+        (np.random.default_rng(2).normal(0.8, 0.1, 4000), "differ."),
+        (np.abs(np.random.default_rng(3).normal(0.0, 0.02, 4000)), "are alike."),
+    ],
+    ids=["prior", "far from 0", "at 0"],
+)
+def test_a_spread_is_above_0_whatever_the_data_say(draws, verdict):
+    """All of these intervals exclude 0; only the Bayes factor tells them apart."""
+    name = "sd(b_prior | place)"
+    dims = ("chain", "draw", "factor", "parameter")
+    spread = xr.DataArray(draws.reshape(4, -1, 1, 1), dims=dims)
+    spread = spread.assign_coords(factor=["place"], parameter=["b_prior"])
+    parameters = AGENTS["weighted_bayes"].parameters
+    stub = SimpleNamespace(posterior={"level_sd": spread}, parameters=parameters)
+    factor = inference.HierarchicalFit.levels_differ(stub, name)
+    low, high = np.quantile(draws, [0.05, 0.95])
+    assert low > 0
+    told = _about_effect(name, GroupValue(draws.mean(), low, high, "sd", factor))
+    facts = SimpleNamespace(content={"model": "weighted_bayes"}, draws={name: draws})
+    check(REPORT, [told], facts)
+    assert verdict in told
 
 
-def test_levels_that_differ_and_levels_that_do_not():
-    """A spread is above 0 whatever the data say: its interval settles nothing."""
-    frame = people_in_places(place_sd=1.0)
-    unit = ("subject", "place")
-    found = fit(
-        Trials.from_frame(frame),
-        "weighted_bayes",
-        method="hierarchical",
-        unit=unit,
-        crossed=("place",),
-        workers=1,
-    )
-    assert found.verdict == "converged"
-    draws = {term: values for term, values, _ in found.posterior._terms()}
-    told = [s for s in texts_of(found) if "What" not in s and " r = " not in s]
-    facts = SimpleNamespace(
-        content=found.to_dict(), trials=Trials.from_frame(frame).frame, draws=draws, again=None
-    )
-    check(REPORT, told, facts)
-    (sure,) = [s for s in told if s.startswith("sd(b_prior | place)")]
-    assert "excludes 0" not in " ".join(told)
-    (unsure,) = [s for s in told if s.startswith("sd(b_0 | place)")]
-    assert sure.endswith("the levels differ.")
-    assert not unsure.endswith("the levels differ.")
+def test_the_weight_of_a_regressor_is_told_with_its_side_of_0():
+    for centre in (0.5, 0.1):
+        draws = np.random.default_rng(4).normal(centre, 0.2, 4000)
+        low, high = np.quantile(draws, [0.05, 0.95])
+        told = _about_effect("b_0 ~ old", GroupValue(draws.mean(), low, high, "weight"))
+        check(REPORT, [told], SimpleNamespace(draws={"b_0 ~ old": draws}))
 
 
 def test_words_between_two_verdicts_are_neither_read_nor_condemned():
     """Any word of a verdict is told: what is unsettled as such, what is not judged as that."""
-    from dataclasses import replace
-
-    from knownminds.validation.fit import _about_support
-
     place = make(PLACE, n_visits=6)
     frame = people(MODEL, place, 6, 12)
     found = fit(Trials.from_frame(frame), MODEL, environment=PLACE, workers=1)
@@ -265,12 +274,9 @@ def test_words_between_two_verdicts_are_neither_read_nor_condemned():
     changed = replace(found, support=support)
     told = [s for s in _about_support(changed) if " r = " not in s]
     check(REPORT, told, SimpleNamespace(content=changed.to_dict(), trials=frame))
-    assert (
-        "150 minds do not settle whether differences between single subjects in alpha can be read."
-        in told
-    )
-    assert "Nothing is judged of beta." in told
-    assert (
-        "So differences between single subjects in kappa should not be read off these estimates."
-        in told
-    )
+    for sentence in (
+        "150 minds do not settle whether differences between single subjects in alpha can be read.",
+        "Nothing is judged of beta.",
+        "So differences between single subjects in kappa should not be read off these estimates.",
+    ):
+        assert sentence in told

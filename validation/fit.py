@@ -677,8 +677,8 @@ def _about_gaps(result: Fit) -> list[str]:
     missing = unread_rate(result.outcomes)
     told = [
         f"{missing.count} of {missing.of} trials have no readable answer ({missing.share:.1%}, 95% "
-        f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is right if what is missing does not depend on what would have "
-        "been said."
+        f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is "
+        "right if what is missing does not depend on what would have been said."
     ]
     n = len(result.bounds)
     whose = noun(result.options) + ("s" if n > 1 else "")
