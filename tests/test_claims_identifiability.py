@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from claims import check
 from claims import identifiability as claims
+from test_identifiability import PRODUCT, coin, logs, sums
 
 from knownminds.agents import (
     Perseverator,
@@ -16,10 +17,16 @@ from knownminds.agents import (
     WinStayLoseShift,
     simulate,
 )
+from knownminds.agents.parameters import IDENTITY
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference import ModelData, identifiability
 
 SESSIONS, STEP = 40, 1e-5
+TOYS = InstrumentalLearning(4, win_probability=((0.5, 0.5),) * 2)  # two contexts
+
+
+def apart_but_for_one(context, q, unused, r):
+    return np.log(q / r), (1 / q, 0, -1 / r)
 
 
 def scores_of(model, place, theta):
@@ -62,12 +69,39 @@ def test_what_a_bandit_does_not_tell_is_told(model, visits):
     prove(model, InstrumentalLearning(visits))
 
 
-def test_gaps_of_other_kinds_are_told():
-    told = prove(RescorlaWagner, InstrumentalLearning(24), theta=[[0.3, 2.0, 0.1]])
-    # Without rewards expectations stay equal, and neither rate nor temperature shows.
-    nothing = InstrumentalLearning(24, win_probability=((0, 0),) * 4)
-    told += prove(RescorlaWagner, nothing, theta=[[0.3, 2.0, 0.1]])
-    told += prove(RescorlaWagner, nothing)
-    told += prove(RandomResponder, InstrumentalLearning(24))
-    for words in ("not at all", "There is no parameter", "the one theta looked at"):
-        assert any(words in line for line in told), words
+@pytest.mark.parametrize(
+    "model",
+    [
+        coin(logs(1, -1), q="log", r="log"),
+        coin(logs(1, 1, 1), a="log", b="log", c="log"),
+        coin(logs(1, -1, 1), a="log", b="log", c="log"),
+        coin(logs(1, -2), q="log", r="log"),
+        coin(sums(1, 1), a="identity", b="identity"),
+        coin(sums(1, -1), a="identity", b="identity"),
+        coin(sums(1, 1, -1), a="identity", b="identity", c="identity"),
+        coin(apart_but_for_one, q="log", unused="log", r="log"),
+        coin(
+            lambda context, a, b, c: (
+                (np.log(a / c), (1 / a, 0, -1 / c))
+                if context == 0
+                else (np.log(b / c), (0, 1 / b, -1 / c))
+            ),
+            a="log",
+            b="log",
+            c="log",
+        ),
+        PRODUCT,
+    ],
+)
+def test_parameters_that_enter_together_are_told_so(model):
+    told = prove(model, TOYS)
+    assert any(" only through " in line or " cannot both " in line for line in told)
+    assert any("the one theta" in line for line in prove(model, TOYS, subjects=1))
+
+
+def test_gaps_at_some_theta_and_none_are_told():
+    """The slope of max(a, 0) is 0 at every theta below 0: nothing is said of it there."""
+    bent = coin(lambda context, a: (max(a, 0.0), (float(a > 0),)), a=(IDENTITY, 1.0))
+    assert any(line.startswith("at ") for line in prove(bent, TOYS))
+    none = prove(RandomResponder, InstrumentalLearning(24))
+    assert none[-1] == "There is no parameter to estimate."
