@@ -615,7 +615,9 @@ def confuse(
 def calibrate(
     environment: Experiment,
     model: Model = "rescorla_wagner_dual",
-    replicates: Annotated[int, typer.Option(help="Posteriors.")] = 200,
+    replicates: Annotated[
+        int, typer.Option(help="Posteriors; fewer than some 25 to 45 are not judged.")
+    ] = 200,
     subjects: Annotated[
         int | None, typer.Option(help="Subjects of a group (hierarchical); 20 if not given.")
     ] = None,

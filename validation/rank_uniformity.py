@@ -630,9 +630,8 @@ def _judged(
     if width > threshold:
         words.append("over-confident" if narrow else "under-confident")
         reasons.append(
-            f"Posteriors are too {'narrow' if narrow else 'wide'}: ranks pile up "
-            f"{'at both ends' if narrow else 'in the middle'}, with {spread:.2f} times the "
-            "variance expected."
+            f"Posteriors are too {'narrow' if narrow else 'wide'}: the ranks have {spread:.2f} "
+            "times the variance expected."
         )
     if not words:
         words.append("miscalibrated")

@@ -472,6 +472,10 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
         told = beside(failed, MOST_FAILURES, percent=True)
         reasons.append(f"{told} of the data sets gave no estimate: too many.")
         return Verdict("not judged", tuple(reasons))
+    if low > 0.05:
+        reasons.append("That is more often than promised.")
+    if high < 0.05:
+        reasons.append("That is more rarely than promised.")
     reading = read_against(rejected, low, high, (LEAST_SIZE, MOST_SIZE))
     word, more = combined(SIZES, (reading,), n, unit="data set")
     if more is not None:

@@ -381,6 +381,16 @@ REPORT = Report(
             _size,
         ),
         Claim(
+            "That is more often than promised.",
+            "SciPy's Wilson interval begins above 5%",
+            _is(lambda f: wilson(f.rejected, f.n)[0] > 0.05),
+        ),
+        Claim(
+            "That is more rarely than promised.",
+            "SciPy's Wilson interval ends below 5%",
+            _is(lambda f: wilson(f.rejected, f.n)[1] < 0.05),
+        ),
+        Claim(
             "{share} of the data sets gave no estimate: too many.",
             "a count, above 5%",
             _is(lambda f: f.failed > 0.05 and f.word == "not judged"),
