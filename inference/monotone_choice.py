@@ -323,7 +323,9 @@ def _binned(p: Array, bins: int) -> tuple[Array, NDArray[np.int64]]:
     """Return the edges between quantile bins, and the bin of each belief."""
     edges = np.unique(np.quantile(p, np.arange(1, bins) / bins))
     edges = edges[edges > p.min()]  # below the lowest there is nobody
-    return edges, np.searchsorted(edges, p, side="right")
+    place = np.searchsorted(edges, p, side="right")
+    held = np.unique(place)  # quantiles of few beliefs may leave a bin empty
+    return edges[held[1:] - 1], np.searchsorted(held, place)
 
 
 def _shares(counts: NDArray[np.int64], level: float) -> tuple[Array, Array, Array]:

@@ -119,7 +119,7 @@ def broken(trials: pd.DataFrame, row: int, **values: float) -> pd.DataFrame:
     [
         ({"response": 70.0}, r"context 0, repetition 0, trial 0 has 70\. Divide percentages"),
         ({"state": 2}, r"'state' holds 0 absent, 1 present; context 0"),
-        ({"question": 4}, r"'question' holds"),
+        ({"question": 5}, r"'question' holds"),
         ({"elicitation": 1}, r"trial 1 asks for squared again"),
         ({"elicitation": -1}, r"'elicitation' holds 0 plain"),
         ({"question": 2}, r"name it, from 0; context 0, repetition 0, trial 0 has -1"),
@@ -149,3 +149,23 @@ def test_a_test_without_any_complete_row_says_so(trials: pd.DataFrame) -> None:
     trials.loc[trials["question"] == 1, "action"] = np.nan
     with pytest.raises(ValueError, match=r"none of 12 has them \(12 no action\)"):
         BeliefDecisions.read(trials).complete("action", "plain")
+
+
+def test_parts_of_a_distribution_are_told_apart_from_parts_asked_singly(
+    trials: pd.DataFrame,
+) -> None:
+    singly = with_parts(trials)
+    shared = singly.assign(question=singly["question"].replace({2: 4}))
+    found = BeliefDecisions.read(shared)
+    assert (found.parts, found.part_elicitations) == ((0, 1), ("distribution",))
+    assert found.frame["share_0"].tolist() == pytest.approx([0.2] * 12)
+    assert found.frame["exact_share_1"].tolist() == [0.4] * 12
+    assert "part_0" not in found.frame
+    assert BeliefDecisions.read(singly).part_elicitations == ("separate",)
+    both = pd.concat([singly, shared[shared["question"] == 4]], ignore_index=True)
+    assert BeliefDecisions.read(both).part_elicitations == ("distribution", "separate")
+    # Who was asked for a distribution and gave none was asked all the same.
+    none = shared.assign(response=shared["response"].where(shared["question"] != 4))
+    assert BeliefDecisions.read(none).part_elicitations == ("distribution",)
+    assert BeliefDecisions.read(none).missing["share_0"] == 12
+    assert BeliefDecisions.read(trials).part_elicitations == ()

@@ -171,3 +171,19 @@ def test_without_scikit_learn_the_gain_has_a_reason_and_no_value(rational, monke
         )
     values = MEASURES["predictive_gain"].values(rational)
     assert all('pip install "knownminds[learning]"' in reason for reason in values.reason)
+
+
+def test_subjects_who_were_asked_otherwise_for_the_parts_are_counted_apart(place) -> None:
+    singly = make("diagnosis", n_contexts=80, repeats=3, parts="separate")
+    theta = mind("incoherent_believer", 2, kappa=0.5)
+    one, other = (simulate(AGENTS["incoherent_believer"], theta, p, 3) for p in (place, singly))
+    measure = MEASURES["iterated_expectation"]
+    for trials in (one, other):  # alone, either is read
+        assert np.isfinite(measure.values(trials).value).all()
+    renamed = other.to_frame().assign(subject=[f"b{s}" for s in other.frame["subject"]])
+    both = Trials.from_frame(pd.concat([one.to_frame(), renamed], ignore_index=True))
+    found = measure.values(both)
+    assert np.isfinite(found.value).tolist() == [True, True, False, False]
+    estimate = measure.estimate(both)
+    assert estimate.value == pytest.approx(measure.values(one).value.mean())
+    assert estimate.excluded == {"asked for p(z | x) otherwise than others": 2}

@@ -119,5 +119,5 @@ def test_without_scikit_learn_the_forest_says_how_to_get_it(
 
 def test_the_result_prints_and_goes_to_json() -> None:
     found = iterated_expectation(believing(incoherence=0.2))
-    assert "median ratio 0.2000" in str(found)
+    assert "median ratio            0.2000" in str(found)
     assert json.loads(found.to_json())["above_baseline"] is None

@@ -352,7 +352,7 @@ def _bins(facts):
     edges = np.unique(np.quantile(p, [0.2, 0.4, 0.6, 0.8]))
     edges = [edge for edge in edges if edge > p.min()]
     place = np.array([sum(value >= edge for edge in edges) for value in p])
-    return [[int((action[place == k] == a).sum()) for a in range(3)] for k in range(len(edges) + 1)]
+    return [[int((action[place == k] == a).sum()) for a in range(3)] for k in sorted(set(place))]
 
 
 def _fisher(facts, pair):
@@ -651,8 +651,8 @@ REPORT = Report(
         ),
         Claim("monotone pairwise choice, {n} bins of belief", "quantiles by NumPy", _monotone),
         Claim(
-            "{first} over {second} {violated} of {testable} fall ({fraction}; 95% {low} to {high}), "
-            "{holm} after Holm, p = {p}",
+            "{first} over {second} {violated} of {testable} fall ({fraction}; 95% {low} to "
+            "{high}), {holm} after Holm, p = {p}",
             "Fisher's test by SciPy, Holm's correction by statsmodels",
             _falls,
         ),
