@@ -101,7 +101,7 @@ def test_the_printed_table_tells_known_minds_beside_each_score(table: MagnitudeT
         "sequential",
     ):
         assert word in told
-    assert "0 trials without a readable answer" in told
+    assert "Trials without a readable answer, left out and counted: 0." in told
 
 
 def test_pages_tell_what_each_condition_adds() -> None:
@@ -165,7 +165,7 @@ def test_missing_answers_and_conditions_are_counted_and_named(frame: pd.DataFram
     found = magnitude_table(less, rounds=0)
     assert found.cells["missing"].sum() == 7
     told = str(found)
-    assert "7 trials without a readable answer" in told
+    assert "Trials without a readable answer, left out and counted: 7." in told
     assert "turner has no A: no base trials of marker_location with text+image" in told
     assert "none, for lack of a comparison" in told
     assert found.composite["value"].isna().all()

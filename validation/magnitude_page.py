@@ -36,6 +36,7 @@ from knownminds.inference.magnitude_answers import (
 from . import figures as draw
 from .magnitude_table import MagnitudeTable, shortened
 from .pages import Finding, Page, Table, counted, number, outcome_table
+from .scores import share
 
 MOST_SHOWN = 6  # participants in the pictures of a task
 STEPS = 4  # groups of trials whose blur grows
@@ -49,13 +50,10 @@ def magnitude_page(table: MagnitudeTable) -> Page:
     mass, rounds = table.options["mass"], table.options["rounds"]
     figures = []
     if table.composite["value"].notna().any():
-        figures.append(
-            (
-                f"The composite and its parts, with {mass:.0%} intervals of {rounds} bootstraps "
-                "that keep the sessions. What is missing has no mark.",
-                composites(table),
-            )
-        )
+        drawn = "The composite and its parts. What is missing is not drawn."
+        if rounds:
+            drawn += f" Lines: {mass:.0%} intervals of {rounds} bootstraps that keep the sessions."
+        figures.append((drawn, composites(table)))
     figures.append(
         (
             "Error in the base condition, with all that a task shows, against the evidence for a "
@@ -67,9 +65,8 @@ def magnitude_page(table: MagnitudeTable) -> Page:
     if len(table.known):
         figures.append(
             (
-                "The consistency score (black, with its interval) among the scores of known minds "
-                "with the participant's own noise in the same design: mean and 2 standard "
-                "deviations.",
+                "The consistency score (black) among the scores of known minds with the "
+                "participant's own noise in the same design: mean and 2 standard deviations.",
                 consistency(table),
             )
         )
@@ -80,7 +77,7 @@ def magnitude_page(table: MagnitudeTable) -> Page:
             ("participants", f"{', '.join(full.participants)}"),
             ("tasks", ", ".join(table.tasks)),
             ("trials", f"{len(table.trials):,}"),
-            ("bootstraps", f"{rounds}, intervals of {mass:.0%}"),
+            ("bootstraps", f"{rounds}, intervals of {mass:.0%}" if rounds else "none"),
         ],
         findings=[_finding(table, who) for who in table.participants],
         sentences=[],
@@ -94,9 +91,15 @@ def magnitude_page(table: MagnitudeTable) -> Page:
             "The consistency score cannot be read alone. An observer without any error earns the "
             "maximum; one that never adapts earns 0 only on average, with a wide spread, and more "
             "where its weight is near 0: therefore the known minds beside it.",
-            "Bootstraps add noise of their own to every weight, which draws scores by sign towards "
-            "0: the interval of a consistency score near its ends, and with it that of the "
-            "composite, may lie beside the value.",
+            *(
+                [
+                    "Bootstraps add noise of their own to every weight, which draws scores by sign "
+                    "towards 0: the interval of a consistency score near its ends, and with it "
+                    "that of the composite, may lie beside the value."
+                ]
+                if rounds
+                else []
+            ),
             "Trials without a readable answer are left out and counted; nothing is put in their "
             "place. A part that lacks a task, a modality or a condition has no value.",
             *(f"{name}: {what}." for name, what in MEANINGS.items()),
@@ -144,7 +147,7 @@ def task_page(table: MagnitudeTable, answers: MagnitudeAnswers, task: str) -> Pa
     shown = shown[:MOST_SHOWN]
     own = table.cells[table.cells["task"] == task]
     figures = [
-        ("A stimulus as each condition shows it: blur in pixels, earlier trials retold.",
+        ("A stimulus as each condition shows it as shipped: blur in pixels, earlier trials retold.",
          stimuli(task)),
         (
             "Answers against stimuli in the base condition: single answers (light), their means "
@@ -154,8 +157,8 @@ def task_page(table: MagnitudeTable, answers: MagnitudeAnswers, task: str) -> Pa
             responses(table, answers, task, shown),
         ),
         (
-            "Prior weight of the static Bayesian observer by condition, with its interval; the "
-            "dashed line is that of the base condition.",
+            "Prior weight of the static Bayesian observer by condition; the dashed line is that of "
+            "the base condition.",
             prior_weights(table, task, shown),
         ),
         (
@@ -169,9 +172,9 @@ def task_page(table: MagnitudeTable, answers: MagnitudeAnswers, task: str) -> Pa
     if len(weights):
         figures.append(
             (
-                "Weight of the text in answers to text and image, by the blur of the image, with "
-                "intervals; hollow: the weight that the errors of the answers to each would "
-                "deserve (inverse variances).",
+                "Weight of the text in answers to text and image, by the blur of the image; "
+                "hollow: the weight that the errors of the answers to each would deserve (inverse "
+                "variances).",
                 cue_weights(weights, shown),
             )
         )  # fmt: skip
@@ -184,8 +187,10 @@ def task_page(table: MagnitudeTable, answers: MagnitudeAnswers, task: str) -> Pa
         ],
         findings=[],
         sentences=condition_words(task),
-        notes=["Intervals are bootstrap percentile intervals of "
-               f"{table.options['mass']:.0%}; sessions stay as they were."],
+        notes=[f"Intervals: {table.options['mass']:.0%}, percentiles of "
+               f"{table.options['rounds']} bootstraps; sessions stay as they were."]
+        if table.options["rounds"]
+        else [],
         tables=[
             _cell_table(own),
             *_weight_table(weights),
@@ -206,15 +211,19 @@ def _finding(table: MagnitudeTable, who: str) -> Finding:
         return Finding(f"{who}:", "no composite", f"It lacks {why}.", "fair")
     parts = ", ".join(f"{_LETTERS[p]} {table.part(who, p)[0]:.3f}" for p in "AEC")
     minds = table.known[table.known["participant"] == who]
-    told = f"composite {value:.3f}" + (f" ({low:.3f} to {high:.3f})" if low == low else "")
+    within = f"({low:.3f} to {high:.3f})" if np.isfinite(low) else "without an interval"
+    told = f"composite {value:.3f} {within}"
     if not len(minds):
-        return Finding(f"{who}:", told, f"{parts}.", "")
-    chance = float(minds[minds["observer"] == OBSERVERS[0]]["reaching"].iloc[0])
+        return Finding(f"{who}:", told, f"{parts}; no known minds beside it.", "")
+    n = table.options["replicates"]
+    reached = float(minds[minds["observer"] == OBSERVERS[0]]["reaching"].iloc[0])
     why = (
-        f"{parts}. An observer with the same noise that never adapts scores at least this "
-        f"consistency with probability {chance:.3f}."
+        f"{parts}. Of {n:,} simulated observers with the same noise that never adapt, "
+        f"{round(n * reached):,} score at least this consistency."
     )
-    return Finding(f"{who}:", told, why, "good" if chance < 0.05 else "fair")
+    found = share(n * reached, n)  # of which a simulation of this size tells so much
+    rare = found.value + 2 * found.error < 0.05
+    return Finding(f"{who}:", told, why, "good" if rare else "fair")
 
 
 def _tables(table: MagnitudeTable) -> list[Table]:
@@ -396,7 +405,7 @@ def condition_words(task: str) -> list[str]:
             for line in difflib.ndiff(plain.split("\n"), prompt.split("\n"))
             if line.startswith("+ ") and line[2:].strip()
         ]
-        words = [f"{place.context} earlier trials retold"]
+        words = [f"as shipped, {place.context} earlier trials retold"]
         if place.blur:
             growing = " in the end" if condition == "gradual_noise" else ""
             words.append(f"blur of {place.blur:g} px{growing}")

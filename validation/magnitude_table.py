@@ -41,6 +41,7 @@ from knownminds.inference.observer_fits import fit_observers
 from knownminds.llm_adapters.session_runner import TRIALS
 
 from .folders import finite, writable, write_text
+from .pages import counted
 from .study import versions
 from .trials_of_runs import ALONE, BY, read_all, runs_in
 
@@ -227,17 +228,18 @@ class MagnitudeTable:
     def _told(self) -> str:
         wide = max(len(name) for name in (*self.participants, ALONE)) + 2
         mass, rounds = self.options["mass"], self.options["rounds"]
-        lines = [
-            f"magnitude estimation, {len(self.trials):,} trials; {mass:.0%} intervals of {rounds} "
-            "bootstraps that keep the sessions",
-            "",
-            *self._composite_lines(wide),
-        ]
+        lines = [f"magnitude estimation, {counted(len(self.trials), 'trial')}", ""]
+        if rounds:
+            lines[1:1] = [f"{mass:.0%} intervals of {rounds} bootstraps that keep the sessions"]
+        lines += self._composite_lines(wide)
         lines += ["", *self._cell_lines(wide)]
         lines += ["", *self._cue_lines(wide), "", *self._consistency_lines(wide)]
         left = self.cells[["missing", "at_an_end"]].sum()
-        lines += ["", f"{left['missing']:,.0f} trials without a readable answer, left out and "
-                  f"counted; {left['at_an_end']:,.0f} answers at an end of the scale."]  # fmt: skip
+        lines += [
+            "",
+            f"Trials without a readable answer, left out and counted: {left['missing']:,.0f}. "
+            f"Answers at an end of the scale: {left['at_an_end']:,.0f}.",
+        ]
         return "\n".join(lines)
 
     def _composite_lines(self, wide: int) -> list[str]:
@@ -252,13 +254,13 @@ class MagnitudeTable:
             own = self.composite[self.composite["participant"] == who]
             for row in own.to_dict("records"):
                 if row["missing"] and row["part"] != "S":
-                    lines.append(f"  {who} has no {row['part']}: {shortened(row['missing'])}")
+                    lines.append(f"{who} has no {row['part']}: {shortened(row['missing'])}")
         return lines
 
     def _cell_lines(self, wide: int) -> list[str]:
         lines = [
-            f"condition {BASE}: NRMSE (0 perfect, 1 a constant answer), prior weight of a static "
-            "Bayesian observer, evidence for factors",
+            f"condition {BASE}: NRMSE (0 perfect, 1 the middle of each window), prior weight of a "
+            "static Bayesian observer, evidence for factors",
             f"{'':<{wide}}{'task':<18}{'answers to':<14}{'NRMSE':>24}{'prior weight':>22}"
             + "".join(f"{factor:>12}" for factor in FACTORS),
         ]
@@ -283,7 +285,9 @@ class MagnitudeTable:
                 f"{'-' if np.isnan(own[r]) else f'{own[r]:.3f}':>18}" for r in REFERENCES
             )
             lines.append(f"{who:<{wide}}{task:<18}{told}")
-        return lines if len(base) else [f"{lines[0]}: none, no task was played in all modalities"]
+        if not len(base):
+            return [f"RRE, condition {BASE}: none, no task was played in all modalities"]
+        return lines
 
     def _consistency_lines(self, wide: int) -> list[str]:
         tasks = list(MULTIMODAL)
