@@ -227,6 +227,7 @@ def hierarchical(
     crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
+    all_trials: bool = False,
     chains: int = 4,
     draws: int = 1000,
     tune: int = 1000,
@@ -256,6 +257,8 @@ def hierarchical(
         unit's: with ("subject", "condition") a unit is what both make and what is left.
     fixed, lapse
         As in `maximum_likelihood`.
+    all_trials
+        Whether all trials are fitted by a model that has a `selection`.
     sampler
         "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
     target_accept
@@ -277,7 +280,7 @@ def hierarchical(
         levels = Levels.of(crossed, trials, name) if crossed else None
         if unit:
             trials = Trials.from_frame(trials.frame.assign(subject=name))
-        data = ModelData.read(model, trials)
+        data = ModelData.read(model, trials, all_trials=all_trials)
     if formula is not None and isinstance(trials, Trials):
         unknowns = Unknowns.of(model, fixed, lapse)
         regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)

@@ -45,8 +45,17 @@ class ModelData:
     _origin: ClassVar[tuple[ModelData, NDArray[np.int64]] | None] = None
 
     @classmethod
-    def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:
+    def read(
+        cls,
+        model: type[Agent],
+        trials: Trials,
+        n_actions: int | None = None,
+        *,
+        all_trials: bool = False,
+    ) -> ModelData:
         """Take from the trials what the model needs.
+
+        Of a model with a `selection` the other trials count as unanswered, unless `all_trials`.
 
         Raises
         ------
@@ -74,6 +83,8 @@ class ModelData:
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
         given = _answered(model, flat)
+        if model.selection is not None and not all_trials:
+            given &= model.selection.of(frame, model.name)
         action = flat.get("action", np.zeros(1))
         actions = n_actions or model.n_actions or int(np.nanmax(action, initial=1)) + 1
         return cls.of_columns(model, list(map(str, names)), subject, codes, flat, actions, given)

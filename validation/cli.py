@@ -61,6 +61,10 @@ Fixed = Annotated[
 ]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
+AllTrials = Annotated[
+    bool,
+    typer.Option("--all-trials", help="Fit all trials, also where a model is fitted to some."),
+]
 Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
 Contaminate = Annotated[
@@ -321,6 +325,10 @@ def fit(
     ] = None,
     fixed: Fixed = None,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
+    target_accept: Annotated[
+        float, typer.Option(help="Acceptance rate at which sampling begins (hierarchical).")
+    ] = 0.8,
     pooled: Annotated[
         bool, typer.Option("--pooled", help="Take all sessions for those of one mind.")
     ] = False,
@@ -346,6 +354,8 @@ def fit(
         crossed=crossed.split(",") if crossed else None,
         fixed=_numbers("--fix", fixed),
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
+        target_accept=target_accept,
         pooled=pooled,
         seed=seed,
         workers=workers,
@@ -522,6 +532,7 @@ def recover(
     fixed: Fixed = None,
     lapse: Lapse = 0.0,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
     intervals: Annotated[str, typer.Option(help="Of map: posterior, or laplace.")] = "posterior",
     population: Annotated[
         str, typer.Option(help="Subjects from the model's prior, or each replicate a group.")
@@ -543,6 +554,7 @@ def recover(
         "lapse": lapse,
         "fixed": _numbers("--fix", fixed),
         "fit_lapse": fit_lapse,
+        "all_trials": all_trials,
         "intervals": intervals,
         "population": population,
     }
@@ -575,6 +587,7 @@ def confuse(
     values: Values = None,
     lapse: Lapse = 0.0,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
 ) -> Ask:
     """Ask whether a design tells rival models apart: confusion and inversion matrices."""
     from .arguments import resolve_model
@@ -593,6 +606,7 @@ def confuse(
         truth=truth,
         lapse=lapse,
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
         **given,
         **running,
     )

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom, norm
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import (
     ANSWERED,
@@ -32,7 +32,7 @@ from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import posterior
 from knownminds.llm_adapters.session_runner import TRIALS
 
-from .arguments import one_of, resolve_model
+from .arguments import one_of, resolve_model, selection_of
 from .folders import finite, writable, write_text
 from .parameter_recovery import METHODS, recover
 from .study import versions
@@ -91,6 +91,9 @@ class Fit:
     bounds
         One row per subject with answers missing: `n_missing`, `NAME_lowest` and `NAME_highest`,
         between which its own estimate lies whatever these answers would have been.
+    used
+        Which trials were fitted: "trials" ("all", or what the model's selection calls them), "n"
+        "of" how many, and the subjects "without" any, who are left out.
     sentences
         The findings in words.
     posterior
@@ -117,6 +120,7 @@ class Fit:
     divergences: int
     outcomes: tuple[Rate, ...]
     bounds: pd.DataFrame
+    used: Mapping[str, Any]
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
@@ -159,6 +163,7 @@ class Fit:
                 "divergences": self.divergences,
                 "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
                 "bounds": self.bounds.to_dict("records"),
+                "used": dict(self.used),
                 "sentences": list(self.sentences),
                 "versions": dict(self.versions),
             }
@@ -234,6 +239,7 @@ def read_fit(folder: str | Path) -> Fit:
             divergences=found["divergences"],
             outcomes=outcome_rates(found["outcomes"]) if found["outcomes"] else (),
             bounds=_bounds_frame(found["bounds"]),
+            used=found["used"],
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
         )
@@ -270,7 +276,9 @@ def fit(
     crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     pooled: bool = False,
+    target_accept: float = 0.8,
     seed: int = 0,
     workers: int | None = None,
 ) -> Fit:
@@ -291,6 +299,11 @@ def fit(
         "condition"); the subject alone by default.
     crossed
         Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own, such as the first free
+        choices of `horizon_explorer`.
+    target_accept
+        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -302,6 +315,7 @@ def fit(
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
     agent = resolve_model(model)
+    selection = selection_of(agent, all_trials)
     if isinstance(data, Trials):
         source, trials = "trials", data
     else:
@@ -312,22 +326,26 @@ def fit(
         trials = Trials.load(file, columns=columns)
     place = _environment_of(trials, environment, agent)
     frame = _one_mind(trials.frame) if pooled else trials.frame
+    used, frame = _used(frame, agent, selection)
     told = trials = Trials.from_frame(frame, environment=place)
     if unit:
         named = frame.assign(subject=units_of(trials, unit))
         trials = Trials.from_frame(named, environment=place)
-    read = ModelData.read(agent, trials, place.n_actions)
+    read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
     options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
     options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
+    options |= {"all_trials": all_trials, "target_accept": target_accept}
     if method == "hierarchical":
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
-        result = _group_fit(agent, told, levels, fixed, fit_lapse, seed, workers)
+        sampling = {"all_trials": all_trials, "target_accept": target_accept}
+        sampling |= {"seed": seed, "cores": workers}
+        result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
     else:
         result = _point_fit(agent, read, method, fixed, fit_lapse, seed, workers)
-    result = replace(result, source=source, environment=place.name, options=options)
-    comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
-    support = _support(agent, trials, place, result, fixed, fit_lapse, seed)
+    result = replace(result, source=source, environment=place.name, options=options, used=used)
+    comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
+    support = _support(agent, trials, place, result, fixed, fit_lapse, seed, all_trials)
     result = replace(result, comparison=comparison, support=support)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
     if missing and agent.given != "action":
@@ -336,6 +354,30 @@ def fit(
         gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
         result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _used(
+    frame: pd.DataFrame, agent: type[Agent], selection: Selection | None
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Return what is to be said of the trials that are fitted, and their rows.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    used = {"trials": "all", "n": len(frame), "of": len(frame), "without": []}
+    if selection is None:
+        return used, frame
+    kept = frame[selection.of(frame, agent.name)].reset_index(drop=True)
+    if kept.empty:
+        raise ValueError(
+            f"{agent.name} is fitted to {selection.trials}, trials whose {selection.column!r} is "
+            f"{selection.value:g}; got {len(frame)} trials and none of these. Fit all trials "
+            "(--all-trials), or check the column."
+        )
+    without = [str(s) for s in frame["subject"].unique() if s not in set(kept["subject"])]
+    return used | {"trials": selection.trials, "n": len(kept), "without": without}, kept
 
 
 def _gaps(
@@ -405,6 +447,7 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
         "divergences": 0,
         "outcomes": (),
         "bounds": pd.DataFrame(),
+        "used": {},
         "sentences": (),
     }
     return Fit(
@@ -471,8 +514,7 @@ def _group_fit(
     levels: Mapping[str, Sequence[str] | None],
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
-    seed: int,
-    workers: int | None,
+    sampling: Mapping[str, Any],
 ) -> Fit:
     from knownminds.inference import hierarchical  # PyMC: only where it is needed
 
@@ -489,8 +531,7 @@ def _group_fit(
         crossed=levels["crossed"] or None,
         fixed=fixed,
         lapse=fit_lapse,
-        seed=seed,
-        cores=workers,
+        **sampling,
     )
     group, effects = {}, {}
     for term, row in fitted.group.iterrows():
@@ -536,6 +577,7 @@ def _compare(
     place: Environment,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
+    all_trials: bool,
     workers: int | None,
 ) -> dict[str, dict[str, float]]:
     """AIC and BIC of the model and its rivals at their maximum likelihoods."""
@@ -546,7 +588,7 @@ def _compare(
         if not rival.plays(place):
             continue
         held = fixed if name == agent.name else None
-        data = ModelData.read(rival, trials, place.n_actions)
+        data = ModelData.read(rival, trials, place.n_actions, all_trials=all_trials)
         best = maximum_likelihood(rival, data, fixed=held, lapse=fit_lapse, workers=workers)
         bic[name] = best.bic
         table[name] = {
@@ -569,6 +611,7 @@ def _support(
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     seed: int,
+    all_trials: bool,
 ) -> dict[str, Support]:
     """Let learners drawn from the priors live the same design, and fit them one by one."""
     names = result.parameters
@@ -585,6 +628,7 @@ def _support(
         truth={k: v for k, v in (fixed or {}).items()},
         fixed=fixed,
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
         lapse=0.02 if fit_lapse else 0.0,
         workers=1,
     )
@@ -650,6 +694,7 @@ def _sentences(result: Fit) -> list[str]:
     told = []
     counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
     told.append(f"{result.n_subjects} subjects were fitted: {counts}.")
+    told.extend(_about_trials(result))
     for name, v in result.group.items():
         told.append(
             f"{name}: {v.meaning} {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f})."
@@ -662,6 +707,17 @@ def _sentences(result: Fit) -> list[str]:
     told.extend(_about_gaps(result))
     told.extend(_about_models(result))
     told.extend(_about_support(result))
+    return told
+
+
+def _about_trials(result: Fit) -> list[str]:
+    selection, used = AGENTS[result.model].selection, result.used
+    if selection is None:
+        return []
+    told = [f"{used['n']} of {used['of']} trials were fitted."]
+    told.append(selection.told(used["trials"] == "all"))
+    if used["without"]:
+        told.append(f"Left out for want of such trials: {', '.join(used['without'])}.")
     return told
 
 
