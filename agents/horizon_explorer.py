@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 
@@ -173,6 +174,21 @@ def simulate_one_horizon(  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
+def arrange(
+    subject: NDArray[np.int64], sequence: NDArray[np.int64], columns: tuple[Array, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]]:
+    """Deal the answered trials of each subject into sequences of 32.
+
+    Games are told apart for the simulation only: what a choice goes by stands in its columns. A
+    sequence costs as much as ten trials, and a game of first free choices is a single one.
+    """
+    kept = np.flatnonzero(columns[0] >= 0.0)
+    kept = kept[np.argsort(subject[kept], kind="stable")]
+    own = subject[kept]
+    within = np.arange(len(own)) - np.searchsorted(own, own)
+    return own, within // LANES, tuple(column[kept] for column in columns)
+
+
 FIRST_FREE_CHOICES = Selection(
     "play",
     0.0,
@@ -259,6 +275,7 @@ class HorizonExplorer(Agent):
     separate = ("game",)
     selection = FIRST_FREE_CHOICES
     remembers = False  # all that matters of earlier trials is part of what is seen
+    arrange = staticmethod(arrange)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

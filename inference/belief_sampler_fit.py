@@ -22,7 +22,8 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.broken_off import MARKS
 
-from .point import REACH, PointFit, _invert, _judge
+from .nested_starts import REACH
+from .point import PointFit, _invert, _judge
 from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
 
 SUBJECTS_PER_BATCH = 64

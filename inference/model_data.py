@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -286,6 +286,12 @@ class Unknowns:
         columns = np.flatnonzero(np.isnan(full))
         free: list[Any] = [p for p, v in zip(own, full, strict=True) if np.isnan(v)]
         return cls(Parameters(*free, *([LAPSE] if lapse else [])), full, columns, lapse)
+
+    def around(self, mean: Array, sd: Array) -> Unknowns:
+        """Return the same with other normal priors on the unconstrained scale, [K] each."""
+        law = zip(self.parameters, mean.tolist(), sd.tolist(), strict=True)
+        own = [replace(parameter, mean=m, sd=s) for parameter, m, s in law]
+        return replace(self, parameters=Parameters(*own))
 
     def held(self, model: type[Agent]) -> dict[str, float]:
         """Return the values at which parameters are held, by name."""

@@ -304,6 +304,10 @@ def simulate(
         sys.stdout.write(lived.frame.to_csv(index=False))
 
 
+def _tell(line: str) -> None:
+    notes.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 @app.command()
 def fit(
     data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
@@ -329,6 +333,9 @@ def fit(
     target_accept: Annotated[
         float, typer.Option(help="Acceptance rate at which sampling begins (hierarchical).")
     ] = 0.8,
+    most_minutes: Annotated[
+        float, typer.Option(help="For how long to sample at most (hierarchical).")
+    ] = 15.0,
     pooled: Annotated[
         bool, typer.Option("--pooled", help="Take all sessions for those of one mind.")
     ] = False,
@@ -356,6 +363,8 @@ def fit(
         fit_lapse=fit_lapse,
         all_trials=all_trials,
         target_accept=target_accept,
+        most_minutes=most_minutes,
+        tell=_tell,
         pooled=pooled,
         seed=seed,
         workers=workers,

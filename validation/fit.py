@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -279,8 +279,10 @@ def fit(
     all_trials: bool = False,
     pooled: bool = False,
     target_accept: float = 0.8,
+    most_minutes: float = 15.0,
     seed: int = 0,
     workers: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Fit:
     """Fit a data set and say what it supports.
 
@@ -304,6 +306,11 @@ def fit(
         choices of `horizon_explorer`.
     target_accept
         Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
+    most_minutes
+        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
+        called so.
+    tell
+        Of "hierarchical": called with a line on what is going on.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -312,6 +319,8 @@ def fit(
         raise ValueError(unknown("method", method, METHODS))
     if formula and method != "hierarchical":
         raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    if not most_minutes > 0:
+        raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
     agent = resolve_model(model)
@@ -339,7 +348,7 @@ def fit(
     if method == "hierarchical":
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
         sampling = {"all_trials": all_trials, "target_accept": target_accept}
-        sampling |= {"seed": seed, "cores": workers}
+        sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}
         result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
     else:
         result = _point_fit(agent, read, method, fixed, fit_lapse, seed, workers)
@@ -546,7 +555,7 @@ def _group_fit(
             keys = ("mean", "low", "high")
             effects[str(term)] = _group_row(row, keys, "sd of levels, unconstrained scale")
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
+    sentences = () if fitted.verdict == "converged" else _warning(fitted)
     return _empty(
         agent,
         "hierarchical",
@@ -567,8 +576,18 @@ def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) ->
     return GroupValue(estimate, low, high, meaning)
 
 
-def _warning(reasons: Sequence[str]) -> str:
-    return f"The sampling did not converge; do not use these numbers: {'; '.join(reasons)}."
+def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
+    told = [
+        f"The sampling did not converge; do not use these numbers: {'; '.join(fitted.reasons)}.",
+        f"What was tried: {' | '.join(fitted.tried)}.",
+    ]
+    if fitted.divergences:
+        told.append(
+            "Smaller steps still are to be had by a --target-accept above "
+            f"{fitted.settings.target_accept:g}; fewer free parameters (--fix) or more trials "
+            "leave less to stumble over."
+        )
+    return tuple(told)
 
 
 def _compare(
