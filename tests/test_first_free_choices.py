@@ -1,4 +1,4 @@
-"""`horizon_explorer` is fitted to first free choices, everywhere, unless all trials are asked for."""
+"""`horizon_explorer` is fitted to first free choices unless all trials are asked for."""
 
 import json
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
@@ -188,13 +189,9 @@ def _best(power: Power, name: str) -> list[str]:
         return [f"The {name} is {power.designs[0].rejected}."]
     if not good:
         return [f"None of these designs has {USUAL:.0%} {name}."]
-    best = min(
-        good, key=lambda d: (d.cell.subjects * d.cell.sessions * d.trials, size_of_design(d))
-    )
-    told = " x ".join(
-        counted(n, noun.removesuffix("s"))
-        for n, noun in zip(size_of_design(best), draw.SIZES, strict=True)
-    )
+    best = min(good, key=lambda d: (prod(size_of_design(d)), size_of_design(d)))
+    sizes = zip(size_of_design(best), draw.SIZES, strict=True)
+    told = " x ".join(counted(n, noun.removesuffix("s")) for n, noun in sizes)
     return [
         f"Of the designs with at least {USUAL:.0%} {name}, {told} has the fewest trials: "
         f"{best.rejected}."
