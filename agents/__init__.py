@@ -4,7 +4,7 @@
 and a line here; the contract tests run over this dictionary.
 """
 
-from .agent import Agent
+from .agent import Agent, Selection
 from .associative_reasoner import AssociativeReasoner
 from .balloon_pumper import BalloonPumper
 from .belief_sampler import BeliefSampler, BeliefSamplerStated
@@ -199,6 +199,7 @@ __all__ = [
     "RescorlaWagner",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",
+    "Selection",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",
     "StaticBayesObserverAffineLog",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import exp, inf, log
 from typing import Any, ClassVar
 
@@ -30,6 +31,43 @@ _ASKED = {
     "both": "an action and a number",
     "either": "an action on some trials and a number on the others",
 }
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The trials to which a model is fitted unless all are asked for.
+
+    Parameters
+    ----------
+    column, value
+        The trials are those with this value in this column.
+    trials
+        What they are called, such as "first free choices".
+    reason
+        Why the others are left out, a sentence.
+    """
+
+    column: str
+    value: float
+    trials: str
+    reason: str
+
+    def of(self, columns: Mapping[str, Any], owner: str) -> NDArray[np.bool_]:
+        """Mark the trials that are fitted; ValueError if what tells them is not there."""
+        if self.column not in columns:
+            raise ValueError(
+                f"{owner} is fitted to {self.trials}, trials whose {self.column!r} is "
+                f"{self.value:g}; the trials have no {self.column!r}. Map one with "
+                f"--columns {self.column}=YOUR_NAME, or fit all trials (--all-trials)."
+            )
+        found: NDArray[np.bool_] = np.asarray(columns[self.column], dtype=float) == self.value
+        return found
+
+    def told(self, all_trials: bool) -> str:
+        """Say which trials were fitted, and why."""
+        if all_trials:
+            return f"All trials were fitted, as asked, not the {self.trials} alone. {self.reason}"
+        return f"Only the {self.trials} were fitted (--all-trials takes all). {self.reason}"
 
 
 class Agent(ABC):
@@ -74,6 +112,8 @@ class Agent(ABC):
         What becomes of numbers beyond the range of responses: None where the model gives none;
         True where its end is given instead and the likelihood knows it (`log_density` is there a
         log probability); False where the likelihood takes the end for the number itself.
+    selection
+        The trials to which the model is fitted unless all are asked for; None for all.
     condense
         A function that merges the trials of a model without memory into fewer places with
         sufficient statistics: (subject [trials], columns) -> (subject [places], merged columns).
@@ -99,6 +139,7 @@ class Agent(ABC):
     remembers: ClassVar[bool] = True
     infers: ClassVar[bool] = False
     censored: ClassVar[bool | None] = None
+    selection: ClassVar[Selection | None] = None
     condense: ClassVar[Condense | None] = None
     arrange: ClassVar[Arrange | None] = None
     log_likelihood: ClassVar[Kernel]

@@ -30,6 +30,7 @@ LANES = 32  # as in sequences.py
 TINY = 1e-300  # whose logarithm and quantile are finite
 EDGE = 1e-9  # probabilities are held this far from 0 and 1, where every state is possible
 STEEPEST = 300.0  # log odds beyond which a logistic function is as good as 0 or 1
+ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the probabilities
 SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
 RARE = 1e-17  # of a walk's number of steps: no longer followed
 WHOLE = 101.0  # numbers from 0 to 100
@@ -220,7 +221,7 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
 def _weigh(rule, graph, full, weight, slope, places, rates, now, turn, total, total_turn):  # type: ignore[no-untyped-def]
     """Fill in the weights of the states, weight[8], and their slopes[8, 6]."""
     _joint(rule, graph, full, weight, slope)
-    if rule == WALK:
+    if rule == WALK and full[EXTRA] < ENDLESS:  # the slope in the number of steps is 0 beyond
         _walk(full[EXTRA], weight, slope, places, rates, now, turn, total, total_turn)
 
 

@@ -7,10 +7,11 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 
-from .agent import Agent
+from .agent import Agent, Selection
 from .exponential import exp_of_negative
 from .parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 
@@ -173,6 +174,29 @@ def simulate_one_horizon(  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
+def arrange(
+    subject: NDArray[np.int64], sequence: NDArray[np.int64], columns: tuple[Array, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]]:
+    """Deal the answered trials of each subject into sequences of 32.
+
+    Games are told apart for the simulation only: what a choice goes by stands in its columns. A
+    sequence costs as much as ten trials, and a game of first free choices is a single one.
+    """
+    kept = np.flatnonzero(columns[0] >= 0.0)
+    kept = kept[np.argsort(subject[kept], kind="stable")]
+    own = subject[kept]
+    within = np.arange(len(own)) - np.searchsorted(own, own)
+    return own, within // LANES, tuple(column[kept] for column in columns)
+
+
+FIRST_FREE_CHOICES = Selection(
+    "play",
+    0.0,
+    "first free choices",
+    "Later choices of a game follow from earlier ones, and people mostly exploit there, which an "
+    "information bonus fitted to all plays would take for a dislike of information.",
+)
+
 BIAS = Parameter(
     "B",
     IDENTITY,
@@ -189,8 +213,13 @@ class HorizonExplorer(Agent):
     P(machine 1) = logistic((dR + A_h dI + B) / s_h). dR is how much more machine 1 has paid per
     play so far, in tens of points; dI is 1 where it was played less often than machine 0, -1
     where more often, else 0. The bonus A and the noise s hang on whether the game has one free
-    play (A_1, s_1) or several (A_6, s_6), and hold for all its plays. Wilson et al. fit only the
-    first free choice of each game: for that, keep the rows with play 0.
+    play (A_1, s_1) or several (A_6, s_6), and hold for all its plays.
+
+    As in the source, fits go by the first free choice of each game. Only there have the forced
+    plays, and not earlier choices, made what is known; and people explore there and exploit later:
+    a bonus fitted to all plays is mostly that of the later ones, and has come out negative for
+    people whose first choices go to the machine that is known less. All plays are fitted only when
+    asked for (`all_trials`), which is right for minds that keep to this equation throughout.
 
     Directed exploration is A_6 - A_1, random exploration s_6 - s_1.
     """
@@ -244,7 +273,9 @@ class HorizonExplorer(Agent):
     )
     design: ClassVar[tuple[str, ...]] = ("horizon", "forced_count", "forced_sum", "points")
     separate = ("game",)
+    selection = FIRST_FREE_CHOICES
     remembers = False  # all that matters of earlier trials is part of what is seen
+    arrange = staticmethod(arrange)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

@@ -8,6 +8,7 @@ from scipy.stats import poisson
 from knownminds.environments.causal_graph import Graph
 
 from .causal_reasoner import (
+    ENDLESS,
     LANES,
     NOISE,
     WALK,
@@ -37,8 +38,11 @@ def transitions(joint: Array) -> Array:
 def expected_visits(joint: Array, steps: float) -> Array:
     """Return how often a walk of Poisson(steps) steps visits each state, in expectation, [8].
 
-    The sum over t = 0, 1, ... of P(N >= t) times the distribution after t steps.
+    The sum over t = 0, 1, ... of P(N >= t) times the distribution after t steps; of `ENDLESS` steps
+    and more the probabilities themselves, which are the shares of visits in the limit.
     """
+    if steps >= ENDLESS:
+        return joint
     matrix, now = transitions(joint), np.zeros(8)
     now[list(PROTOTYPES)] = 0.5
     visits: Array = now.copy()
@@ -68,7 +72,8 @@ class MutationSampler(CausalReasoner):
 
     Short walks stay near the prototypes: they make variables look alike, and so weaken explaining
     away and violate the Markov condition, as people do. As lambda grows the visits become the
-    probabilities, and the model is `noisy_or`.
+    probabilities, and the model is `noisy_or`: from 400,000 steps on it is taken to be, though
+    where a cause all but never varies even such a walk has not been everywhere.
     """
 
     name = "mutation_sampler"

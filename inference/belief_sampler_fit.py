@@ -22,8 +22,9 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.broken_off import MARKS
 
+from .nested_starts import REACH
 from .open_beliefs import OpenBeliefs, Read, units_of_rows
-from .point import REACH, PointFit, _invert, _judge
+from .point import PointFit, _invert, _judge
 from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
 
 SUBJECTS_PER_BATCH = 64

@@ -28,6 +28,8 @@ class Convergence:
         Draws after tuning that diverged.
     worst_subject_r_hat, least_subject_ess
         The worst over all subjects' parameters.
+    short
+        Whether there are too few draws (or chains that differ), which more of them mend.
     reasons
         What speaks against the posterior; the verdict is "converged" only if nothing does.
     """
@@ -36,6 +38,7 @@ class Convergence:
     divergences: int
     worst_subject_r_hat: float
     least_subject_ess: float
+    short: bool
     reasons: tuple[str, ...]
 
     @property
@@ -86,6 +89,7 @@ def check_convergence(
         reasons.append(
             f"effective sample size of {least.idxmin()} is {least.min():.0f}, below {LEAST_ESS:.0f}"
         )
+    short = bool(reasons)
     if divergences:
-        reasons.append(f"{divergences} divergent draws; raise target_accept")
-    return Convergence(table, divergences, subject_r_hat, subject_ess, tuple(reasons))
+        reasons.append(f"{divergences} divergent draws")
+    return Convergence(table, divergences, subject_r_hat, subject_ess, short, tuple(reasons))

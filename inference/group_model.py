@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
@@ -25,7 +26,9 @@ from .levels import Levels, units_of
 from .model_data import ModelData, Unknowns
 from .regressors import Regressors
 from .sampling import (
+    OutOfTimeError,
     Settings,
+    Tell,
     compile_for_nutpie,
     dataset_of,
     kernel_inputs,
@@ -37,6 +40,10 @@ from .subject_law import SubjectLaw
 from .subject_table import subject_table
 
 Sampler = Literal["nutpie", "pymc"]
+
+ROUNDS = 5
+# In prior sds: within these the group that coordinates go by is taken as it was found.
+LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +70,9 @@ class HierarchicalFit:
         What was fitted, for whatever is computed from the draws.
     sample_stats
         Which draws diverged.
+    tried
+        A line per round of sampling: how it was sampled, and what was found; also why no further
+        one was begun, where time was the reason.
     """
 
     model: str
@@ -77,6 +87,7 @@ class HierarchicalFit:
     regressors: Regressors | None = field(default=None, repr=False)
     levels: Levels | None = field(default=None, repr=False)
     sample_stats: xr.Dataset | None = field(default=None, repr=False)
+    tried: tuple[str, ...] = ()
     method: str = "hierarchical"
 
     @property
@@ -212,6 +223,7 @@ class HierarchicalFit:
                 "method": self.method,
                 "verdict": self.verdict,
                 "reasons": self.reasons,
+                "tried": self.tried,
                 "divergences": self.divergences,
                 "group": json.loads(self.group.to_json(orient="index")),
                 "subjects": json.loads(self.to_frame(mass).to_json(orient="records")),
@@ -241,6 +253,7 @@ def hierarchical(
     crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
+    all_trials: bool = False,
     chains: int = 4,
     draws: int = 1000,
     tune: int = 1000,
@@ -248,7 +261,9 @@ def hierarchical(
     target_accept: float = 0.8,
     seed: int = 0,
     cores: int | None = None,
-    rounds: int = 3,
+    rounds: int = ROUNDS,
+    seconds: float | None = None,
+    tell: Tell | None = None,
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -270,16 +285,29 @@ def hierarchical(
         unit's: with ("subject", "condition") a unit is what both make and what is left.
     fixed, lapse
         As in `maximum_likelihood`.
+    all_trials
+        Whether all trials are fitted by a model that has a `selection`.
     sampler
         "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
     target_accept
-        Acceptance rate aimed at; more takes smaller steps, against divergences.
+        Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
     cores
         Chains run side by side; None for one per core.
     rounds
-        How often to sample at most: as long as the verdict is "not converged", anew with twice the
-        tuning and draws, and after divergences with smaller steps. The last round counts, and
-        `settings` of the fit says how it was sampled.
+        How often to sample at most: as long as the verdict is "not converged", anew in coordinates
+        that go by the group as it was found; where draws were too few, with twice the tuning and
+        draws, and after divergences with smaller steps. The last round counts; `settings` of the
+        fit says how it was sampled, and `tried` what was tried.
+    seconds
+        No round is begun that would probably end later than this, and one that does is broken
+        off: the round before counts. None for no limit. Only what did not converge hangs on it.
+    tell
+        Called with a line on what is going on: at each round, and every half a minute.
+
+    Raises
+    ------
+    ValueError
+        If arguments do not fit the data, or the first round is not done in time.
     """
     regressors, levels = None, None
     if isinstance(trials, ModelData):
@@ -291,7 +319,7 @@ def hierarchical(
         levels = Levels.of(crossed, trials, name) if crossed else None
         if unit:
             trials = Trials.from_frame(trials.frame.assign(subject=name))
-        data = ModelData.read(model, trials)
+        data = ModelData.read(model, trials, all_trials=all_trials)
     if formula is not None and isinstance(trials, Trials):
         unknowns = Unknowns.of(model, fixed, lapse)
         regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)
@@ -308,7 +336,52 @@ def hierarchical(
         seed=seed,
         cores=cores,
         rounds=rounds,
+        seconds=seconds,
+        tell=tell,
     )
+
+
+def _silent(line: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class Clock:
+    """The time that sampling may take, and what it tells while it goes on."""
+
+    seconds: float | None
+    tell: Tell
+
+    def __post_init__(self) -> None:
+        """Start."""
+        self.begun = self.round = perf_counter()
+        self.rate = 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the limit."""
+        return None if self.seconds is None else self.seconds - (perf_counter() - self.begun)
+
+    def begin(self, line: str) -> None:
+        """Tell of a round that begins."""
+        self.round = perf_counter()
+        self.tell(line)
+
+    def end(self, settings: Settings, found: str) -> None:
+        """Tell how a round ended, and keep how long such a round takes."""
+        took = perf_counter() - self.round
+        self.rate = took / settings.work()
+        self.tell(f"{took:.0f} s: {found}")
+
+    def too_long(self, settings: Settings) -> str:
+        """Return why a round is not begun; empty if there is time for it."""
+        needed = self.rate * settings.work()
+        if self.left is None or needed <= self.left:
+            return ""
+        return (
+            f"{settings}: not begun, it would take about {needed:.0f} s of the "
+            f"{max(self.left, 0.0):.0f} s that are left of {self.seconds:g} s"
+        )
 
 
 @dataclass
@@ -398,9 +471,14 @@ class GroupModel:
         target_accept: float = 0.8,
         seed: int = 0,
         cores: int | None = None,
-        rounds: int = 3,
+        rounds: int = ROUNDS,
+        seconds: float | None = None,
+        tell: Tell | None = None,
     ) -> HierarchicalFit:
-        """Sample the posterior for these data; the shape must be that of the model."""
+        """Sample the posterior for these data; the shape must be that of the model.
+
+        Parameters as in `hierarchical`.
+        """
         if len(data) != self.n_subjects or data.model is not self.model:
             raise ValueError(
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
@@ -411,33 +489,72 @@ class GroupModel:
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         settings = Settings(chains, draws, tune, target_accept, seed, cores)
-        for _ in range(rounds):
-            if sampler == "nutpie":
-                trace = run_nutpie(self.compile(data), settings)
-            else:
-                trace = run_pymc(self.pymc_model, self.inputs(data), settings)
-            fit = self._finish(data, trace, settings)
+        clock = Clock(seconds, tell or _silent)
+        fit: HierarchicalFit | None = None
+        tried: list[str] = []
+        for number in range(1, rounds + 1):
+            chosen = self.coordinates(data, fit)
+            if fit is not None:
+                settings = settings.after(fit.convergence.short, fit.divergences > 0)
+                if late := clock.too_long(settings):
+                    tried.append(late)
+                    break
+            clock.begin(f"round {number} of {rounds} at most: {settings}")
+            try:
+                if sampler == "nutpie":
+                    compiled = self.compile(data, chosen)
+                    trace = run_nutpie(compiled, settings, clock.left, clock.tell)
+                else:
+                    trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+            except OutOfTimeError:
+                if fit is None:
+                    raise ValueError(
+                        f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
+                        "not end. Give it more time (--most-minutes), or fit fewer subjects."
+                    ) from None
+                tried.append(f"{settings}: broken off at the limit of {seconds:g} s")
+                break
+            fit = self._finish(data, trace, settings, chosen)
+            found = "; ".join(fit.reasons) or "converged"
+            tried.append(f"{settings}: {found}")
+            clock.end(settings, found)
             if fit.verdict == "converged":
                 break
-            settings = settings.longer(divergent=fit.divergences > 0)
-        return fit
+        assert fit is not None
+        return replace(fit, tried=tuple(tried))
 
-    def compile(self, data: ModelData) -> Any:
+    def compile(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> Any:
         """Return the nutpie model holding these data, compiling only the first time."""
         if self._compiled is None:
             self._compiled = compile_for_nutpie(self.pymc_model)
-        return self._compiled.with_data(**self.inputs(data))
+        return self._compiled.with_data(**self.inputs(data, chosen))
 
-    def inputs(self, data: ModelData) -> dict[str, NDArray[Any]]:
+    def inputs(
+        self, data: ModelData, chosen: SubjectCoordinates | None = None
+    ) -> dict[str, NDArray[Any]]:
         """Name the arrays of a data set that the sampled model reads."""
-        return kernel_inputs(data, self.unknowns.lapse) | self._coordinates(data).inputs
+        chosen = chosen or self.coordinates(data)
+        return kernel_inputs(data, self.unknowns.lapse) | chosen.inputs
 
-    def _coordinates(self, data: ModelData) -> SubjectCoordinates:
-        return SubjectCoordinates.of(data, self.unknowns, self.levels)
+    def coordinates(
+        self, data: ModelData, found: HierarchicalFit | None = None
+    ) -> SubjectCoordinates:
+        """Return the coordinates to sample in, from the priors or from the group as it was found.
 
-    def _finish(self, data: ModelData, trace: Any, settings: Settings) -> HierarchicalFit:
+        The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
+        stand far apart, or close together, lie elsewhere than the priors would have them.
+        """
+        unknowns, own = self.unknowns, self.unknowns.parameters
+        if found is not None:
+            every = found.z_draws.reshape(-1, len(own))
+            spread = np.clip(every.std(axis=0), LEAST_SPREAD * own.sd, MOST_SPREAD * own.sd)
+            unknowns = unknowns.around(every.mean(axis=0), spread)
+        return SubjectCoordinates.of(data, unknowns, self.levels)
+
+    def _finish(
+        self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
+    ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
-        chosen = self._coordinates(data)
         if self.levels is not None:
             posterior = _with_deviations(
                 posterior, self.levels, self.unknowns.parameters, chosen, settings.seed

@@ -304,6 +304,7 @@ def identifiability(
     fixed: Mapping[str, float] | None = None,
     lapse: ArrayLike | None = None,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     seed: int = 0,
 ) -> Identifiability:
     """Take the expected Fisher information of a session, and name what it cannot tell.
@@ -329,6 +330,8 @@ def identifiability(
         is estimated.
     fit_lapse
         Whether the lapse rate is estimated; otherwise it is known.
+    all_trials
+        Whether all trials are fitted by a model that has a `selection`.
 
     Raises
     ------
@@ -352,7 +355,7 @@ def identifiability(
     m = len(values)
     scores = np.empty((m, sessions, 0))
     if k:
-        natural = _gradients(model, environment, values, rates, sessions, seed)
+        natural = _gradients(model, environment, values, rates, sessions, seed, all_trials)
         natural = natural[:, [*unknowns.columns, *([values.shape[1]] if fit_lapse else [])]]
         slope = parameters.slope(estimated) * parameters.sd
         scores = natural.reshape(m, sessions, k) * slope[:, None]
@@ -449,6 +452,7 @@ def _gradients(
     rates: Array | None,
     sessions: int,
     seed: int,
+    all_trials: bool,
 ) -> Array:
     """Gradients on the natural scale of M x sessions sessions at their true values, lapse last."""
     truth = np.repeat(values, sessions, axis=0)
@@ -457,6 +461,9 @@ def _gradients(
     lived = simulate_sessions(model, truth, environment, seed, address=(0,), lapse=lapse)
     columns = lived.columns
     separate = [columns[n].astype(np.int64) for n in model.separate if n in columns]
+    fitted = None
+    if model.selection is not None and not all_trials:
+        fitted = model.selection.of(columns, model.name)
     data = ModelData.of_columns(
         model,
         [str(i) for i in range(len(truth))],
@@ -464,6 +471,7 @@ def _gradients(
         separate,
         columns,
         environment.n_actions,
+        fitted,
     )
     return data.log_likelihood(truth, lapse)[1]
 

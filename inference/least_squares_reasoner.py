@@ -41,6 +41,9 @@ NAMES: dict[int, tuple[str, ...]] = {
 }
 # In which column of theta p1, p2, b, m1, m2 stand.
 PLACES = {3: (0, 0, 1, 2, 2), 4: (0, 0, 1, 2, 3), 5: (0, 1, 2, 3, 4)}
+# In which column of the fit with a parameter less each parameter stands: a fit begins there too, so
+# that it never ends above it.
+SMALLER = {4: (0, 1, 2, 2), 5: (0, 0, 1, 2, 3)}
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -216,8 +219,10 @@ def _descend(theta, places, count, mean, left_out):  # type: ignore[no-untyped-d
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _fit(count, mean, places, starts, refit):  # type: ignore[no-untyped-def]
+def _fit(count, mean, places, starts, within, refit):  # type: ignore[no-untyped-def]
     """Fit N subjects, count and mean [N, 2, 11], from all starts [S, K], the best of which counts.
+
+    Also from `within` [N, F, 0 or 1, K], where the fit with a parameter less ended.
 
     Returns theta [N, F, K], half the sums of squares [N, F], the share of starts that ended there,
     [N, F], and the predictions [N, F, 2, 11]; F is 1, or 12 with `refit`: then fit 1 + t goes
@@ -237,6 +242,12 @@ def _fit(count, mean, places, starts, refit):  # type: ignore[no-untyped-def]
                 ends[s] = _descend(trial, places, count[q], mean[q], f - 1)
                 if ends[s] < value[q, f]:
                     value[q, f] = ends[s]
+                    theta[q, f] = trial
+            for s in range(within.shape[2]):
+                trial[:] = within[q, f, s]
+                end = _descend(trial, places, count[q], mean[q], f - 1)
+                if end < value[q, f]:
+                    value[q, f] = end
                     theta[q, f] = trial
             for s in range(len(starts)):
                 if ends[s] <= value[q, f] + SAME_END * answered:
@@ -309,11 +320,16 @@ class _Cells:
         points = qmc.Halton(n_parameters, scramble=False).random(starts + 1)[1:]
         points = BOX + (1.0 - 2.0 * BOX) * points
         n = len(self.subjects)
+        within = np.empty((n, 1 + N_TASKS if refit else 1, 0, n_parameters))
+        if n_parameters - 1 in NAMES:
+            fewer, *_ = self.fit(n_parameters - 1, starts, refit, workers)
+            within = fewer[:, :, None, list(SMALLER[n_parameters])]
         edges = np.linspace(0, n, -(-n // SUBJECTS_PER_BATCH) + 1).astype(int)
 
         def one(bounds: tuple[int, int]) -> Any:
             rows = slice(*bounds)
-            return _fit(self.count[rows], self.mean[rows], PLACES[n_parameters], points, refit)
+            cells, places = (self.count[rows], self.mean[rows]), PLACES[n_parameters]
+            return _fit(*cells, places, points, np.ascontiguousarray(within[rows]), refit)
 
         batches = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
         threads = min(workers or os.cpu_count() or 1, len(batches))

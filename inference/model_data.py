@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -45,8 +45,17 @@ class ModelData:
     _origin: ClassVar[tuple[ModelData, NDArray[np.int64]] | None] = None
 
     @classmethod
-    def read(cls, model: type[Agent], trials: Trials, n_actions: int | None = None) -> ModelData:
+    def read(
+        cls,
+        model: type[Agent],
+        trials: Trials,
+        n_actions: int | None = None,
+        *,
+        all_trials: bool = False,
+    ) -> ModelData:
         """Take from the trials what the model needs.
+
+        Of a model with a `selection` the other trials count as unanswered, unless `all_trials`.
 
         Raises
         ------
@@ -74,6 +83,8 @@ class ModelData:
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}
         given = _answered(model, flat)
+        if model.selection is not None and not all_trials:
+            given &= model.selection.of(frame, model.name)
         action = flat.get("action", np.zeros(1))
         actions = n_actions or model.n_actions or int(np.nanmax(action, initial=1)) + 1
         return cls.of_columns(model, list(map(str, names)), subject, codes, flat, actions, given)
@@ -275,6 +286,12 @@ class Unknowns:
         columns = np.flatnonzero(np.isnan(full))
         free: list[Any] = [p for p, v in zip(own, full, strict=True) if np.isnan(v)]
         return cls(Parameters(*free, *([LAPSE] if lapse else [])), full, columns, lapse)
+
+    def around(self, mean: Array, sd: Array) -> Unknowns:
+        """Return the same with other normal priors on the unconstrained scale, [K] each."""
+        law = zip(self.parameters, mean.tolist(), sd.tolist(), strict=True)
+        own = [replace(parameter, mean=m, sd=s) for parameter, m, s in law]
+        return replace(self, parameters=Parameters(*own))
 
     def held(self, model: type[Agent]) -> dict[str, float]:
         """Return the values at which parameters are held, by name."""

@@ -31,8 +31,8 @@ from knownminds.agents.straight_observers import LinearObserver, StaticBayesObse
 from knownminds.environments import Trials, unknown
 
 from .model_data import ModelData, Unknowns
+from .nested_starts import REACH
 from .point import (
-    REACH,
     SAME_END,
     SUBJECTS_PER_BATCH,
     PointFit,

@@ -20,13 +20,15 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
 
 from .model_data import ModelData, Unknowns
+from .nested_starts import embedded, inner_data, reach_of, within
 from .quasi_newton import minimise
 from .subject_table import subject_table
 
 STATUSES = ("ok", "boundary", "flat", "failed")
 
+STARTS = 5
+
 SUBJECTS_PER_BATCH = 512  # 128 spends its time in Python, 1,000 leave the second core idle
-REACH = 10.0  # the search stays within this many prior sds of the prior mean
 BOUNDARY = 5.0  # an estimate further out than this is called a boundary estimate
 FLAT_POSTERIOR = 0.98  # posterior sd above this share of the prior sd: nothing was learned
 FLAT_LIKELIHOOD = 1e-3  # least curvature of the log-likelihood per squared prior sd
@@ -150,7 +152,7 @@ def maximum_likelihood(
     *,
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
-    starts: int = 5,
+    starts: int = STARTS,
     workers: int | None = None,
 ) -> PointFit:
     """Fit each subject's most likely parameters.
@@ -169,7 +171,8 @@ def maximum_likelihood(
     workers
         Threads; None for one per core.
     """
-    return _fit(model, trials, "mle", fixed, lapse, starts, workers)
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers)
 
 
 def maximum_a_posteriori(
@@ -178,7 +181,7 @@ def maximum_a_posteriori(
     *,
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
-    starts: int = 5,
+    starts: int = STARTS,
     workers: int | None = None,
 ) -> PointFit:
     """Fit each subject's most probable parameters under the model's own priors.
@@ -186,22 +189,16 @@ def maximum_a_posteriori(
     The maximum is that of the posterior density on the unconstrained scale. Parameters as in
     `maximum_likelihood`.
     """
-    return _fit(model, trials, "map", fixed, lapse, starts, workers)
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    return fit_points(data, Unknowns.of(model, fixed, lapse), "map", starts, workers)
 
 
-def _fit(
-    model: type[Agent],
-    trials: Trials | ModelData,
-    method: str,
-    fixed: Mapping[str, float] | None,
-    lapse: bool,
-    starts: int,
-    workers: int | None,
+def fit_points(
+    data: ModelData, unknowns: Unknowns, method: str, starts: int, workers: int | None
 ) -> PointFit:
+    """Fit each subject: by "mle", or by "map" under the priors that the unknowns have."""
     if starts < 1:
         raise ValueError(f"A fit needs at least one start; got starts={starts}.")
-    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
-    unknowns = Unknowns.of(model, fixed, lapse)
     count = len(data)
     edges = np.linspace(0, count, -(-count // SUBJECTS_PER_BATCH) + 1).astype(int)
     batches = [np.arange(a, b) for a, b in pairwise(edges)]
@@ -275,28 +272,44 @@ def _starting_points(parameters: Parameters, starts: int) -> Array:
     return np.concatenate([parameters.mean[None], spread])
 
 
+def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> list[Array]:
+    """Fit the models that lie within this one, and begin at their estimates too.
+
+    Searches of their own have ended below them, where answers are few, alike or at the ends of
+    the scale. For "mle" alone: where priors count, an outer model may well be less probable.
+    """
+    points = []
+    for nesting in within(data.model) if method == "mle" else ():
+        inner = Unknowns.of(nesting.inner, lapse=unknowns.lapse)
+        found = _fit_batch(inner_data(data, nesting), inner, method, starts)
+        points.append(embedded(nesting, unknowns, found.estimate)[None])
+    return points
+
+
 def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> PointFit:
     parameters, n, k = unknowns.parameters, len(data), len(unknowns.parameters)
-    points = _starting_points(parameters, starts)
+    reach = reach_of(data.model, unknowns)
+    points = np.repeat(_starting_points(parameters, starts)[:, None], n, axis=1)  # [starts, N, K]
+    points = np.concatenate([points, *_nested_points(data, unknowns, method, starts)])
     objective = _NegativeLogPosterior(data, unknowns, method == "map", len(points))
     ends = minimise(
         objective,
-        np.repeat(points, n, axis=0),
+        points.reshape(len(points) * n, k),
         parameters.sd,
         centre=parameters.mean,
-        reach=REACH * parameters.sd,
+        reach=reach,
     )
     value = np.where(np.isfinite(ends.value), ends.value, np.inf).reshape(len(points), n)
     best = value.argmin(axis=0)
     agreement = (value <= value.min(axis=0) + SAME_END).mean(axis=0)
     z = ends.z.reshape(len(points), n, k)[best, np.arange(n)]
 
-    z, value_at, gradient, precision = _polish(objective, data, z)
+    z, value_at, gradient, precision = _polish(objective, data, z, reach)
     with np.errstate(all="ignore"):
         covariance = _invert(precision)
         step = np.einsum("nij,nj->ni", covariance, gradient)
         # What a Newton step still promises, leaving out coordinates held at the end of the reach.
-        free = np.abs(z - parameters.mean) < REACH * parameters.sd * (1 - 1e-9)
+        free = np.abs(z - parameters.mean) < reach * (1 - 1e-9)
         promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
     doubtful = np.flatnonzero(~(promise <= UNFINISHED))
     if len(doubtful):
@@ -328,7 +341,7 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
 
 
 def _polish(
-    objective: _NegativeLogPosterior, data: ModelData, z: Array
+    objective: _NegativeLogPosterior, data: ModelData, z: Array, reach: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Take Newton steps with the observed information while they help; return the curvature."""
     parameters = objective.unknowns.parameters
@@ -337,7 +350,6 @@ def _polish(
     for _ in range(2):
         with np.errstate(all="ignore"):
             step = np.einsum("nij,nj->ni", _invert(precision), gradient)
-        reach = REACH * parameters.sd
         aim = np.clip(z - np.nan_to_num(step), parameters.mean - reach, parameters.mean + reach)
         new_value, new_gradient = objective.evaluate(data, aim)
         better = new_value < value

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import nutpie
@@ -15,6 +16,9 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from .model_data import ModelData
+
+Tell = Callable[[str], None]
+HEARTBEAT = 30.0  # seconds between signs of life
 
 
 @dataclass(frozen=True)
@@ -36,14 +40,28 @@ class Settings:
         if not 0.0 < self.target_accept < 1.0:
             raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
 
-    def longer(self, divergent: bool) -> Settings:
-        """Twice the tuning and draws; after divergences also half the way to accepting all."""
+    def after(self, short: bool, divergent: bool) -> Settings:
+        """Return how to sample anew.
+
+        Where draws fell short: twice the tuning and draws. After divergences: half the way to
+        accepting all, which takes smaller steps. More draws would only find more of them.
+        """
+        longer = 2 if short else 1
         accept = (1.0 + self.target_accept) / 2 if divergent else self.target_accept
-        return replace(self, draws=2 * self.draws, tune=2 * self.tune, target_accept=accept)
+        return replace(
+            self, draws=longer * self.draws, tune=longer * self.tune, target_accept=accept
+        )
+
+    def work(self) -> float:
+        """Return what it costs, up to a factor: steps get shorter as more are accepted."""
+        return self.chains * (self.draws + self.tune) / (1.0 - self.target_accept) ** 0.5
 
     def __str__(self) -> str:
         """Say it in a line."""
-        return f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning"
+        return (
+            f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning, "
+            f"target_accept {self.target_accept:g}"
+        )
 
     @property
     def side_by_side(self) -> int:
@@ -59,10 +77,21 @@ def compile_for_nutpie(model: pm.Model) -> Any:
         return nutpie.compile_pymc_model(model, backend="numba")
 
 
-def run_nutpie(compiled: Any, settings: Settings) -> Any:
-    """Sample a compiled model; no Python runs between draws."""
+class OutOfTimeError(Exception):
+    """Sampling was broken off at the end of its time."""
+
+
+def run_nutpie(
+    compiled: Any, settings: Settings, seconds: float | None = None, tell: Tell | None = None
+) -> Any:
+    """Sample a compiled model; no Python runs between draws.
+
+    After `seconds` it is broken off and raises `OutOfTimeError`; `tell` hears every half a minute
+    that it still runs.
+    """
+    begun = perf_counter()
     with _quiet():
-        return nutpie.sample(
+        running = nutpie.sample(
             compiled,
             draws=settings.draws,
             tune=settings.tune,
@@ -72,7 +101,18 @@ def run_nutpie(compiled: Any, settings: Settings) -> Any:
             seed=settings.seed,
             progress_bar=False,
             save_warmup=False,
+            blocking=False,
         )
+        while True:
+            left = HEARTBEAT if seconds is None else seconds - (perf_counter() - begun)
+            try:
+                return running.wait(timeout=max(min(HEARTBEAT, left), 0.0))
+            except TimeoutError:
+                if left <= HEARTBEAT and seconds is not None:
+                    running.cancel()
+                    raise OutOfTimeError from None
+            if tell is not None:
+                tell(f"still sampling after {perf_counter() - begun:.0f} s")
 
 
 def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:

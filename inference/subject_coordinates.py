@@ -11,7 +11,7 @@ from knownminds.agents.parameters import Array
 
 from .levels import Levels
 from .model_data import ModelData, Unknowns
-from .point import maximum_a_posteriori
+from .point import STARTS, fit_points
 
 MOST_INFORMATION = 1e8  # in units of the prior's: what is known better is taken as known this well
 
@@ -50,10 +50,8 @@ class SubjectCoordinates:
     def of(
         cls, data: ModelData, unknowns: Unknowns, levels: Levels | None = None
     ) -> SubjectCoordinates:
-        """Expand each subject's likelihood at its MAP estimate."""
-        fit = maximum_a_posteriori(
-            data.model, data, fixed=unknowns.held(data.model), lapse=unknowns.lapse, workers=1
-        )
+        """Expand each subject's likelihood at its MAP estimate under the priors of `unknowns`."""
+        fit = fit_points(data, unknowns, "map", STARTS, workers=1)
         mean, sd = unknowns.parameters.mean, unknowns.parameters.sd
         sound = np.isfinite(fit.z.sum(axis=1) + fit.covariance.sum(axis=(1, 2)))
         covariance = np.where(sound[:, None, None], fit.covariance, np.diag(sd**2))

@@ -127,7 +127,10 @@ def test_kernel_and_step_loop_play_the_same_session(model, lapse):
 @pytest.mark.parametrize("lapse", [None, 0.15])
 def test_gradient_is_that_of_finite_differences(model, lapse):
     trials = simulate(model, drawn(model, 8), home(model), 5)
-    data, z = ModelData.read(model, trials), np.random.default_rng(2).normal(0, 1, (8, 16))
+    data, z = (
+        ModelData.read(model, trials, all_trials=True),
+        np.random.default_rng(2).normal(0, 1, (8, 16)),
+    )
     theta = model.parameters.constrain(z[:, : len(model.parameters)])
     rates = None if lapse is None else np.full(8, lapse)
     gradient = data.log_likelihood(theta, rates)[1]
@@ -161,7 +164,7 @@ def test_kernel_agrees_with_a_plain_python_likelihood(model, lapse):
     again = simulate(model, theta[:1], home(model, 5), 9).to_frame()
     parts.append(Trials.from_frame(again.assign(subject="1", session="1")))
     trials = Trials.concatenate(parts)
-    data = ModelData.read(model, trials, home(model).n_actions)
+    data = ModelData.read(model, trials, home(model).n_actions, all_trials=True)
     rates = np.full(5, lapse) if lapse else None
     kernel = data.log_likelihood(theta, rates)[0]
     plain = [
@@ -185,7 +188,7 @@ def test_probabilities_of_all_courses_of_a_session_sum_to_one(model, lapse):
     found = courses(environment, environment.design)
     rows = [{"subject": str(k), **row} for k, course in enumerate(found) for row in course]
     trials = Trials.from_frame(pd.DataFrame(rows))
-    data = ModelData.read(model, trials, n_actions=environment.n_actions)
+    data = ModelData.read(model, trials, environment.n_actions, all_trials=True)
     theta = np.repeat(drawn(model, 1, seed=6), len(found), axis=0)
     rates = None if lapse is None else np.full(len(found), lapse)
     assert np.exp(data.log_likelihood(theta, rates)[0]).sum() == pytest.approx(1.0, abs=1e-12)
@@ -217,7 +220,9 @@ def test_the_density_of_numbers_given_integrates_to_one(model, lapse):
         rows["outcome"] = np.tile(["ok", "malformed"], n)
         gone = rows["outcome"] == "malformed"  # a fit wants two trials of everybody
         rows.loc[gone, [c for c in ("action", "response", "reward") if c in rows]] = None
-        data = ModelData.read(model, Trials.from_frame(rows), environment.n_actions)
+        data = ModelData.read(
+            model, Trials.from_frame(rows), environment.n_actions, all_trials=True
+        )
         theta = np.repeat(drawn(model, 1, seed=6), n, axis=0)
         rates = None if lapse is None else np.full(n, lapse)
         own = np.exp(data.log_likelihood(theta, rates)[0])
@@ -245,7 +250,7 @@ def test_probabilities_of_a_decision_after_a_stated_number_sum_to_one(model, lap
     # The last subject has stated a number and not decided.
     rows["action"] = pd.array([x for a in (*range(n), None) for x in (None, a)], dtype="Int64")
     rows["outcome"] = ["ok"] * (2 * n + 1) + ["malformed"]
-    data = ModelData.read(model, Trials.from_frame(rows), n)
+    data = ModelData.read(model, Trials.from_frame(rows), n, all_trials=True)
     theta = np.repeat(drawn(model, 1, seed=6), n + 1, axis=0)
     rates = None if lapse is None else np.full(n + 1, lapse)
     own = data.log_likelihood(theta, rates)[0]
@@ -264,8 +269,8 @@ def test_missing_trials_add_nothing_and_teach_nothing(model):
     holes.loc[gone, given] = None
     holes.loc[gone, "outcome"] = "malformed"
     theta = drawn(model, 3, seed=3)
-    with_holes = ModelData.read(model, Trials.from_frame(holes), n_actions=2)
-    without = ModelData.read(model, Trials.from_frame(frame[~gone]), n_actions=2)
+    with_holes = ModelData.read(model, Trials.from_frame(holes), 2, all_trials=True)
+    without = ModelData.read(model, Trials.from_frame(frame[~gone]), 2, all_trials=True)
     assert np.array_equal(with_holes.n_trials, without.n_trials)
     for left, right in zip(
         with_holes.log_likelihood(theta), without.log_likelihood(theta), strict=True

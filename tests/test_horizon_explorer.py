@@ -29,7 +29,7 @@ def test_extreme_minds_are_still_certain_of_something():
     for z in (-12.0, 12.0):
         theta = HorizonExplorer.parameters.constrain(np.full((4, 5), z))
         trials = simulate(HorizonExplorer, theta, Horizon(5), 0)
-        data = ModelData.read(HorizonExplorer, trials)
+        data = ModelData.read(HorizonExplorer, trials, all_trials=True)
         for lapse in (None, np.full(4, 0.5)):
             total, gradient = data.log_likelihood(theta, lapse)
             assert np.isfinite(total).all()
@@ -46,7 +46,8 @@ def test_probabilities_of_all_courses_of_two_games_sum_to_one():
             following, reward, *_ = environment.step(action)
             rows.append({"subject": str(k), **observation, "action": action, "reward": reward})
             observation = following
-    data = ModelData.read(HorizonExplorer, Trials.from_frame(pd.DataFrame(rows)))
+    trials = Trials.from_frame(pd.DataFrame(rows))
+    data = ModelData.read(HorizonExplorer, trials, all_trials=True)
     theta = np.repeat(HorizonExplorer(**MIND).theta[None], 2**8, axis=0)
     for lapse in (None, np.full(2**8, 0.2)):
         assert np.exp(data.log_likelihood(theta, lapse)[0]).sum() == pytest.approx(1.0, abs=1e-12)
@@ -59,8 +60,10 @@ def test_the_blind_explorer_is_the_one_whose_horizons_are_alike():
     trials = simulate(HorizonBlind, blind, environment, 4)
     assert trials.frame.equals(simulate(HorizonExplorer, both, environment, 4).frame)
     for lapse in (None, np.array([0.1, 0.3])):
-        own = ModelData.read(HorizonBlind, trials).log_likelihood(blind, lapse)
-        wide = ModelData.read(HorizonExplorer, trials).log_likelihood(both, lapse)
+        own, wide = (
+            ModelData.read(model, trials, all_trials=True).log_likelihood(theta, lapse)
+            for model, theta in ((HorizonBlind, blind), (HorizonExplorer, both))
+        )
         assert np.allclose(own[0], wide[0], rtol=1e-12)
         folded = np.column_stack(
             [wide[1][:, :2].sum(axis=1), wide[1][:, 2], wide[1][:, 3:5].sum(axis=1), wide[1][:, 5:]]
@@ -74,7 +77,7 @@ def test_an_endlessly_noisy_explorer_is_a_random_responder():
     theta = np.array([[0.0, 0.0, 0.0, 1e9, 1e9]] * 3)
     trials = simulate(HorizonExplorer, theta, Horizon(20), 1)
     guesses = ModelData.read(RandomResponder, trials).log_likelihood(np.empty((3, 0)))[0]
-    own = ModelData.read(HorizonExplorer, trials).log_likelihood(theta)[0]
+    own = ModelData.read(HorizonExplorer, trials, all_trials=True).log_likelihood(theta)[0]
     assert np.allclose(own, guesses, rtol=1e-6)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents import AGENTS, LAPSE, Agent, Parameters
+from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, Selection
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 
 
@@ -66,6 +66,16 @@ def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> di
                 f"{name} lies in {support}; got {value:g}. Choose a value inside its support."
             )
     return {name: float(value) for name, value in (truth or {}).items()}
+
+
+def selection_of(model: type[Agent], all_trials: bool) -> Selection | None:
+    """Return the trials to which a model is fitted; ValueError if all are asked for in vain."""
+    if all_trials and model.selection is None:
+        raise ValueError(
+            f"All trials are asked for of models that are fitted to some of them; {model.name} is "
+            "fitted to all as it is. Leave it out (--all-trials)."
+        )
+    return None if all_trials else model.selection
 
 
 def check_lapse(lapse: float) -> float:

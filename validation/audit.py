@@ -105,8 +105,10 @@ class Audit:
     def __str__(self) -> str:
         """One line per kind of mind and number of trials, then the verdicts."""
         cell = self.study.cells[0]
-        sample = f"{cell.subjects} subjects x {cell.sessions} sessions"
-        lines = [f"audit of {self.measure.name} in {cell.environment}, {sample}"]
+        lines = [
+            f"audit of {self.measure.name} in {cell.environment}, {cell.subjects} subjects x "
+            f"{cell.sessions} sessions"
+        ]
         head = ("rejected (5%)", "bias", "sd", "own s.e.", "95% cov.")
         lines.append(f"{'minds':<24}{'effect':>8}{'trials':>8}" + "".join(f"{h:>16}" for h in head))
         for entry in self.entries:

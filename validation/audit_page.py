@@ -20,8 +20,7 @@ from .pages import (
     numbers,
     shown,
 )
-from .power import about_unit
-from .power_page import about_losses
+from .power import about_losses, about_unit
 from .scores import NOTHING, Score
 
 

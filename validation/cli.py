@@ -63,6 +63,10 @@ Fixed = Annotated[
 ]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
+AllTrials = Annotated[
+    bool,
+    typer.Option("--all-trials", help="Fit all trials, also where a model is fitted to some."),
+]
 Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
 Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
 Contaminate = Annotated[
@@ -305,6 +309,10 @@ def simulate(
         sys.stdout.write(lived.frame.to_csv(index=False))
 
 
+def _tell(line: str) -> None:
+    notes.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
 @app.command()
 def fit(
     data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
@@ -326,6 +334,13 @@ def fit(
     ] = None,
     fixed: Fixed = None,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
+    target_accept: Annotated[
+        float, typer.Option(help="Acceptance rate at which sampling begins (hierarchical).")
+    ] = 0.8,
+    most_minutes: Annotated[
+        float, typer.Option(help="For how long to sample at most (hierarchical).")
+    ] = 15.0,
     pooled: Annotated[
         bool, typer.Option("--pooled", help="Take all sessions for those of one mind.")
     ] = False,
@@ -351,6 +366,10 @@ def fit(
         crossed=crossed.split(",") if crossed else None,
         fixed=_numbers("--fix", fixed),
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
+        target_accept=target_accept,
+        most_minutes=most_minutes,
+        tell=_tell,
         pooled=pooled,
         seed=seed,
         workers=workers,
@@ -535,6 +554,7 @@ def recover(
     fixed: Fixed = None,
     lapse: Lapse = 0.0,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
     intervals: Annotated[str, typer.Option(help="Of map: posterior, or laplace.")] = "posterior",
     population: Annotated[
         str, typer.Option(help="Subjects from the model's prior, or each replicate a group.")
@@ -556,6 +576,7 @@ def recover(
         "lapse": lapse,
         "fixed": _numbers("--fix", fixed),
         "fit_lapse": fit_lapse,
+        "all_trials": all_trials,
         "intervals": intervals,
         "population": population,
     }
@@ -588,6 +609,7 @@ def confuse(
     values: Values = None,
     lapse: Lapse = 0.0,
     fit_lapse: FitLapse = False,
+    all_trials: AllTrials = False,
 ) -> Ask:
     """Ask whether a design tells rival models apart: confusion and inversion matrices."""
     from .arguments import resolve_model
@@ -606,6 +628,7 @@ def confuse(
         truth=truth,
         lapse=lapse,
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
         **given,
         **running,
     )

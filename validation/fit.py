@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import (
     ANSWERED,
@@ -32,7 +32,7 @@ from knownminds.inference.point import maximum_likelihood
 from knownminds.inference.posterior import Posterior, posterior
 from knownminds.llm_adapters.session_runner import TRIALS
 
-from .arguments import one_of, resolve_model
+from .arguments import one_of, resolve_model, selection_of
 from .folders import finite, writable, write_text
 from .parameter_recovery import METHODS
 from .study import versions
@@ -96,6 +96,9 @@ class Fit:
     bounds
         One row per subject with answers missing: `n_missing`, `NAME_lowest` and `NAME_highest`,
         between which its own estimate lies whatever these answers would have been.
+    used
+        Which trials were fitted: "trials" ("all", or what the model's selection calls them), "n"
+        "of" how many, and the subjects "without" any, who are left out.
     sentences
         The findings in words.
     posterior
@@ -122,6 +125,7 @@ class Fit:
     divergences: int
     outcomes: tuple[Rate, ...]
     bounds: pd.DataFrame
+    used: Mapping[str, Any]
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
     simulated: Simulated | None = None
@@ -166,6 +170,7 @@ class Fit:
                 "divergences": self.divergences,
                 "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
                 "bounds": self.bounds.to_dict("records"),
+                "used": dict(self.used),
                 "sentences": list(self.sentences),
                 "versions": dict(self.versions),
             }
@@ -244,6 +249,7 @@ def read_fit(folder: str | Path) -> Fit:
             divergences=found["divergences"],
             outcomes=outcome_rates(found["outcomes"]) if found["outcomes"] else (),
             bounds=_bounds_frame(found["bounds"]),
+            used=found["used"],
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
             simulated=Simulated(**found["simulated"]) if found["simulated"] else None,
@@ -281,9 +287,13 @@ def fit(
     crossed: Sequence[str] | None = None,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     pooled: bool = False,
+    target_accept: float = 0.8,
+    most_minutes: float = 15.0,
     seed: int = 0,
     workers: int | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Fit:
     """Fit a data set and say what it supports.
 
@@ -302,6 +312,16 @@ def fit(
         "condition"); the subject alone by default.
     crossed
         Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own, such as the first free
+        choices of `horizon_explorer`.
+    target_accept
+        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
+    most_minutes
+        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
+        called so.
+    tell
+        Of "hierarchical": called with a line on what is going on.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -310,9 +330,12 @@ def fit(
         raise ValueError(unknown("method", method, METHODS))
     if formula and method != "hierarchical":
         raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    if not most_minutes > 0:
+        raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
     agent = resolve_model(model)
+    selection = selection_of(agent, all_trials)
     if isinstance(data, Trials):
         source, trials = "trials", data
     else:
@@ -323,23 +346,27 @@ def fit(
         trials = Trials.load(file, columns=columns)
     place = _environment_of(trials, environment, agent)
     frame = _one_mind(trials.frame) if pooled else trials.frame
+    used, frame = _used(frame, agent, selection)
     told = trials = Trials.from_frame(frame, environment=place)
     if unit:
         named = frame.assign(subject=units_of(trials, unit))
         trials = Trials.from_frame(named, environment=place)
-    read = ModelData.read(agent, trials, place.n_actions)
+    read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
     options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
     options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
+    options |= {"all_trials": all_trials, "target_accept": target_accept}
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
-        result = _group_fit(agent, told, levels, fixed, fit_lapse, seed, workers)
+        sampling = {"all_trials": all_trials, "target_accept": target_accept}
+        sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}
+        result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
         own = result.posterior
     else:
         result, own = _point_fit(agent, read, method, options, workers)
-    result = replace(result, source=source, environment=place.name, options=options)
-    comparison = _compare(agent, trials, place, fixed, fit_lapse, workers)
+    result = replace(result, source=source, environment=place.name, options=options, used=used)
+    comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
     result = replace(result, comparison=comparison)
     result = _support(agent, told, place, result, read, own, seed)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
@@ -349,6 +376,30 @@ def fit(
         gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
         result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _used(
+    frame: pd.DataFrame, agent: type[Agent], selection: Selection | None
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Return what is to be said of the trials that are fitted, and their rows.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    used = {"trials": "all", "n": len(frame), "of": len(frame), "without": []}
+    if selection is None:
+        return used, frame
+    kept = frame[selection.of(frame, agent.name)].reset_index(drop=True)
+    if kept.empty:
+        raise ValueError(
+            f"{agent.name} is fitted to {selection.trials}, trials whose {selection.column!r} is "
+            f"{selection.value:g}; got {len(frame)} trials and none of these. Fit all trials "
+            "(--all-trials), or check the column."
+        )
+    without = [str(s) for s in frame["subject"].unique() if s not in set(kept["subject"])]
+    return used | {"trials": selection.trials, "n": len(kept), "without": without}, kept
 
 
 def _gaps(
@@ -418,6 +469,7 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
         "divergences": 0,
         "outcomes": (),
         "bounds": pd.DataFrame(),
+        "used": {},
         "sentences": (),
     }
     return Fit(
@@ -490,8 +542,7 @@ def _group_fit(
     levels: Mapping[str, Sequence[str] | None],
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
-    seed: int,
-    workers: int | None,
+    sampling: Mapping[str, Any],
 ) -> Fit:
     from knownminds.inference import hierarchical  # PyMC: only where it is needed
 
@@ -508,8 +559,7 @@ def _group_fit(
         crossed=levels["crossed"] or None,
         fixed=fixed,
         lapse=fit_lapse,
-        seed=seed,
-        cores=workers,
+        **sampling,
     )
     group, effects = {}, {}
     for term, row in fitted.group.iterrows():
@@ -526,7 +576,7 @@ def _group_fit(
             factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
             effects[str(term)] = factor
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    sentences = () if fitted.verdict == "converged" else (_warning(fitted.reasons),)
+    sentences = () if fitted.verdict == "converged" else _warning(fitted)
     return _empty(
         agent,
         "hierarchical",
@@ -547,8 +597,18 @@ def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) ->
     return GroupValue(estimate, low, high, meaning)
 
 
-def _warning(reasons: Sequence[str]) -> str:
-    return f"The sampling did not converge; do not use these numbers: {'; '.join(reasons)}."
+def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
+    told = [
+        f"The sampling did not converge; do not use these numbers: {'; '.join(fitted.reasons)}.",
+        f"What was tried: {' | '.join(fitted.tried)}.",
+    ]
+    if fitted.divergences:
+        told.append(
+            "Smaller steps still are to be had by a --target-accept above "
+            f"{fitted.settings.target_accept:g}; fewer free parameters (--fix) or more trials "
+            "leave less to stumble over."
+        )
+    return tuple(told)
 
 
 def _compare(
@@ -557,6 +617,7 @@ def _compare(
     place: Environment,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
+    all_trials: bool,
     workers: int | None,
 ) -> dict[str, dict[str, float]]:
     """AIC and BIC of the model and its rivals at their maximum likelihoods."""
@@ -567,7 +628,7 @@ def _compare(
         if not rival.plays(place):
             continue
         held = fixed if name == agent.name else None
-        data = ModelData.read(rival, trials, place.n_actions)
+        data = ModelData.read(rival, trials, place.n_actions, all_trials=all_trials)
         best = maximum_likelihood(rival, data, fixed=held, lapse=fit_lapse, workers=workers)
         bic[name] = best.bic
         table[name] = {
@@ -622,7 +683,7 @@ def _support(
 
 
 def _sentences(result: Fit) -> list[str]:
-    told = [_about_subjects(result)]
+    told = [_about_subjects(result), *_about_trials(result)]
     for name, v in result.group.items():
         if np.isfinite(v.estimate):
             told.append(
@@ -667,6 +728,17 @@ def _about_effect(name: str, value: GroupValue) -> str:
         f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}; a spread is never below "
         f"0). Bayes factor for levels that differ against levels alike {size}: {verdict}."
     )
+
+
+def _about_trials(result: Fit) -> list[str]:
+    selection, used = AGENTS[result.model].selection, result.used
+    if selection is None:
+        return []
+    told = [f"{used['n']} of {used['of']} trials were fitted."]
+    told.append(selection.told(used["trials"] == "all"))
+    if used["without"]:
+        told.append(f"Left out for want of such trials: {', '.join(used['without'])}.")
+    return told
 
 
 def _about_gaps(result: Fit) -> list[str]:

@@ -137,6 +137,7 @@ def fit_command(fit: Fit) -> str:
     for name, value in fit.options["fixed"].items():
         words += ["--fix", f"{name}={value!r}"]
     words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
+    words += ["--all-trials"] if fit.options.get("all_trials") else []
     words += ["--pooled"] if fit.options.get("pooled") else []
     return shlex.join(words)
 

@@ -29,7 +29,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.stats import binomtest
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
 from knownminds.inference.comparison import leave_one_sequence_out
@@ -44,6 +44,7 @@ from .arguments import (
     one_of,
     resolve_environment,
     resolve_model,
+    selection_of,
     settings_asked,
 )
 from .folders import finite
@@ -433,6 +434,7 @@ def confuse(
     truth: Mapping[str, float] | None = None,
     lapse: float = 0.0,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     **running: Unpack[Running],
 ) -> ModelRecovery:
     """Ask whether a design tells rival models apart.
@@ -461,6 +463,9 @@ def confuse(
     lapse, fit_lapse
         Lapse rate of the subjects; whether it is estimated, in all rivals in which it changes
         anything.
+    all_trials
+        Fit all trials. Otherwise all rivals are fitted to those to which one of them is fitted
+        alone (first free choices of `horizon_explorer`), if none goes by the trials between.
     running
         Where and how it is computed, see `Running`.
 
@@ -480,6 +485,7 @@ def confuse(
         truth=truth,
         lapse=lapse,
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
     )
     return run(study, score_batch, summarise, **running)
 
@@ -501,6 +507,7 @@ def confusion_study(
     truth: Mapping[str, float] | None,
     lapse: float,
     fit_lapse: bool,
+    all_trials: bool = False,
 ) -> Study:
     """Check the arguments of `confuse` and return the study they ask for."""
     rivals = [resolve_model(model) for model in models]
@@ -509,6 +516,8 @@ def confusion_study(
     _check_criteria(criteria)
     held = _truth_by_model(rivals, truth)
     options: dict[str, Any] = {"rivals": names, "criteria": list(criteria)}
+    options["all_trials"] = all_trials
+    selection = _selection(rivals, all_trials)
 
     def study_with(options: Mapping[str, Any]) -> Study:
         cells = tuple(
@@ -538,13 +547,14 @@ def confusion_study(
             "set": {**(truth or {}), **settings_asked(environment)},
             "lapse": lapse or None,
             "fit_lapse": fit_lapse,
+            "all_trials": all_trials,
         }
         return Study("confuse", cells, replicates, seed, "subject", question)
 
     # What the rivals have in common shows in the sessions of a single subject.
     study = study_with(options)
     lived = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
-    data = [lived.data(model) for model in rivals]
+    data = [lived.data(model, selection=selection) for model in rivals]
     options["lapse_in"] = [d.model.name for d in data if fit_lapse and _heeds_lapse(d)]
     if not set(LEFT_OUT).isdisjoint(criteria):
         stimuli = _stimuli(lived, rivals)
@@ -598,6 +608,29 @@ def _truth_by_model(
     }
 
 
+def _selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selection | None:
+    """Return the trials to which all rivals are fitted, so that their scores can be compared.
+
+    Those to which one of them is fitted alone; all trials where a rival goes by earlier ones,
+    which would be left out.
+    """
+    selections = [model.selection for model in rivals if model.selection is not None]
+    if all_trials and not selections:
+        selection_of(rivals[0], all_trials)
+    if all_trials or not selections or any(model.remembers for model in rivals):
+        return None
+    return selections[0]
+
+
+def _about_trials(rivals: Sequence[type[Agent]], all_trials: bool) -> list[str]:
+    """Say which trials were fitted where that is not all without saying."""
+    told = [model.selection for model in rivals if model.selection is not None][:1]
+    if told and not all_trials and _selection(rivals, all_trials) is None:
+        went = ", ".join(model.name for model in rivals if model.remembers)
+        return [f"All trials were fitted, not the {told[0].trials} alone: {went} go by all trials."]
+    return [selection.told(all_trials) for selection in told]
+
+
 def _heeds_lapse(data: ModelData) -> bool:
     """Say whether a lapse rate changes anything: it does not where all choices are guesses."""
     parameters = data.model.parameters
@@ -635,8 +668,10 @@ def score_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     true = {f"true_{n}": subjects.theta[:, k] for k, n in enumerate(_names(cell))}
     columns: dict[str, Any] = {}
     why: list[list[str]] = [[] for _ in range(len(batch))]
+    rivals = [AGENTS[rival] for rival in options["rivals"]]
+    selection = _selection(rivals, options["all_trials"])
     for rival in options["rivals"]:
-        data = lived.data(AGENTS[rival])
+        data = lived.data(AGENTS[rival], selection=selection)
         scores, reasons = score_model(data, folds, options, threads)
         columns |= {f"{name}_{rival}": values for name, values in scores.items()}
         for i, reason in reasons:
@@ -705,7 +740,8 @@ def summarise(rows: Rows) -> ModelRecovery:
                     refitted += int(np.nansum(table[f"refitted_{name}"]))
     worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
     n_subjects = sum(study.units(c) for c in range(len(study.cells)))
-    notes = [f"{n} of {n_subjects} subjects: {message}" for message, n in worst]
+    notes = _about_trials([AGENTS[name] for name in models], options["all_trials"])
+    notes += [f"{n} of {n_subjects} subjects: {message}" for message, n in worst]
     if refitted:
         notes.append(
             f"{refitted} sequences with a Pareto k above {LARGEST_PARETO_K} were predicted by a "

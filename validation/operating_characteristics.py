@@ -53,6 +53,9 @@ class Characteristics:
     sign_error, exaggeration
         Among the rejecting data sets: share with the wrong sign; mean |estimate| over mean
         |effect|, both from the null value (Gelman and Carlin 2014). NaN where there is no effect.
+    messages, doubts
+        Why data sets failed, and what speaks against those that did not (sampling that did not
+        converge), each with how often.
     """
 
     cell: Cell
@@ -69,6 +72,7 @@ class Characteristics:
     sign_error: Score
     exaggeration: Score
     messages: Mapping[str, int]
+    doubts: Mapping[str, int]
     seconds: float
 
     @property
@@ -340,12 +344,14 @@ def characteristics(rows: Rows, cell: int) -> Characteristics:
     found: list[Array] = []  # |estimate| and |effect| of the rejecting data sets, [2, n] each
     null = _null(design)
     messages: dict[str, int] = {}
+    doubts: dict[str, int] = {}
     for table in rows.tables(cell=cell):
         seconds += float(table["seconds"].sum())
         broken = table["status"] == "failed"
         failed += int(broken.sum())
-        for message, n in table.loc[table["status"] != "ok", "message"].value_counts().items():
-            messages[str(message)] = messages.get(str(message), 0) + int(n)
+        for which, counts in ((broken, messages), (~broken & (table["status"] != "ok"), doubts)):
+            for message, n in table.loc[which, "message"].value_counts().items():
+                counts[str(message)] = counts.get(str(message), 0) + int(n)
         usable = table[~broken]
         if len(usable) == 0:
             continue
@@ -380,6 +386,7 @@ def characteristics(rows: Rows, cell: int) -> Characteristics:
         sign_error=share(wrong, sizes.shape[1]),
         exaggeration=_ratio(*sizes),
         messages=messages,
+        doubts=doubts,
         seconds=seconds,
     )
 

@@ -26,6 +26,7 @@ from .arguments import (
     one_of,
     resolve_environment,
     resolve_model,
+    selection_of,
     settings_asked,
 )
 from .folders import finite
@@ -256,6 +257,7 @@ def recover(
     lapse: float = 0.0,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     intervals: Literal["posterior", "laplace"] = "posterior",
     population: Literal["prior", "group"] = "prior",
     **running: Unpack[Running],
@@ -277,6 +279,8 @@ def recover(
         Lapse rate of the subjects; whether the fit estimates one.
     fixed
         Parameters held at a value in the fit.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own.
     intervals
         Of "map": from each subject's own posterior (right, and ten times slower) or Laplace's
         normal approximation, which covers too little with few trials; "mle" has only the latter.
@@ -302,6 +306,7 @@ def recover(
         lapse=lapse,
         fixed=fixed,
         fit_lapse=fit_lapse,
+        all_trials=all_trials,
         intervals=intervals,
         population=population,
     )
@@ -326,6 +331,7 @@ def recovery_cell(
     lapse: float,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
+    all_trials: bool,
     intervals: Literal["posterior", "laplace"],
     population: Literal["prior", "group"],
 ) -> Cell:
@@ -340,7 +346,9 @@ def recovery_cell(
         raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
     if method == "hierarchical" and subjects < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {subjects}.")
+    selection_of(model, all_trials)
     options: dict[str, Any] = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse}
+    options["all_trials"] = all_trials
     if method == "map":
         options["intervals"] = intervals
     return Cell(
@@ -372,6 +380,7 @@ def _remarks(cell: Cell) -> tuple[str, ...]:
         fixed=cell.options["fixed"],
         lapse=None if cell.options["fit_lapse"] else cell.lapse or None,
         fit_lapse=cell.options["fit_lapse"],
+        all_trials=cell.options["all_trials"],
     )
     return known.sentences
 
@@ -392,6 +401,7 @@ def recovery_study(
         "lapse": cell.lapse or None,
         "fix": cell.options["fixed"],
         "fit_lapse": cell.options["fit_lapse"],
+        "all_trials": cell.options["all_trials"],
         "population": "group" if cell.law else None,
         "intervals": "laplace" if cell.options.get("intervals") == "laplace" else None,
     }
@@ -407,7 +417,8 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     subjects = draw_subjects(study, batch)
     theta = subjects.theta
     model, options = AGENTS[cell.model], cell.options
-    data = live(study, batch, subjects).data(model)
+    selection = selection_of(model, options["all_trials"])
+    data = live(study, batch, subjects).data(model, selection=selection)
     fixed, lapse = options["fixed"], options["fit_lapse"]
     unknowns = Unknowns.of(model, fixed, lapse)
     true = theta[:, unknowns.columns]
@@ -529,6 +540,9 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     attempted, failed = study.units(cell), counts.get("failed", 0)
     unsound_share = (failed + counts.get(NOT_CONVERGED, 0)) / attempted
     worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
+    notes = [f"{n} of {attempted}: {message}" for message, n in worst]
+    if model.selection is not None:
+        notes.insert(0, model.selection.told(options["all_trials"]))
     return Recovery(
         study=study,
         cell=design,
@@ -536,7 +550,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
         attempted=attempted,
         failed=failed,
         statuses=counts,
-        notes=tuple(f"{n} of {attempted}: {message}" for message, n in worst),
+        notes=tuple(notes),
         seconds=seconds,
         versions=rows.versions,
         rows=kept.frame,

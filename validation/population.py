@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.agents import AGENTS, Agent, play
+from knownminds.agents import AGENTS, Agent, Selection, play
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
@@ -107,10 +107,17 @@ class Lived:
     trial: NDArray[np.int64]
     n_subjects: int
 
-    def data(self, model: type[Agent], *, apart: bool = False) -> ModelData:
+    def data(
+        self,
+        model: type[Agent],
+        *,
+        selection: Selection | Literal["own"] | None = "own",
+        apart: bool = False,
+    ) -> ModelData:
         """Return what a model reads of them; `apart` makes every session a subject of its own.
 
-        Session k of subject i is then row k * n_subjects + i.
+        Session k of subject i is then row k * n_subjects + i. Trials outside the `selection`,
+        by default the model's own, count as unanswered.
         """
         who, n = self.subject, self.n_subjects
         if apart:
@@ -120,8 +127,13 @@ class Lived:
             self.columns[name].astype(np.int64) for name in model.separate if name in self.columns
         ]
         actions = self.environment.n_actions
+        given = None
+        if selection == "own":
+            selection = model.selection
+        if selection is not None:
+            given = selection.of(self.columns, model.name)
         return ModelData.of_columns(
-            model, list(map(str, range(n))), who, separate, self.columns, actions
+            model, list(map(str, range(n))), who, separate, self.columns, actions, given
         )
 
     def of(self, subjects: NDArray[np.int64]) -> Lived:

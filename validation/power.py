@@ -83,7 +83,7 @@ class Power:
                 "attempted": sum(design.attempted for design in self.designs),
                 "failed": sum(design.failed for design in self.designs),
                 "designs": self.to_frame().to_dict("records"),
-                "sampling_unit": about_unit(self.designs[0]),
+                "sampling_unit": " ".join(about_units(self.designs)),
                 "seconds": round(self.seconds, 3),
                 "versions": dict(self.versions),
             }
@@ -102,11 +102,11 @@ class Power:
         rest = (name, "wrong sign", "exaggeration", "95% width", "bias")
         lines.append("".join(f"{h:>9}" for h in head) + "".join(f"{h:>16}" for h in rest))
         for d in self.designs:
-            counts = (d.cell.subjects, d.cell.sessions, d.trials)
+            counts = size_of_design(d)
             scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias)
             lines.append("".join(f"{n:>9}" for n in counts) + "".join(f"{s!s:>16}" for s in scores))
-        lines += [about_failures(d) for d in self.designs if d.failed]
-        return "\n".join([*lines, about_unit(self.designs[0]), "(Monte-Carlo errors)"])
+        lines += about_losses(self.designs)
+        return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
 
 
 def about_effect(power: Power) -> str:
@@ -138,8 +138,35 @@ def about_unit(design: Characteristics) -> str:
 
 def about_failures(design: Characteristics) -> str:
     """Say how many data sets gave no estimate, and why."""
-    why = "; ".join(f"{n} x {message}" for message, n in list(design.messages.items())[:2])
+    why = "; ".join(f"{n} x {message}" for message, n in design.messages.items())
     return f"{design.failed} of {design.attempted} data sets failed and count as misses: {why}"
+
+
+def size_of_design(design: Characteristics) -> tuple[int, int, int]:
+    """Return subjects, sessions and trials."""
+    return design.cell.subjects, design.cell.sessions, design.trials
+
+
+def about_losses(designs: Sequence[Characteristics]) -> list[str]:
+    """Say in which designs data sets failed or are doubtful, and why."""
+    told = []
+    for design in designs:
+        size = " x ".join(map(str, size_of_design(design)))
+        if design.failed:
+            told.append(f"{size} (subjects, sessions, trials): {about_failures(design)}")
+        for message, n in list(design.doubts.items())[:2]:
+            why = f"{n} of {design.attempted} data sets: {message}"
+            told.append(f"{size} (subjects, sessions, trials): {why}")
+    return told
+
+
+def about_units(designs: Sequence[Characteristics]) -> list[str]:
+    """Name the sampling unit; it differs between designs of one mind and of several."""
+    units = {design.unit: about_unit(design) for design in designs}
+    if len(units) == 1:
+        return list(units.values())
+    of = {"repeat": "one mind", "participant": "several subjects"}
+    return [f"Designs of {of[unit]}: {told}" for unit, told in units.items()]
 
 
 def power(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from typing import Any
 
 from matplotlib.ticker import MaxNLocator
@@ -24,7 +25,7 @@ from .pages import (
     shown,
     tone,
 )
-from .power import Power, about_failures, about_unit
+from .power import Power, about_losses, about_unit, about_units, size_of_design
 from .scores import Score, share
 from .smallest_design import MASS, SmallestDesign, about_answer, size_of
 from .study import Cell, Study
@@ -54,7 +55,7 @@ def power_page(power: Power) -> Page:
     """Return the page of a power study."""
     study, cell = power.study, power.study.cells[0]
     name = "assurance" if power.effect_sd else "power"
-    sizes = [_size(design) for design in power.designs]
+    sizes = [size_of_design(design) for design in power.designs]
     subjects, sessions, trials = (numbers(values) for values in zip(*sizes, strict=True))
     step = cell.law.get("part_of_search")
     part = [f"One step ({step}) of a search for the smallest design; the command is that of all."]
@@ -73,7 +74,7 @@ def power_page(power: Power) -> Page:
         sentences=[
             *(part if step else []),
             *_best(power, name),
-            *_units(power),
+            *about_units(power.designs),
             *about_losses(power.designs),
         ],
         notes=[f"{ERRORS} {MEANING}"],
@@ -81,7 +82,10 @@ def power_page(power: Power) -> Page:
             (
                 "Designs",
                 [*draw.SIZES, name, *CHARACTERISTICS],
-                [[*map(str, _size(design)), *_characteristics(design)] for design in power.designs],
+                [
+                    [*map(str, size_of_design(design)), *_characteristics(design)]
+                    for design in power.designs
+                ],
             )
         ],
         figures=[
@@ -173,37 +177,9 @@ def _asked(question: Mapping[str, Any], cells: Sequence[Cell]) -> list[tuple[str
     ]
 
 
-def _units(power: Power) -> list[str]:
-    """Name the sampling unit; it differs between designs of one mind and of several."""
-    units = {design.unit: about_unit(design) for design in power.designs}
-    if len(units) == 1:
-        return list(units.values())
-    of = {"repeat": "one mind", "participant": "several subjects"}
-    return [f"Designs of {of[unit]}: {told}" for unit, told in units.items()]
-
-
-def about_losses(designs: Sequence[Characteristics]) -> list[str]:
-    """Say in which designs data sets failed or are doubtful, and why."""
-    told = []
-    for design in designs:
-        if design.failed:
-            why = about_failures(design)
-        elif design.messages:
-            worst = list(design.messages.items())[:2]
-            why = "; ".join(f"{n} of {design.attempted} data sets: {m}" for m, n in worst)
-        else:
-            continue
-        told.append(f"{' x '.join(map(str, _size(design)))} (subjects, sessions, trials): {why}")
-    return told
-
-
 def _per(comparison: str, part: str) -> str:
     within = {"between": "group", "paired": "condition"}
     return f" in each {part}" if within.get(comparison) == part else ""
-
-
-def _size(design: Characteristics) -> draw.Size:
-    return design.cell.subjects, design.cell.sessions, design.trials
 
 
 def _best(power: Power, name: str) -> list[str]:
@@ -213,10 +189,9 @@ def _best(power: Power, name: str) -> list[str]:
         return [f"The {name} is {power.designs[0].rejected}."]
     if not good:
         return [f"None of these designs has {USUAL:.0%} {name}."]
-    best = min(good, key=lambda d: (d.cell.subjects * d.cell.sessions * d.trials, _size(d)))
-    told = " x ".join(
-        counted(n, noun.removesuffix("s")) for n, noun in zip(_size(best), draw.SIZES, strict=True)
-    )
+    best = min(good, key=lambda d: (prod(size_of_design(d)), size_of_design(d)))
+    sizes = zip(size_of_design(best), draw.SIZES, strict=True)
+    told = " x ".join(counted(n, noun.removesuffix("s")) for n, noun in sizes)
     return [
         f"Of the designs with at least {USUAL:.0%} {name}, {told} has the fewest trials: "
         f"{best.rejected}."
@@ -243,7 +218,7 @@ def _tried(found: SmallestDesign) -> Table:
 
 def power_curves(power: Power) -> str:
     """Draw power, width of the intervals, and exaggeration against the size of the design."""
-    sizes = [_size(design) for design in power.designs]
+    sizes = [size_of_design(design) for design in power.designs]
     figure, axes = draw.panels(3)
     title = "assurance" if power.effect_sd else "power"
     for axis, name, told in zip(

@@ -210,6 +210,7 @@ def recovery_surface(
     lapse: float = 0.0,
     fixed: Mapping[str, float] | None = None,
     fit_lapse: bool = False,
+    all_trials: bool = False,
     intervals: Literal["posterior", "laplace"] = "posterior",
     population: Literal["prior", "group"] = "prior",
     **running: Unpack[Running],
@@ -236,6 +237,7 @@ def recovery_surface(
             lapse=lapse,
             fixed=fixed,
             fit_lapse=fit_lapse,
+            all_trials=all_trials,
             intervals=intervals,
             population=population,
         )

@@ -147,8 +147,9 @@ def about_answer(found: SmallestDesign) -> str:
     if found.size is None or found.confirmation is None:
         return found.message
     power = found.confirmation.designs[0].rejected
+    verb = "are" if found.confirmed else "were tried last as"
     told = (
-        f"{found.size} {found.find} are the smallest number for {found.target:.0%} power "
+        f"{found.size} {found.find} {verb} the smallest number for {found.target:.0%} power "
         f"({MASS:.0%} interval {found.low:.0f} to {found.high:.0f}): "
         f"{about_effect(found.confirmation)}. A fresh run of "
         f"{found.confirmation.designs[0].attempted} data sets has power {power}."

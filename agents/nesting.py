@@ -1,0 +1,142 @@
+"""Which models lie within which: an outer one is at its best no less likely than an inner one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .agent import Agent
+from .associative_reasoner import AssociativeReasoner
+from .belief_violators import (
+    FrameDependent,
+    IncoherentBeliever,
+    Misreporter,
+    NoisyReporter,
+    NonMonotoneDecider,
+    OutcomePeeker,
+)
+from .cue_combiner import CueCombiner, CueCombinerEqual, CueCombinerOptimal
+from .discounters import ExponentialDiscounter, QuasiHyperbolicDiscounter
+from .horizon_explorer import HorizonBlind, HorizonExplorer
+from .kalman_observer import (
+    KalmanObserver,
+    KalmanObserverAffine,
+    KalmanObserverAffineLog,
+    KalmanObserverGain,
+    KalmanObserverGainLog,
+    KalmanObserverLog,
+    KalmanObserverShared,
+    KalmanObserverSharedLog,
+)
+from .mutation_sampler import MutationSampler
+from .noisy_or import NoisyOr, NoisyOrFive, NoisyOrThree
+from .parameters import Array
+from .perseverator import Perseverator
+from .prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
+from .random_responder import RandomResponder
+from .random_utility import RandomUtility
+from .rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .straight_observers import (
+    StaticBayesObserver,
+    StaticBayesObserverAffine,
+    StaticBayesObserverAffineLog,
+    StaticBayesObserverGain,
+    StaticBayesObserverGainLog,
+    StaticBayesObserverLog,
+    StaticBayesObserverShared,
+    StaticBayesObserverSharedLog,
+)
+from .two_step_hybrid import TwoStepHybrid, TwoStepModelBased, TwoStepModelFree, TwoStepReduced
+
+
+@dataclass(frozen=True)
+class Nesting:
+    """A model whose likelihood another one takes on at some of its parameters, or nears.
+
+    Parameters
+    ----------
+    inner, outer
+        The two models.
+    embed
+        Parameters of the inner model [N, P] -> those of the outer one that stand for them; what
+        the inner model leaves open is anywhere, and a limit is at 0, 1 or infinity.
+    """
+
+    inner: type[Agent]
+    outer: type[Agent]
+    embed: Callable[[Array], Array]
+
+
+def _laid_out(*places: int | float) -> Callable[[Array], Array]:
+    """Take a column for each whole number, and for each other number (a float) that value."""
+
+    def embed(theta: Array) -> Array:
+        n = len(theta)
+        return np.column_stack(
+            [theta[:, p] if isinstance(p, int) else np.full(n, p) for p in places]
+        )
+
+    return embed
+
+
+def _quasi_hyperbolic(theta: Array) -> Array:
+    """Discount the first delay by nothing, and each by delta = exp(-k)."""
+    return np.column_stack([np.ones(len(theta)), np.exp(-theta[:, 0]), theta[:, 1:]])
+
+
+def _cues_at_best(theta: Array) -> Array:
+    """Weight the text by the variance of the picture's answers."""
+    text, image = theta[:, 0] ** 2, theta[:, 1] ** 2
+    return np.column_stack([image / (text + image), theta])
+
+
+_INFINITE = float("inf")
+_SAME_MEANS = (0, 1, 1, 1, 2)
+_EACH_SAME_MEANS = (0, 1, 2, 2, 2, 3)
+_GAIN, _EACH_GAIN = (0, 1, 2, 3, 1.0, 4), (0, 1, 2, 3, 4, 1.0, 5)
+_OFFSET, _EACH_OFFSET = (0, 1, 2, 3, 4, 0.0, 5), (0, 1, 2, 3, 4, 5, 0.0, 6)
+_DECIDER = tuple(range(8))
+
+NESTED: tuple[Nesting, ...] = (
+    Nesting(RescorlaWagner, RescorlaWagnerDual, _laid_out(0, 0, 1, 2)),
+    Nesting(Perseverator, RescorlaWagner, _laid_out(0.5, 0.0, 0)),
+    Nesting(RandomResponder, Perseverator, _laid_out(0.0)),
+    Nesting(RandomResponder, HorizonBlind, _laid_out(0.0, 0.0, _INFINITE)),
+    Nesting(HorizonBlind, HorizonExplorer, _laid_out(0, 0, 1, 2, 2)),
+    Nesting(TwoStepModelFree, TwoStepHybrid, _laid_out(0, 1, 2, 3, 4, 0.0, 5)),
+    Nesting(TwoStepModelBased, TwoStepHybrid, _laid_out(0.5, 0, 0.5, 1, 2, 1.0, 3)),
+    Nesting(TwoStepReduced, TwoStepHybrid, _laid_out(0, 0, 1.0, 1, 1, 2, 3)),
+    Nesting(ExponentialDiscounter, QuasiHyperbolicDiscounter, _quasi_hyperbolic),
+    Nesting(NoisyOrThree, NoisyOr, _laid_out(0, 1, 2, 2, 3)),
+    Nesting(NoisyOr, NoisyOrFive, _laid_out(0, 0, 1, 2, 3, 4)),
+    Nesting(NoisyOr, MutationSampler, _laid_out(0, 1, 2, 3, _INFINITE, 4)),
+    Nesting(NoisyOr, AssociativeReasoner, _laid_out(0, 1, 2, 3, 0.0, 4)),
+    Nesting(StaticBayesObserverShared, StaticBayesObserver, _laid_out(*_SAME_MEANS)),
+    Nesting(StaticBayesObserverSharedLog, StaticBayesObserverLog, _laid_out(*_SAME_MEANS)),
+    Nesting(StaticBayesObserver, StaticBayesObserverGain, _laid_out(*_GAIN)),
+    Nesting(StaticBayesObserverLog, StaticBayesObserverGainLog, _laid_out(*_GAIN)),
+    Nesting(StaticBayesObserverGain, StaticBayesObserverAffine, _laid_out(*_OFFSET)),
+    Nesting(StaticBayesObserverGainLog, StaticBayesObserverAffineLog, _laid_out(*_OFFSET)),
+    Nesting(KalmanObserverShared, KalmanObserver, _laid_out(*_EACH_SAME_MEANS)),
+    Nesting(KalmanObserverSharedLog, KalmanObserverLog, _laid_out(*_EACH_SAME_MEANS)),
+    Nesting(KalmanObserver, KalmanObserverGain, _laid_out(*_EACH_GAIN)),
+    Nesting(KalmanObserverLog, KalmanObserverGainLog, _laid_out(*_EACH_GAIN)),
+    Nesting(KalmanObserverGain, KalmanObserverAffine, _laid_out(*_EACH_OFFSET)),
+    Nesting(KalmanObserverGainLog, KalmanObserverAffineLog, _laid_out(*_EACH_OFFSET)),
+    Nesting(CueCombinerEqual, CueCombiner, _laid_out(0.5, 0, 1, 2)),
+    Nesting(CueCombinerOptimal, CueCombiner, _cues_at_best),
+    Nesting(RandomUtility, ProspectUtility, _laid_out(*_DECIDER[:4], 1.0, *_DECIDER[4:])),
+    Nesting(
+        RandomUtility,
+        ProspectUtilityTverskyKahneman,
+        _laid_out(*_DECIDER[:4], 1.0, *_DECIDER[4:]),
+    ),
+    Nesting(RandomUtility, NoisyReporter, _laid_out(*_DECIDER)),
+    Nesting(RandomUtility, OutcomePeeker, _laid_out(*_DECIDER, 0.0)),
+    Nesting(RandomUtility, Misreporter, _laid_out(*_DECIDER, 0.0)),
+    Nesting(RandomUtility, IncoherentBeliever, _laid_out(*_DECIDER, 0.0)),
+    Nesting(RandomUtility, FrameDependent, _laid_out(*_DECIDER, 0.0)),
+    Nesting(RandomUtility, NonMonotoneDecider, _laid_out(*_DECIDER, 0.0)),
+)

@@ -1,0 +1,69 @@
+"""How far a search goes, and where else it starts, so that no model loses to one within it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+from knownminds.agents import Agent
+from knownminds.agents.nesting import NESTED, Nesting
+from knownminds.agents.parameters import Array
+
+from .model_data import ModelData, Unknowns
+
+REACH = 10.0  # prior sds around the prior mean within which a search stays, for its own sake
+DISTANT = 16.0  # the same where an inner model lies at infinity
+
+
+def within(model: type[Agent]) -> Sequence[Nesting]:
+    """Return what is known of the models that lie within this one."""
+    return [nesting for nesting in NESTED if nesting.outer is model]
+
+
+@cache
+def _own_reach(model: type[Agent]) -> tuple[float, ...]:
+    """Return how far from the prior mean each parameter is searched, in z."""
+    parameters = model.parameters
+    reach = REACH * parameters.sd
+    for nesting in within(model):
+        inner = nesting.inner.parameters
+        far = np.array(_own_reach(nesting.inner))
+        corners = inner.constrain(np.stack([inner.mean - far, inner.mean, inner.mean + far]))
+        with np.errstate(all="ignore"):
+            z = parameters.unconstrain(nesting.embed(corners))
+        away = np.abs(z - parameters.mean)
+        away = np.minimum(np.where(np.isfinite(away), away, np.inf), DISTANT * parameters.sd)
+        reach = np.maximum(reach, away.max(axis=0))
+    return tuple(reach.tolist())
+
+
+def reach_of(model: type[Agent], unknowns: Unknowns) -> Array:
+    """Return how far from the prior mean each unknown is searched, in z, [K].
+
+    So far that all of what a search of a model within this one can find is reached too.
+    """
+    reach = np.array(_own_reach(model))[unknowns.columns]
+    if unknowns.lapse:
+        reach = np.append(reach, REACH * unknowns.parameters.sd[-1])
+    return reach
+
+
+def inner_data(data: ModelData, nesting: Nesting) -> ModelData:
+    """Return the same trials as the inner model reads them."""
+    named = dict(zip(data.model.columns, data.flat, strict=True))
+    flat = tuple(named[name] for name in nesting.inner.columns)
+    return replace(data, model=nesting.inner, flat=flat)
+
+
+def embedded(nesting: Nesting, unknowns: Unknowns, theta: Array) -> Array:
+    """Return where estimates of an inner model [N, P (+ 1)] lie in the unknowns, z [N, K]."""
+    own, lapse = (theta[:, :-1], theta[:, -1:]) if unknowns.lapse else (theta, theta[:, :0])
+    parameters = unknowns.parameters
+    values = np.concatenate([nesting.embed(own)[:, unknowns.columns], lapse], axis=1)
+    with np.errstate(all="ignore"):
+        z = parameters.unconstrain(values)
+    reach = reach_of(nesting.outer, unknowns)
+    return np.clip(z, parameters.mean - reach, parameters.mean + reach)

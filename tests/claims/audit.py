@@ -1,0 +1,128 @@
+"""Sentences of `audit`.
+
+Facts: a `SimpleNamespace` with `content` (the JSON) and `rows` (one table of data sets per entry,
+in the order of the JSON's entries).
+"""
+
+from __future__ import annotations
+
+from claims import Claim, Explanation, Report
+from claims.power import LEVEL, _failures
+
+LEAST = 100  # data sets on which the size of a test is judged
+
+
+def _headed(facts, words):
+    content = facts.content
+    assert words["measure"] == content["measure"]
+    assert words["place"] == content["environment"]
+    assert (int(words["subjects"]), int(words["sessions"])) == (
+        content["subjects"],
+        content["sessions"],
+    )
+
+
+def _null_rows(facts, trials):
+    """Rows of the minds without an effect with so many trials."""
+    (found,) = [
+        rows
+        for entry, rows in zip(facts.content["entries"], facts.rows, strict=True)
+        if entry["trials"] == int(trials) and entry["model"] == facts.content["null_model"]
+    ]
+    return found
+
+
+def _judged(facts, words):
+    rows = _null_rows(facts, words["trials"])
+    n = len(rows)
+    if words["verdict"] == "not judged" and n < LEAST:
+        assert words["why"] == f"Only {n} data sets; {LEAST} are needed."
+        return
+    share = sum(1 for p in rows["p_value"] if p < LEVEL) / n
+    told = f"The test rejects in {share:.1%} of {n} data sets without an effect, 5% promised."
+    assert words["why"].startswith(told)
+    half = 1.96 * (LEVEL * (1 - LEVEL) / n) ** 0.5
+    failed = (rows["status"] == "failed").mean()
+    if words["verdict"] == "not judged":
+        assert f"{failed:.0%} of the data sets gave no estimate." in words["why"]
+    elif words["verdict"] == "size holds":
+        assert LEVEL - half <= share <= LEVEL + half
+    elif words["verdict"] == "too many false alarms":
+        assert share > LEVEL + half
+    else:
+        assert words["verdict"] == "too few false alarms"
+        assert share < LEVEL - half
+
+
+def _lost(facts, words):
+    size = tuple(int(words[name]) for name in ("subjects", "sessions", "trials"))
+    for entry, rows in zip(facts.content["entries"], facts.rows, strict=True):
+        if (entry["subjects"], entry["sessions"], entry["trials"]) != size:
+            continue
+        if str((rows["status"] == "failed").sum()) == words["failed"] != "0":
+            return _failures(rows, words["why"], words["failed"], words["n"])
+    raise AssertionError("no entry lost so many data sets")
+
+
+def _one_mind(facts, so):
+    assert all((entry["subjects"] == 1) == so for entry in facts.content["entries"])
+
+
+def _titled(facts, words):
+    assert words["measure"] == facts.content["measure"]
+
+
+REPORT = Report(
+    "audit",
+    sources=("validation/audit.py", "validation/audit_page.py", "validation/effects.py"),
+    sentences=(
+        Claim(
+            "audit of {measure} in {place}, {subjects} subjects x {sessions} sessions",
+            "the JSON",
+            _headed,
+        ),
+        Claim(
+            "{trials} trials: {verdict}. {why}",
+            "p-values below .05 counted over the rows, against the binomial error",
+            _judged,
+        ),
+        Claim(
+            "{subjects} x {sessions} x {trials} (subjects, sessions, trials): {failed} of {n} data "
+            "sets failed and count as misses: {why}",
+            "counts over the rows, by reason",
+            _lost,
+        ),
+        Claim("What does {measure} do to minds whose true value is known?", "the JSON", _titled),
+        Claim(
+            "The sampling unit is a repeat: sessions of one mind. The test speaks about that mind "
+            "(one language model at one temperature), not about others.",
+            "the subjects of all entries",
+            lambda facts, words: _one_mind(facts, True),
+        ),
+        Claim(
+            "The sampling unit is a participant; its sessions are repeats and are fitted together. "
+            "Seeds of one language model are repeats, not participants.",
+            "the subjects of all entries",
+            lambda facts, words: _one_mind(facts, False),
+        ),
+        # Parts that are joined into the sentences above, and labels.
+        Explanation("{model}, drawn from its priors"),
+        Explanation("{n} for each kind of mind and number of trials"),
+        Explanation("measure, or parameter of {model},"),  # in errors
+        Explanation(
+            "{errors} Data sets that failed count as not rejecting. Size holds: the test rejects "
+            "in {level} of the data sets without an effect, up to 1.96 Monte-Carlo standard "
+            "errors. Own s.e.: the mean standard error that the analysis itself reports; it should "
+            "equal the sd of the estimates' errors."
+        ),
+        Explanation(
+            "Share of the data sets without an effect in which the test rejects, with 2 standard "
+            "errors. Line: the {level} that are promised; shaded: 95% of exact tests by chance."
+        ),
+        Explanation(
+            "By the true value (at the left, minds without the effect): share of data sets that "
+            "reject, bias, own standard error over the sd of the errors, and coverage of 95% "
+            "intervals; with 2 standard errors."
+        ),
+    ),
+)

@@ -1,0 +1,290 @@
+"""Sentences of `power` and of searches for the smallest design.
+
+Facts: a `SimpleNamespace` with `content` (the JSON), `rows` (one table of data sets per design, in
+the order of the JSON's designs) and, of a search, `fresh` (the rows of its last fresh run).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import numpy as np
+
+from claims import Claim, Explanation, Report
+
+LEVEL, USUAL = 0.05, 0.8
+
+
+def rejected(rows):
+    """Share of all data sets that reject, and its error by Agresti and Coull, by plain counting."""
+    hits = sum(1 for p in rows["p_value"] if p < LEVEL)
+    n = len(rows)
+    shrunk = (hits + 2) / (n + 4)
+    return hits / n, (shrunk * (1 - shrunk) / (n + 4)) ** 0.5
+
+
+def _same(told, rows):
+    value, error = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+)\)", told).groups())
+    share, own = rejected(rows)
+    assert abs(value - share) < 6e-4
+    assert abs(error - own) < 6e-4
+
+
+def _sizes(design):
+    return tuple(design[name] for name in ("subjects", "sessions", "trials"))
+
+
+def _name(content):
+    return "assurance" if content["effect_sd"] else "power"
+
+
+def _headed(facts, words):
+    content = facts.content
+    effect, n = f"{words['effect']}, {words['n']}".rsplit(", ", 1)  # there are commas in the effect
+    assert words["name"] == _name(content)
+    assert all(len(rows) == int(n) == content["replicates"] for rows in facts.rows)
+    _looked_for(content, effect)
+
+
+def _looked_for(content, told):
+    size = f"{content['effect']:g}"
+    if content["effect_sd"]:
+        size += f" (drawn with sd {content['effect_sd']:g})"
+    start = {
+        "one": f"{content['measure']} = {size}, ",
+        "between": f"a difference in {content['measure']} of {size} between two groups, ",
+        "paired": f"a difference in {content['measure']} of {size} between two conditions, ",
+    }[content["comparison"]]
+    assert told.startswith(start)
+    assert f"{content['model']} in {content['environment']}" in told
+    assert told.endswith(f"{content['estimator'].replace('_', '-')} test")
+
+
+def _unit(of_one_mind, only):
+    def proof(facts, words):
+        minds = [
+            design["subjects"]
+            for design in facts.content["designs" if "designs" in facts.content else "steps"]
+        ]
+        mine = [n for n in minds if (n == 1) == of_one_mind]
+        assert mine
+        assert not only or len(mine) == len(minds)
+
+    return proof
+
+
+def _failures(rows, told, failed, n):
+    lost = rows[rows["status"] == "failed"]
+    assert int(failed) == len(lost) > 0
+    assert int(n) == len(rows)
+    assert not (lost["p_value"] < LEVEL).any()  # misses
+    causes = Counter(lost["message"])
+    assert Counter(dict(_times(part) for part in told.split("; "))) == causes
+
+
+def _times(part):
+    n, message = part.split(" x ", 1)
+    return message, int(n)
+
+
+def _of_design(facts, words):
+    """The rows of the design that a sentence names by its sizes."""
+    size = tuple(int(words[name]) for name in ("subjects", "sessions", "trials"))
+    (k,) = [k for k, d in enumerate(facts.content["designs"]) if _sizes(d) == size]
+    return facts.rows[k]
+
+
+def _lost(facts, words):
+    _failures(_of_design(facts, words), words["why"], words["failed"], words["n"])
+
+
+def _doubted(facts, words):
+    rows = _of_design(facts, words)
+    doubtful = rows[(rows["status"] != "failed") & (rows["status"] != "ok")]
+    assert int(words["n"]) == (doubtful["message"] == words["message"]).sum() > 0
+    assert int(words["of"]) == len(rows)
+
+
+def _only(facts, words):
+    assert len(facts.rows) == 1
+    assert words["name"] == _name(facts.content)
+    _same(f"{words['power']} ({words['error']})", facts.rows[0])
+
+
+def _fewest(facts, words):
+    assert words["name"] == _name(facts.content)
+    assert words["usual"] == f"{USUAL:.0%}"
+    good = [
+        (np.prod(_sizes(design)), _sizes(design), rows)
+        for design, rows in zip(facts.content["designs"], facts.rows, strict=True)
+        if rejected(rows)[0] >= USUAL
+    ]
+    _, size, rows = min(good, key=lambda each: each[:2])
+    told = [int(re.match(r"[\d,]+", part)[0].replace(",", "")) for part in words["d"].split(" x ")]
+    assert tuple(told) == size
+    _same(words["power"], rows)
+
+
+def _none(facts, words):
+    assert words["name"] == _name(facts.content)
+    assert all(rejected(rows)[0] < USUAL for rows in facts.rows)
+
+
+def _effect(facts, words):
+    """The title's effect is that of the JSON."""
+    content = facts.content
+    question = content.get("question", {})
+    size = content["effect"] if "effect" in content else next(iter(question["effect"].values()))
+    measure = content.get("measure") or next(iter(question["effect"]))
+    comparison = content.get("comparison") or question["comparison"]
+    told = f"{measure} = {size:g}"
+    assert words["effect"] == (told if comparison == "one" else f"a difference of {told}")
+    if "find" in words:
+        assert words["find"] == content["find"]
+
+
+def _answered(facts, words):
+    content, found = facts.content, facts.content["smallest"]
+    assert content["confirmed"] == (words["verb"] == "are")
+    assert words["target"] == f"{content['target']:.0%}"
+    assert words["find"] == content["find"]
+    assert int(words["size"]) == found[content["find"]]
+    assert (words["low"], words["high"]) == (f"{found['low']:.0f}", f"{found['high']:.0f}")
+    assert words["mass"] == "90%"
+    assert int(words["n"]) == len(facts.fresh)
+    _same(f"{words['power']} ({words['error']})", facts.fresh)
+    share, error = rejected(facts.fresh)
+    assert content["confirmed"] == (share + 2 * error >= content["target"] - 1e-12)
+    runs_out = "Not confirmed in 3 fresh runs; the last is shown."
+    assert words["rest"] in ("", f" {runs_out}", " The search ended before a size was confirmed.")
+    assert content["confirmed"] or words["rest"]
+
+
+def _even(facts, words):
+    content, last = facts.content, facts.rows[-1]
+    assert content["smallest"][content["find"]] is None
+    assert int(words["most"]) == content["steps"][-1][content["find"]]
+    assert words["target"] == f"{content['target']:.0%}"
+    _same(words["power"], last)
+    share, error = rejected(last)
+    assert share < content["target"]
+    assert share - error < content["target"]
+
+
+def _refused(facts, words):
+    content = facts.content
+    assert words["target"] == f"{content['target']:.0%}"
+    assert content["smallest"][content["find"]] is None
+
+
+REPORT = Report(
+    "power",
+    sources=(
+        "validation/power.py",
+        "validation/power_page.py",
+        "validation/smallest_design.py",
+        "validation/operating_characteristics.py",
+    ),
+    sentences=(
+        Claim("{name} for {effect}, {n} data sets per design", "a count of the rows", _headed),
+        Claim(
+            "The sampling unit is a repeat: sessions of one mind. The test speaks about that mind "
+            "(one language model at one temperature), not about others.",
+            "the subjects of all designs",
+            _unit(True, only=True),
+        ),
+        Claim(
+            "The sampling unit is a participant; its sessions are repeats and are fitted together. "
+            "Seeds of one language model are repeats, not participants.",
+            "the subjects of all designs",
+            _unit(False, only=True),
+        ),
+        Claim(
+            "Designs of one mind: The sampling unit is a repeat: sessions of one mind. The test "
+            "speaks about that mind (one language model at one temperature), not about others.",
+            "the subjects of all designs",
+            _unit(True, only=False),
+        ),
+        Claim(
+            "Designs of several subjects: The sampling unit is a participant; its sessions are "
+            "repeats and are fitted together. Seeds of one language model are repeats, not "
+            "participants.",
+            "the subjects of all designs",
+            _unit(False, only=False),
+        ),
+        Claim(
+            "{subjects} x {sessions} x {trials} (subjects, sessions, trials): {failed} of {n} data "
+            "sets failed and count as misses: {why}",
+            "counts over the rows of that design, by reason",
+            _lost,
+        ),
+        Claim(
+            "{subjects} x {sessions} x {trials} (subjects, sessions, trials): {n} of {of} data "
+            "sets: {message}",
+            "a count over the rows of that design that did not fail",
+            _doubted,
+        ),
+        Claim("The {name} is {power} ({error}).", "p-values below .05, counted", _only),
+        Claim(
+            "Of the designs with at least {usual} {name}, {d} has the fewest trials: {power}.",
+            "p-values below .05, counted for each design",
+            _fewest,
+        ),
+        Claim("None of these designs has {usual} {name}.", "the same", _none),
+        Claim("How often is {effect} detected?", "the question in the JSON", _effect),
+        Claim("How many {find} detect {effect}?", "the question in the JSON", _effect),
+        Claim(
+            "{size} {find} {verb} the smallest number for {target} power ({mass} interval {low} to "
+            "{high}): {effect}. A fresh run of {n} data sets has power {power} "
+            "({error}).{rest}",
+            "p-values of the fresh run, counted; the JSON",
+            _answered,
+        ),
+        Claim(
+            "Even {most} {find} do not reach {target} power: there it is {power}. Raise --most, or "
+            "change another size of the design.",
+            "p-values of the last step, counted",
+            _even,
+        ),
+        Claim(
+            "No number of {find} up to {most}: reaches {target} power. {message}",
+            "the JSON, which has no size",
+            _refused,
+        ),
+        # Parts that are joined into the sentences above, and labels.
+        Explanation("a difference in {measure} of {size} between two groups"),
+        Explanation("a difference in {measure} of {size} between two conditions"),
+        Explanation("{size} (drawn with sd {sd})"),
+        Explanation("{effect}, drawn with sd {sd}"),
+        Explanation("a difference of {effect}"),
+        Explanation("No number of {find} up to {most}"),
+        Explanation("those of the priors{but}"),
+        Explanation("the smallest number of {find} with {target} power"),
+        Explanation("{n} per step, {replicates} to confirm"),
+        Explanation("Not confirmed in {n} fresh runs; the last is shown."),
+        Explanation("The search ended before a size was confirmed."),
+        Explanation(
+            "One step ({step}) of a search for the smallest design; the command is that of all."
+        ),
+        Explanation(
+            "Monte-Carlo standard errors in parentheses. Wrong sign and exaggeration (mean "
+            "estimated size over true size) are those of the data sets that reject at {level} "
+            "(Gelman and Carlin 2014). Data sets that failed count as misses."
+        ),
+        Explanation(
+            "Confirmed: the power of the fresh run reaches {target} within two of its Monte-Carlo "
+            "errors. In the search power is taken to rise as Phi(a + b sqrt(size))."
+        ),
+        Explanation(
+            "Share of data sets that reject ({name}), mean width of the 95% intervals, and "
+            "exaggeration of the effects that are found, with 2 standard errors. Dashed: {usual}, "
+            "and no exaggeration."
+        ),
+        Explanation(
+            "Left: power of the designs that were tried, those of one size taken together "
+            "(circles), and of the fresh run (square), with 2 standard errors; dashed, the target. "
+            "Right: the way of the search. Shaded: the {mass} interval of the answer."
+        ),
+    ),
+)
