@@ -110,7 +110,7 @@ class Measured:
         rows: list[dict[Any, Any]] = self.table.to_dict("records")
         lines = [told_row(row) for row in rows]
         lines += [
-            f"answers of {sample} ({place}): {told_outcomes(rates)}"
+            f"{told_outcomes(rates)} answers of {sample} in {place}"
             for place, samples in self.outcomes_by_sample.items()
             for sample, rates in samples.items()
         ]
