@@ -20,7 +20,7 @@ from knownminds.environments import (
     unknown,
 )
 from knownminds.inference import MEASURES, Estimate, Measure
-from knownminds.inference.measures import UNANSWERED, told_value
+from knownminds.inference.measures import reason_of, told_value
 from knownminds.inference.performance import performance
 from knownminds.llm_adapters.session_runner import TRIALS
 
@@ -341,9 +341,7 @@ def _row(name: str, place: Environment, sample: str, trials: Trials) -> dict[str
     except ValueError as error:
         found, status = _nothing(name), str(error)
     if status == "ok" and not np.isfinite(found.value):
-        reasons = [why for why, n in found.excluded.items() if n]
-        own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
-        status = ", ".join(own or reasons) or "no value"
+        status = reason_of(found)
     return {
         "environment": place.name,
         "sample": sample,
