@@ -133,8 +133,8 @@ class Answers:
 class Coherence(Measure):
     """A measure of each subject's answers to `diagnosis`, with a test of a single subject.
 
-    Of several subjects the mean is told, with the t interval over them. Contexts are a subject's
-    own, so those of different subjects are never compared.
+    Of several subjects the mean is told, with the interval of `t_tests` over them. Contexts are a
+    subject's own, so those of different subjects are never compared.
 
     What known minds have of it hangs on the design and has no closed form: their truth is the mean
     over simulated sessions of the experiment, the same draws for all minds.
@@ -188,7 +188,7 @@ class Coherence(Measure):
         return replace(found, excluded={**found.excluded, **self.unanswered(trials)})
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
-        """Return mean, t interval and test over subjects; who all have the null never reject it."""
+        """Return mean, interval and test over subjects; who all have the null never reject it."""
         tests = t_tests(values.value[None, :], self.null, bounds=self.bounds)
         reasons = [reason for reason in values.reason if reason]
         known = values.value[np.isfinite(values.value)]

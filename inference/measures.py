@@ -73,6 +73,13 @@ class Estimate:
         return "; ".join([told, *(text for text in more if text)])
 
 
+def reason_of(found: Estimate) -> str:
+    """Say why an estimate has no value, in the words of what was left out."""
+    reasons = [why for why, n in found.excluded.items() if n]
+    own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
+    return ", ".join(own or reasons) or "no value"
+
+
 def told_value(value: float, low: float, high: float, p_value: float) -> str:
     """Write down a value with its interval and p-value, as far as there are any."""
     told = f"{round(value, 3) + 0.0:.3f}"  # no -0.000

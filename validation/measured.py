@@ -23,7 +23,7 @@ from knownminds.inference import MEASURES, Estimate, Measure
 from knownminds.inference.causal_answers import as_published, causal_answers
 from knownminds.inference.cell_contrast import CellContrast
 from knownminds.inference.least_squares_reasoner import Scoring
-from knownminds.inference.measures import UNANSWERED, told_value
+from knownminds.inference.measures import reason_of, told_value
 from knownminds.inference.performance import performance
 from knownminds.inference.reasoner_measure import ReasonerMeasure
 from knownminds.llm_adapters.session_runner import TRIALS
@@ -114,7 +114,7 @@ class Measured:
         rows: list[dict[Any, Any]] = self.table.to_dict("records")
         lines = [told_row(row) for row in rows]
         lines += [
-            f"answers of {sample} ({place}): {told_outcomes(rates)}"
+            f"{told_outcomes(rates)} answers of {sample} in {place}"
             for place, samples in self.outcomes_by_sample.items()
             for sample, rates in samples.items()
         ]
@@ -369,9 +369,7 @@ def _row(
     except ValueError as error:
         found, status = _nothing(name), str(error)
     if status == "ok" and not np.isfinite(found.value):
-        reasons = [why for why, n in found.excluded.items() if n]
-        own = [why for why in reasons if why not in ("no answer", UNANSWERED)]
-        status = ", ".join(own or reasons) or "no value"
+        status = reason_of(found)
     return {
         "environment": place.name,
         "sample": sample,

@@ -23,6 +23,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
 from knownminds.inference import MEASURES
+from knownminds.inference.measures import reason_of
 from knownminds.inference.performance import performance
 
 from .figures import BLUE, GREY, ORANGE, SMALL, TITLE
@@ -92,6 +93,9 @@ CHARACTERS: dict[str, dict[str, dict[str, float]]] = {
 }
 SPAN = (-2.0, 3.0)  # of the figures, on the normalised scale; what lies beyond has an arrow
 NOT_GIVEN = "not measured"
+SIGNED = "phenotype: 0 = random answers, 1 = reference"
+UNSIGNED = "phenotype: without sign, 0 = random answers, 1 = reference"
+BARS = "black lines: 95% intervals, random answers and reference taken as known; arrows: beyond"
 _SAME = 1e-12
 
 Scores = Mapping[str, float]
@@ -106,8 +110,9 @@ class Phenotype:
     ----------
     participants, metrics
         Their names.
-    score, standard_error
-        Of each participant on each metric, [participants, metrics]; NaN where there is none.
+    score, standard_error, low, high
+        Of each participant on each metric, with its 95% interval, [participants, metrics]; NaN
+        where there is none.
     random, reference
         Scores of random answers and of the reference, [metrics].
     reason
@@ -120,6 +125,8 @@ class Phenotype:
     metrics: tuple[str, ...]
     score: Array
     standard_error: Array
+    low: Array
+    high: Array
     random: Array
     reference: Array
     reason: tuple[tuple[str, ...], ...]
@@ -137,6 +144,17 @@ class Phenotype:
         return np.abs(self.standard_error / self._distance)
 
     @property
+    def normalised_interval(self) -> tuple[Array, Array]:
+        """Ends of the 95% intervals on the normalised scale, each [participants, metrics]."""
+        ends = np.stack([(end - self.random) / self._distance for end in (self.low, self.high)])
+        low, high = ends.min(axis=0), ends.max(axis=0)
+        if not self.released:
+            return low, high
+        # Of a number without sign: from 0 where both signs are held to be possible.
+        nearest = np.where((low < 0) & (high > 0), 0.0, np.minimum(np.abs(low), np.abs(high)))
+        return nearest, np.maximum(np.abs(low), np.abs(high))
+
+    @property
     def _distance(self) -> Array:
         distance = self.reference - self.random
         return np.where(_apart(self.random, self.reference), distance, nan)
@@ -144,6 +162,7 @@ class Phenotype:
     def to_frame(self) -> pd.DataFrame:
         """One row per participant and metric."""
         normalised, error = self.normalised, self.normalised_error
+        low, high = self.normalised_interval
         return pd.DataFrame(
             [
                 {
@@ -155,6 +174,8 @@ class Phenotype:
                     "reference": self.reference[j],
                     "normalised": normalised[i, j],
                     "normalised_error": error[i, j],
+                    "normalised_low": low[i, j],
+                    "normalised_high": high[i, j],
                     "missing": self.reason[i][j],
                 }
                 for i, participant in enumerate(self.participants)
@@ -172,8 +193,7 @@ class Phenotype:
         wide = max(len(name) for name in self.participants) + 2
         heads = [metric.replace("_", " ") for metric in self.metrics]
         widths = [max(len(head), 7) + 2 for head in heads]
-        sign = "without sign, " if self.released else ""
-        lines = [f"phenotype: {sign}0 = random answers, 1 = reference"]
+        lines = [UNSIGNED if self.released else SIGNED]
         lines.append(
             " " * wide + "".join(f"{head:>{w}}" for head, w in zip(heads, widths, strict=True))
         )
@@ -200,10 +220,8 @@ class Phenotype:
             axis.tick_params(axis="y", labelleft=j % across == 0)
         panels[0].set_yticks(range(len(self.participants)), self.participants, fontsize=SMALL + 1)
         panels[0].invert_yaxis()
-        sign = "distance from" if self.released else "score:"
         figure.supxlabel(
-            f"{sign} 0 = random answers, 1 = reference "
-            "(black lines: 95% intervals; arrows: further out)",
+            f"{UNSIGNED if self.released else SIGNED}\n{BARS}",
             fontsize=SMALL + 1,
         )
         return figure
@@ -244,17 +262,17 @@ class Phenotype:
         low, high = self._lowest - 0.25, SPAN[1] + 0.25
         axis.axvline(0, color=GREY, linewidth=1, linestyle="--")
         axis.axvline(1, color="black", linewidth=1)
-        drawn = zip(self.normalised[:, j], self.normalised_error[:, j], strict=True)
-        for i, (value, error) in enumerate(drawn):
+        starts, ends = (side[:, j] for side in self.normalised_interval)
+        drawn = zip(self.normalised[:, j], starts, ends, strict=True)
+        for i, (value, start, end) in enumerate(drawn):
             if np.isnan(value):
                 axis.text(0.06, i, self.reason[i][j], color=GREY, fontsize=SMALL - 1, va="center")
                 continue
             colour = BLUE if value >= 0 else ORANGE
             inside = float(np.clip(value, low, high))
             axis.barh(i, inside, color=colour, height=0.7, alpha=0.85)
-            if np.isfinite(error):
-                ends = np.clip([value - 1.96 * error, value + 1.96 * error], low, high)
-                axis.hlines(i, *ends, color="black", linewidth=1)
+            if np.isfinite(start):
+                axis.hlines(i, *np.clip([start, end], low, high), color="black", linewidth=1)
             if inside != value:
                 marker = ">" if value > 0 else "<"
                 axis.plot(inside, i, marker=marker, color=colour, markersize=7, clip_on=False)
@@ -366,7 +384,7 @@ def phenotype(
     reasons = []
     for row in read:
         reason = []
-        for j, (value, _, why) in enumerate(row):
+        for j, (value, _, _, _, why) in enumerate(row):
             if not np.isfinite(value):
                 reason.append(why)
             elif not np.isfinite(one[j]):
@@ -379,13 +397,20 @@ def phenotype(
     return Phenotype(
         participants=tuple(participants),
         metrics=chosen,
-        score=np.array([[value for value, _, _ in row] for row in read]),
-        standard_error=np.array([[error for _, error, _ in row] for row in read]),
+        score=_side_by_side(read, 0),
+        standard_error=_side_by_side(read, 1),
+        low=_side_by_side(read, 2),
+        high=_side_by_side(read, 3),
         random=zero,
         reference=one,
         reason=tuple(reasons),
         released=released,
     )
+
+
+def _side_by_side(read: Sequence[Sequence[_One]], k: int) -> Array:
+    """Return one of the numbers of each participant and metric."""
+    return np.array([[one[k] for one in row] for row in read], dtype=float)
 
 
 def gallery(
@@ -412,8 +437,8 @@ def gallery(
     metrics = [name for name in METRICS if name in MEASURES and _place(name) in typical]
     designs = {trials.frame["environment"].iloc[0]: make(name) for name, trials in drawn.items()}
     reference = {
-        metric: value
-        for metric, (value, _, _) in zip(
+        metric: one[0]
+        for metric, one in zip(
             metrics, _scores("typical", drawn.values(), metrics, designs), strict=True
         )
     }
@@ -473,7 +498,8 @@ def _apart(zero: Any, one: Any) -> NDArray[np.bool_]:
     return np.asarray(np.abs(one - zero) > _SAME * np.maximum(np.abs(one), np.abs(zero)))
 
 
-_One = tuple[float, float, str]  # score, standard error, reason
+_One = tuple[float, float, float, float, str]  # score, its error and interval, reason
+_NONE = (nan, nan, nan, nan, NOT_GIVEN)
 
 
 def _scores(
@@ -486,9 +512,7 @@ def _scores(
     if isinstance(of, Mapping):
         _check_names(of, f"the scores of {name}")
         return [
-            (float(of[metric]), nan, "")
-            if np.isfinite(of.get(metric, nan))
-            else (nan, nan, NOT_GIVEN)
+            (float(of[metric]), nan, nan, nan, "") if np.isfinite(of.get(metric, nan)) else _NONE
             for metric in metrics
         ]
     records: dict[str, Trials] = {}
@@ -509,7 +533,7 @@ def _scores(
     return [
         _score(metric, records[_place(metric)], designs[_place(metric)])
         if _place(metric) in records
-        else (nan, nan, NOT_GIVEN)
+        else _NONE
         for metric in metrics
     ]
 
@@ -520,8 +544,8 @@ def _score(metric: str, trials: Trials, environment: Environment) -> _One:
         estimate = performance(trials, environment)
     else:
         estimate = MEASURES[metric].estimate(trials)
-    left = ", ".join(why for why, n in estimate.excluded.items() if n)
-    return estimate.value, estimate.standard_error, left or "no estimate"
+    ends = estimate.low, estimate.high
+    return estimate.value, estimate.standard_error, *ends, reason_of(estimate)
 
 
 def _random(metric: str, environment: Environment, sessions: int, seed: int) -> float:
