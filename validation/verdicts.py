@@ -230,7 +230,7 @@ def judge_trials(differing: int, trials: int, apart: float) -> Verdict:
         return Verdict("not judged", ("No trial was lived.",))
     reasons = [f"{differing:,} of {trials:,} trials differ from those of the direct path."]
     if isnan(apart):
-        reasons.append("Every subject lacks an answer, so no estimates are compared.")
+        reasons.append("No subject has all answers and both estimates, so none are compared.")
     elif apart == 0:
         reasons.append("Where every answer was read, the estimates are identical.")
     else:
@@ -266,7 +266,7 @@ def judge_outcomes(
     if strange:
         reasons.append(f"Rates are not those of the dials: {', '.join(strange)}.")
     else:
-        reasons.append("All rates are those of the dials.")
+        reasons.append("No rate is beyond chance from that of the dials.")
     sound = told == trials and not strange
     return Verdict("confirmed" if sound else "not confirmed", tuple(reasons))
 
