@@ -37,6 +37,7 @@ from knownminds.inference.distribution_distance import (
     units_of,
 )
 from knownminds.inference.measures import t_tests
+from knownminds.inference.point import REACH
 from knownminds.inference.revealed_belief import (
     LITTLE_MASS,
     SOURCES,
@@ -72,6 +73,16 @@ BELIEFS = "beliefs.parquet"
 FRAMES = ("distances", "biases", "stated")
 DRAWS, TOP = 50, 20
 ALL = "all"  # scenarios together
+# Ends of what a fit of the nearest sampler searches, less rounding.
+BEYOND = {
+    name: (float(low), float(high))
+    for name, low, high in zip(
+        SAMPLER.names,
+        SAMPLER.constrain(-0.999 * REACH * SAMPLER.sd),
+        SAMPLER.constrain(0.999 * REACH * SAMPLER.sd),
+        strict=True,
+    )
+}
 NARROW = 5e-4  # of ends that three decimals do not tell apart
 ERROR, NAIVE = "stated_error", "naive_manhattan"
 COMPARED = (*MEASURES_OF_DISTANCE, "retained", ERROR)
@@ -260,23 +271,30 @@ class Revealed:
     def read_back(self) -> dict[str, tuple[float, float]]:
         """By model whose beliefs are known, how far the readings are from them at most.
 
-        Of the reading of whole outcomes, and of the naive one.
+        Of the reading of whole outcomes, and of the naive one, over contexts that are not flagged;
+        minds without any are left out.
         """
         found = {}
         for name, own in self.beliefs.items():
             known = self.known[name]
-            if np.isfinite(known).all():
-                usable = ~own.flagged[own.context]
+            usable = ~own.flagged[own.context]
+            if np.isfinite(known).all() and usable.any():
                 off = (np.abs(read - known)[usable] for read in (own.normalised, self.naive[name]))
                 whole, naive = (float(d.max(initial=0.0)) for d in off)
                 found[name] = whole, naive
         return found
 
-    def ends_of(self, row: Mapping[str, Any], name: str) -> str:
-        """Say how far an estimate of the nearest sampler is known, in brackets; else nothing.
+    def estimate_of(self, row: Mapping[str, Any], name: str) -> str:
+        """Say what a parameter of the nearest sampler is, and in brackets how far it is known.
 
-        By 90% intervals for beliefs that were sampled, and by all that top-k tables allow.
+        By 90% intervals for beliefs that were sampled, and by all that top-k tables allow. One at
+        the end of what was searched is only known to lie beyond.
         """
+        value = float(row[name])
+        if not np.isfinite(value):
+            return "-"
+        if not BEYOND[name][0] < value < BEYOND[name][1]:
+            return f"beyond {value:.3f}"
         sources = set(self.beliefs[row["model"]].sources)
         kind, ends = (
             ("90% interval", ("low", "high"))
@@ -285,8 +303,8 @@ class Revealed:
         )
         low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ends)
         if "exact" in sources or not high - low > NARROW:
-            return ""
-        return f" ({kind} {low:.3f} to {high:.3f})"
+            return f"{value:.3f}"
+        return f"{value:.3f} ({kind} {low:.3f} to {high:.3f})"
 
     def sent(self, model: str) -> str:
         """Say in which form a model got what it was asked; empty where that is not known."""
@@ -377,10 +395,9 @@ class Revealed:
                 )
             asked = self.stated[self.stated["model"] == model]
             if len(asked):
-                lines.append(
-                    f"{model}: {asked['error'].notna().sum()} of {len(asked)} questions have a "
-                    "stated error; the others are flagged"
-                )
+                known, n = int(asked["error"].notna().sum()), len(asked)
+                others = "; the others are flagged" if known < n else ""
+                lines.append(f"{model}: {known} of {n} questions have a stated error{others}")
         for model in self.models:
             if told := self.sent(model):
                 lines.append(f"{model}: {told}")
@@ -397,7 +414,7 @@ class Revealed:
             )
         for row in self.samplers.to_dict("records"):
             told = ", ".join(
-                f"{name} {row[name]:.3f}{self.ends_of(row, name)}"
+                f"{name} {self.estimate_of(row, name)}"
                 for name in SAMPLER.names
                 if name in row and np.isfinite(row[name])
             )
@@ -406,6 +423,8 @@ class Revealed:
                 if told
                 else f"{row['model']}: no belief sampler was fitted: {row.get('status', '')}"
             )
+            if told and row.get("status", "ok") != "ok":
+                lines.append(f"{row['model']}: the fit of the belief sampler is {row['status']}")
         compared = self.comparison()
         compared = compared[compared["measure"].isin(["manhattan", ERROR])]
         for row in compared.to_dict("records"):

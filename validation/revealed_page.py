@@ -34,6 +34,7 @@ WORDS = {
     ERROR: "stated error",
     NAIVE: "Manhattan, naive",
 }
+EXACT = 1e-6  # below which a deviation is rounding
 NAIVE_COLOUR = draw.ORANGE
 OF_BIAS = {"value": "bias", "low": "bias_low", "high": "bias_high"}
 BIASES_TITLE = (
@@ -73,13 +74,7 @@ def revealed_page(revealed: Revealed) -> Page:
         ],
         figures=[
             *(
-                (
-                    f"{named[name]}: contexts whose belief is nearest to the truth, in the middle, "
-                    "and farthest from it (Manhattan), by scenario. Lines are 95% intervals of "
-                    "counts, or all that is possible. Crosses: the naive reading, by the tokens of "
-                    "an outcome alone.",
-                    bars(revealed, name),
-                )
+                (_bars_caption(revealed, name, named), bars(revealed, name))
                 for name in models[:MOST_BARS]
                 if not revealed.beliefs[name].flagged.all()
             ),
@@ -139,20 +134,29 @@ def _short(models: tuple[str, ...]) -> dict[str, str]:
 
 def _finding(revealed: Revealed, model: str, named: Mapping[str, str]) -> Finding:
     beliefs = revealed.beliefs[model]
-    flagged = int(beliefs.flagged.sum())
+    flagged, n = int(beliefs.flagged.sum()), len(beliefs)
     whole = _whole(revealed, model)
-    word = f"Manhattan {number(whole['mean'])}" if whole is not None else "no distance"
     sources = ", ".join(sorted(set(beliefs.sources)))
-    why = f"Mean over {counted(len(beliefs) - flagged, 'context')} ({sources}); "
-    why += f"{flagged} of {len(beliefs)} are flagged and left out."
+    why = []
     if whole is not None:
-        why = f"95% interval {number(whole['low'])} to {number(whole['high'])}. {why}"
-    if len(revealed.stated):
-        asked = revealed.stated.loc[revealed.stated["model"] == model, "error"]
-        errors = asked.dropna()
-        why += f" {len(errors)} of {counted(len(asked), 'question')} have a stated error"
-        why += f": {errors.mean():.3f} ({CHANCE:g} by guessing)." if len(errors) else "."
-    return Finding(named[model], word, why, "fair" if flagged > len(beliefs) / 2 else "")
+        why.append(f"Mean over {counted(n - flagged, 'context')} ({sources}).")
+        if np.isfinite(whole["low"]):
+            why.append(f"95% interval {number(whole['low'])} to {number(whole['high'])}.")
+        else:
+            why.append("One context has no interval of a mean.")
+    if flagged:
+        why.append(f"{flagged:,} of {counted(n, 'context')} left out, since flagged.")
+    asked = revealed.stated.loc[revealed.stated["model"] == model, "error"]
+    errors = asked.dropna()
+    if len(errors):
+        why.append(
+            f"Stated error, mean over {len(errors):,} of {counted(len(asked), 'question')}: "
+            f"{errors.mean():.3f} ({CHANCE:g} by guessing)."
+        )
+    elif len(asked):
+        why.append(f"None of {counted(len(asked), 'question')} has a stated error.")
+    word = f"Manhattan {number(whole['mean'])}" if whole is not None else "no distance"
+    return Finding(named[model], word, " ".join(why), "fair" if flagged > n / 2 else "")
 
 
 def _whole(revealed: Revealed, model: str, measure: str = "manhattan") -> Any:
@@ -166,13 +170,14 @@ def _read_back(revealed: Revealed, named: Mapping[str, str]) -> list[Finding]:
     found = []
     for name, (whole, naive) in revealed.read_back().items():
         exact = set(revealed.beliefs[name].sources) == {"exact"}
-        good = whole < 1e-6 or not exact
+        good = whole < EXACT or not exact
         found.append(
             Finding(
                 f"{named[name]}, read back",
                 f"off by {whole:.2g}",
-                f"Largest deviation from the mind's own belief; {naive:.2g} if one takes the "
-                "tokens of an outcome for the outcome.",
+                "Largest deviation of a share from the mind's own belief, over the contexts that "
+                f"are not flagged; {naive:.2g} if one takes the tokens of an outcome for the "
+                "outcome.",
                 "good" if good and exact else "" if good else "bad",
             )
         )
@@ -183,35 +188,57 @@ def _sentences(revealed: Revealed, named: Mapping[str, str]) -> list[str]:
     told = [
         "The revealed belief is the probability of each outcome, as a whole string that nothing "
         "makes longer, behind a text about chance that breaks off there; it is set against the "
-        "exact probability. The stated answer is to a question with five options."
+        "exact probability."
     ]
+    if len(revealed.stated):
+        told.append("The stated answer is to a question with five options.")
     told += [f"{named[name]}: {sent}." for name in revealed.models if (sent := revealed.sent(name))]
     compared = revealed.comparison()
     compared = compared[compared["measure"] == "manhattan"]
     for _, own in compared.groupby("model", sort=False):
-        row = own.iloc[-1]
-        sure = row["low"] > 0 or row["high"] < 0
-        way = "farther from" if row["difference"] > 0 else "nearer to"
-        told.append(
-            f"{named[row['model']]} is {way} the truth than {named[row['reference']]} by "
-            f"{abs(row['difference']):.3f} (Manhattan, {row['contexts']} contexts, 95% interval of "
-            f"the difference {row['low']:.3f} to {row['high']:.3f})"
-            + ("." if sure else ", which may be chance.")
-        )
+        told.append(_compared(own.iloc[-1], named))
     return told
 
 
+def _compared(row: pd.Series[Any], named: Mapping[str, str]) -> str:
+    """Say which of two models is nearer to the truth, and how sure that is."""
+    one, other, n = named[row["model"]], named[row["reference"]], row["contexts"]
+    contexts = f"Manhattan, {counted(n, 'context')}"
+    difference, low, high = row["difference"], row["low"], row["high"]
+    if abs(difference) < EXACT:
+        return f"{one} is as far from the truth as {other}, on average ({contexts})."
+    way = "farther from" if difference > 0 else "nearer to"
+    said = f"{one} is {way} the truth than {other} by {abs(difference):.3f}"
+    if not np.isfinite(low):
+        return f"{said} ({contexts}, too few for an interval)."
+    if low > 0 or high < 0:
+        return f"{said} ({contexts}, 95% interval of the difference {low:.3f} to {high:.3f})."
+    return (
+        f"{said} ({contexts}, 95% interval of the difference {low:.3f} to {high:.3f}), which may "
+        "be chance."
+    )
+
+
 def _notes(revealed: Revealed) -> list[str]:
+    sources = {source for own in revealed.beliefs.values() for source in own.sources}
     notes = [
-        "Outcomes are normalised after adding up their spellings, with a space before them and "
-        "without; the retained mass is what they had together. Contexts with less of it than the "
-        "threshold are flagged, listed, and have no distances: nothing is put in their place.",
+        "Outcomes are normalised in each context; the retained mass is what they had together. "
+        "Contexts with less of it than the threshold are flagged, and have no distances: nothing "
+        "is put in their place.",
         "Chebyshev max|p - q|, Manhattan sum|p - q|, Kullback-Leibler divergences in nats with "
         "1e-6 added to each probability. Intervals of means are Student's over contexts; contexts "
         "share dice and words, so that they say how much these contexts differ, and not what "
         "other words would bring.",
+        "An unbiased mind has the temperature and the other biases of the belief sampler that is "
+        "nearest in the scenario, and not the bias in question; as log-odds a bias is that of this "
+        "sampler. The marginal reading, which is the published one, is against the truth: "
+        "temperature and other biases count as well.",
     ]
-    sources = {source for own in revealed.beliefs.values() for source in own.sources}
+    if sources - {"sampled"}:
+        notes.append(
+            "The probability of an outcome is that of all its spellings, with a space before it "
+            "and without."
+        )
     if "sampled" in sources:
         notes.append(
             "Sampled: distances of counts are too large by chance; beliefs.parquet and "
@@ -219,9 +246,9 @@ def _notes(revealed: Revealed) -> list[str]:
         )
     if "top-k" in sources:
         notes.append(
-            "Top-k: what the tables do not list may lie on any outcome that can still be said; "
-            "intervals hold all that is possible. A reply that ends behind an outcome is taken to "
-            "be that outcome."
+            "Top-k: what the tables do not list may lie on any outcome that can still be said. "
+            "Intervals of single contexts and of biases hold all that is possible; those of mean "
+            "distances do not. A reply that ends behind an outcome is taken to be that outcome."
         )
     if len(revealed.stated):
         notes.append(
@@ -229,6 +256,22 @@ def _notes(revealed: Revealed) -> list[str]:
             "Stated error: 1 - P(correct letter) among the letters."
         )
     return notes
+
+
+def _bars_caption(revealed: Revealed, model: str, named: Mapping[str, str]) -> str:
+    """Say what is drawn of a model's beliefs, and nothing that is not."""
+    sources = set(revealed.beliefs[model].sources)
+    told = [
+        f"{named[model]}: contexts whose belief is nearest to the truth, in the middle, and "
+        "farthest from it (Manhattan), by scenario."
+    ]
+    if "sampled" in sources:
+        told.append("Lines are 95% intervals of counts.")
+    if "top-k" in sources:
+        told.append("Lines hold all that the tables allow.")
+    if np.isfinite(revealed.naive[model]).any():
+        told.append("Crosses: the naive reading, by the tokens of an outcome alone.")
+    return " ".join(told)
 
 
 def _summary_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
@@ -316,11 +359,12 @@ def _sampler_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
     rows = [
         [
             named[row["model"]],
-            *(f"{number(row[name])}{revealed.ends_of(row, name)}" for name in names),
+            *(revealed.estimate_of(row, name) for name in names),
+            row["status"],
         ]
         for row in revealed.samplers.fillna(np.nan).to_dict("records")
     ]
-    head = ["model", *(name.replace("_", " ") for name in names)]
+    head = ["model", *(name.replace("_", " ") for name in names), "status of the fit"]
     return "The nearest belief sampler, by Kullback-Leibler divergence", head, rows
 
 

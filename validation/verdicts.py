@@ -499,7 +499,7 @@ def judge_trials(differing: int, trials: int, apart: float) -> Verdict:
         return Verdict("not judged", ("No trial was lived.",))
     reasons = [f"{differing:,} of {trials:,} trials differ from those of the direct path."]
     if isnan(apart):
-        reasons.append("Every subject lacks an answer, so no estimates are compared.")
+        reasons.append("No subject has all answers and both estimates, so none are compared.")
     elif apart == 0:
         reasons.append("Where every answer was read, the estimates are identical.")
     else:
