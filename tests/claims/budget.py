@@ -311,7 +311,7 @@ REPORT = Report(
             _thin,
         ),
         Explanation(
-            "Bytes of the prompt of each trial, mean and range of the dry runs. Dashed: how many "
+            "Bytes of the prompt of each call, mean and range of the dry runs. Dashed: how many "
             "of them begin as the previous prompt did."
         ),
         Claim(

@@ -26,8 +26,14 @@ def expected(facts):
             claim, word = claims[gate["kind"]]
             if gate["kind"] == "shuffled" and lost:
                 continue
-            positive = claim in ("given back", "kept", "calibrated")
-            if (values["verdict"] == word) is not positive:
+            verdict = values["verdict"]
+            # A word between two of them contradicts a claim only if both of them would.
+            both = verdict.removeprefix("between ").split(" and ")
+            if claim in ("given back", "kept", "calibrated"):
+                denied = all(one not in (word, "not judged") for one in both)
+            else:
+                denied = verdict == word
+            if denied:
                 found.append(
                     f"{gate['kind']} of {gate['name']}: {name} is {values['verdict']!r}, and said "
                     f"to be {claim}."

@@ -13,13 +13,19 @@ from claims.contradictions import REPORT as CONTRADICTIONS
 
 
 def fall(r, shuffled, n):
-    """The verdict on a negative control, from Fisher's z and its standard error, .5 and 3.5."""
+    """The verdict on a negative control: Fisher's z, falls of 2 and 3.5 errors, 2 errors to .5."""
     if n < 10:
         return "not judged"
     z = [math.atanh(max(-1 + 1e-9, min(1 - 1e-9, x))) for x in (r, shuffled)]
-    if z[0] - z[1] < 3.5 * math.sqrt(2 / (n - 3)):
+    errors = (z[0] - z[1]) / math.sqrt(2 / (n - 3))
+    if errors < 2.0:
         return "kept"
-    return "lost" if abs(shuffled) < 0.5 else "less"
+    beyond = (abs(z[1]) - math.atanh(0.5)) * math.sqrt(n - 3)
+    words = {"lost"} if beyond <= -2.0 else {"less"} if beyond >= 2.0 else {"lost", "less"}
+    if errors < 3.5:
+        words = {"lost" if "lost" in words else "less", "kept"}
+    order = [word for word in ("lost", "less", "kept") if word in words]
+    return order[0] if len(order) == 1 else f"between {order[0]} and {order[1]}"
 
 
 def _contradicts(facts, words):
@@ -50,5 +56,6 @@ REPORT = Report(
         ),
         Claim("no result: {name}: {why}", "the JSON's problems and gates", _no_result),
         Explanation("knownminds gates {model} --gate shuffled --seed {seed}"),
+        Explanation("between {word} and kept"),
     ),
 )  # fmt: skip

@@ -424,6 +424,7 @@ REPORT = Report(
             "ask for an infinite value; failed, no trustworthy estimate."
         ),
         Explanation("The measures of {source}"),
+        Explanation("how much the presence of one cause raises the judgement of the other{of}"),
         Explanation("{name}: {summary} ({source})."),
         # What stands in the one above: summaries with something filled in, and sources.
         Explanation("reward x common transition in repeating the first choice{ending}"),
