@@ -146,11 +146,12 @@ def test_known_biases_come_back_from_top_k_tables_whatever_ends_a_reply(tokens):
                    only={"n_coins": 2, "n_options": 4}, source="top-k", stated=False, tokens=tokens,
                    )  # fmt: skip
     (row,) = found.samplers.to_dict("records")
-    for name in ("temperature", "bias_first", "bias_middle", "bias_repeat", "bias_heads"):
-        wanted = truth.get(name, 0.0)
-        # Where a reply never went, an outcome of it may be longer than it looks: no sampling error.
-        assert row[f"{name}_least"] - 1e-6 <= wanted <= row[f"{name}_most"] + 1e-6
-        assert row[name] == pytest.approx(wanted, abs=1e-4)
+    names = ("temperature", "bias_first", "bias_middle", "bias_repeat", "bias_heads")
+    wanted = [truth.get(name, 0.0) for name in names]
+    # Tables have no sampling error.
+    assert [row[name] for name in names] == pytest.approx(wanted, abs=1e-4)
+    for name, value in zip(names, wanted, strict=True):
+        assert row[f"{name}_least"] - 1e-6 <= value <= row[f"{name}_most"] + 1e-6
 
 
 def test_estimates_from_tables_that_leave_much_open_have_ends_that_hold_the_truth():
