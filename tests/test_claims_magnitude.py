@@ -96,6 +96,10 @@ def test_without_bootstraps_or_known_minds_nothing_is_said_of_them(whole, monkey
     assert "intervals of" not in text
     assert "ootstrap" not in text
     assert "simulated observers" not in text
+    text = prove(monkeypatch, tmp_path, one, rounds=0, replicates=100)
+    assert "without an interval" in text
+    assert "simulated observers" in text
+    assert "no known minds beside it" in prove(monkeypatch, tmp_path, one, rounds=2, replicates=0)
 
 
 def test_missing_answers_and_a_modality_without_any(whole, monkeypatch, tmp_path):

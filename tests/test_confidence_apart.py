@@ -4,6 +4,8 @@ import asyncio
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from knownminds.agents import ChangePointObserver, play
 from knownminds.environments import (
@@ -121,6 +123,18 @@ def test_replies_are_read_by_the_rules_of_letters_and_numbers():
         assert answer.choice is None
         assert PLACE.further(prompt, answer) is None
     assert PLACE.further(prompt, Answer(Outcome.ERROR)) is None
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_whatever_is_said_is_an_answer_or_the_reason_that_it_is_none(first, second):
+    observation, _ = PLACE.reset(seed=1)
+    half = PLACE.parse(first, observation)
+    assert (half.action is None) == (half.outcome not in (Outcome.OK, Outcome.REPAIRED))
+    whole = PLACE.parse(PLACE.joined(first, second), observation)
+    assert (whole.action is None) == (whole.response is None)
+    assert (whole.action is None) == (whole.outcome not in (Outcome.OK, Outcome.REPAIRED))
+    assert whole.action is None or half.action == whole.action
+    assert PLACE.further(PLACE.render(observation, []), whole) is None
 
 
 def test_a_budget_counts_both_calls():
