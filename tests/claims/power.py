@@ -258,7 +258,6 @@ REPORT = Report(
         Explanation("{size} (drawn with sd {sd})"),
         Explanation("{effect}, drawn with sd {sd}"),
         Explanation("a difference of {effect}"),
-        Explanation("No number of {find} up to {most}"),
         Explanation("those of the priors{but}"),
         Explanation("the smallest number of {find} with {target} power"),
         Explanation("{n} per step, {replicates} to confirm"),
