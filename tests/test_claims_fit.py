@@ -17,10 +17,16 @@ from claims.fit import REPORT, Again
 from knownminds import inference
 from knownminds.agents import AGENTS, play
 from knownminds.environments import Trials, make
-from knownminds.inference import posterior
+from knownminds.inference import group_model, posterior
 from knownminds.inference.model_data import ModelData
 from knownminds.inference.point import maximum_a_posteriori, maximum_likelihood
-from knownminds.validation.fit import GroupValue, _about_effect, _about_support, fit
+from knownminds.validation.fit import (
+    GroupValue,
+    _about_effect,
+    _about_support,
+    _warning,
+    fit,
+)
 from knownminds.validation.fit_page import fit_page
 
 MODEL, PLACE = "rescorla_wagner", "instrumental_learning"
@@ -112,6 +118,7 @@ def prove(found, frame, again, **more):
     facts = SimpleNamespace(
         content=found.to_dict(),
         trials=Trials.from_frame(frame).frame,
+        whole=frame,
         again=again,
         likelihood=likelihood,
         n_actions=2,
@@ -224,7 +231,43 @@ def test_part_of_each_experiment(model, place, cut):
     told = [s for s in texts_of(found) if " prefer" not in s and "pure chance" not in s]
     again = lived_again(found, place, cut, n=100)
     trials = Trials.from_frame(frame).frame
-    check(REPORT, told, SimpleNamespace(content=found.to_dict(), trials=trials, again=again))
+    facts = SimpleNamespace(content=found.to_dict(), trials=trials, whole=frame, again=again)
+    check(REPORT, told, facts)
+
+
+@pytest.mark.parametrize("all_trials", [False, True])
+def test_which_trials_were_fitted_is_told(all_trials):
+    place = make("horizon", n_games=20)
+    frame = people("horizon_blind", place, 6, 13)
+    frame = frame[(frame["subject"] != frame["subject"].iloc[0]) | (frame["play"] > 0)]
+    given = {"environment": "horizon", "method": "mle", "all_trials": all_trials, "workers": 1}
+    found = fit(Trials.from_frame(frame), "horizon_blind", **given)
+    about = ("trials were fitted", "were fitted (", "All trials were", "Left out")
+    told = [s for s in found.sentences if any(part in s for part in about)]
+    assert len(told) == (2 if all_trials else 3)
+    check(REPORT, told, SimpleNamespace(content=found.to_dict(), whole=frame))
+
+
+@pytest.mark.parametrize("divergences", [0, 3])
+def test_what_was_tried_is_told_where_sampling_does_not_converge(monkeypatch, divergences):
+    """400 effective draws cannot come of 80; divergences, which no data promise, are put there."""
+    own = group_model.check_convergence
+
+    def judged(posterior, effects, found):
+        return own(posterior, effects, found + divergences)
+
+    monkeypatch.setattr(group_model, "check_convergence", judged)
+    frame = people(MODEL, make(PLACE, n_visits=6), 4, 14)
+    data = ModelData.read(AGENTS[MODEL], Trials.from_frame(frame), 2)
+    lines = []
+    sampled = group_model.GroupModel.build(data).sample(
+        data, draws=10, tune=20, seed=3, rounds=2, tell=lines.append
+    )
+    content = {"divergences": sampled.divergences}
+    facts = SimpleNamespace(content=content, lines=lines, reasons=sampled.reasons)
+    told = _warning(sampled)
+    assert len(told) == (3 if sampled.divergences else 2)
+    check(REPORT, told[1:], facts)
 
 
 @pytest.mark.parametrize(

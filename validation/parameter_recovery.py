@@ -567,7 +567,7 @@ def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScor
         for k in range(len(parameters)):
             one = _Gathered.of(parameters, k, clustered=False)
             one.add(usable)
-            scores.append(one.scores(unsound))
+            scores.append(one.scores(unsound, len(rows), _Again("subject", 1)))
     return tuple(scores)
 
 

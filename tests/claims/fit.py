@@ -494,6 +494,54 @@ STATUSES = (
     "an infinite value; failed, no trustworthy estimate."
 )
 
+# The column and value that single out the trials which a model is fitted to.
+SELECTIONS = {"horizon_explorer": ("play", 0), "horizon_blind": ("play", 0)}
+
+
+def _selected(facts):
+    """Name the subject of each row that the model is fitted to, in plain Python."""
+    column, value = SELECTIONS[facts.content["model"]]
+    everything = facts.content["options"]["all_trials"]
+    rows = facts.whole[["subject", column]].to_dict("records")
+    return [row["subject"] for row in rows if everything or row[column] == value]
+
+
+def _trials_fitted(facts, words):
+    assert int(words["n"]) == len(_selected(facts))
+    assert int(words["of"]) == len(facts.whole)
+    assert sum(session["trials"] for session in _sessions(facts)) == len(_selected(facts))
+
+
+def _only_selected(facts, words):
+    assert not facts.content["options"]["all_trials"]
+    assert words["trials"] == "first free choices"
+
+
+def _all_as_asked(facts, words):
+    assert facts.content["options"]["all_trials"]
+    assert words["trials"] == "first free choices"
+
+
+def _without(facts, words):
+    there = {str(subject) for subject in _selected(facts)}
+    everybody = {str(subject) for subject in facts.whole["subject"]}
+    assert set(words["names"].split(", ")) == everybody - there != set()
+    assert {session["session"] for session in _sessions(facts)} == there
+
+
+def _tried(facts, words):
+    """Each round is told as it begins; what came of the last is what the fit ended in."""
+    rounds = words["tried"].split(" | ")
+    begun = [line.partition(": ")[2] for line in facts.lines if " at most: " in line]
+    assert [one.partition(": ")[0] for one in rounds] == begun
+    assert rounds[-1].partition(": ")[2] == "; ".join(facts.reasons)
+
+
+def _smaller_steps(facts, words):
+    assert facts.content["divergences"] > 0
+    assert float(words["rate"]) == max(float(line.split()[-1]) for line in facts.lines)
+
+
 REPORT = Report(
     "fit",
     sources=("validation/fit.py", "validation/fit_page.py", "validation/support.py"),
@@ -504,6 +552,29 @@ REPORT = Report(
         ),
         Claim("One subject was fitted: {counts}.", COUNT, _alone),
         Claim("All sessions were fitted as those of one mind: {counts}.", COUNT, _one_mind),
+        Claim("{n} of {of} trials were fitted.", "the rows handed in, counted", _trials_fitted),
+        Claim(
+            "Only the {trials} were fitted (--all-trials takes all). {reason}",
+            "the options of the JSON",
+            _only_selected,
+        ),
+        Claim(
+            "All trials were fitted, as asked, not the {trials} alone. {reason}",
+            "the options of the JSON",
+            _all_as_asked,
+        ),
+        Claim(
+            "Left out for want of such trials: {names}.",
+            "subjects without a row of the kind",
+            _without,
+        ),
+        Claim("What was tried: {tried}.", "the lines told while it was sampled; the JSON", _tried),
+        Claim(
+            "Smaller steps still are to be had by a --target-accept above {rate}; fewer free "
+            "parameters (--fix) or more trials leave less to stumble over.",
+            "the lines told while it was sampled; the JSON",
+            _smaller_steps,
+        ),
         Claim("{name}: median {one} {estimate} (90% interval {low} to {high}).", RANKS, _median),
         Claim(
             "{name}: the one {one} {estimate} (90% interval {low} to {high}).",
