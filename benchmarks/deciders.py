@@ -30,7 +30,7 @@ from knownminds.inference.point import _starting_points  # noqa: E402
 AGENTS, STARTS = 1000, 5
 DESIGNS = {
     "plain belief and decision": {"elicitations": ["plain"], "questions": ["belief", "decision"]},
-    "all questions": {},
+    "all questions": {"parts": "separate"},  # of which the NumPy likelihood below knows
 }
 BELIEF, DECISION, PART, CONDITIONAL = range(4)
 

@@ -53,7 +53,8 @@ def battery_page(battery: BeliefBattery) -> Page:
         sentences=[],
         notes=[
             "Each test holds its estimate against the value that a rational decider with truthful "
-            "reports would have (null). Tests are not corrected for their number.",
+            "reports would have (null). A test with several rows rejects if the smallest of their "
+            "p-values times their number is at most .05; tests are not corrected for their number.",
             "Conditional independence: I(action; state | belief) in nats by nearest neighbours; "
             "null and p from states exchanged between contexts of nearly the same belief. "
             "Published: the same estimate, a violation if it less 1.96 standard errors, rows being "
@@ -106,7 +107,9 @@ def _finding(battery: BeliefBattery, who: str) -> Finding:
     """
     own = battery.table[(battery.table["participant"] == who) & (battery.table["status"] == "ok")]
     tells = own[own["p_value"].notna() & ~own["of"].str.endswith(FALLS)]
-    rejected = [t for t in TESTS if ((tells["test"] == t) & (tells["p_value"] <= LEVEL)).any()]
+    p_values = tells.groupby("test")["p_value"]
+    smallest = p_values.min() * p_values.size()  # Bonferroni over the rows of a test
+    rejected = [t for t in TESTS if t in smallest and smallest[t] <= LEVEL]
     claimed = [t for t in TESTS if ((own["test"] == t) & (own["finding"] == "violation")).any()]
     tested = tells["test"].nunique()
     if not tested:

@@ -83,7 +83,7 @@ def _tests(facts):
         if row["of"] in both:
             _hold_gap(facts, row)
         found.setdefault(row["test"], []).append(row["p_value"])
-    return {test: min(p_values) <= 0.05 for test, p_values in found.items()}
+    return {test: min(p_values) * len(p_values) <= 0.05 for test, p_values in found.items()}
 
 
 def _gaps(facts, singly):
@@ -576,7 +576,8 @@ REPORT = Report(
         ),
         Explanation(
             "Each test holds its estimate against the value that a rational decider with truthful "
-            "reports would have (null). Tests are not corrected for their number."
+            "reports would have (null). A test with several rows rejects if the smallest of their "
+            "p-values times their number is at most .05; tests are not corrected for their number."
         ),
         Explanation(
             "Conditional independence: I(action; state | belief) in nats by nearest neighbours; "
