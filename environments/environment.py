@@ -240,8 +240,8 @@ class Environment(ABC):
         `session` numbers the sessions. Places that stay free between rows are trials that were
         lost, such as rows that were left out of a file.
         """
-        rank = frame.groupby(session, sort=False).cumcount()
-        return rank.to_numpy(dtype=np.int64)
+        rank: NDArray[Any] = frame.groupby(session, sort=False).cumcount().to_numpy()
+        return rank.astype(np.int64)
 
     def again(
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator

@@ -268,7 +268,8 @@ class Horizon(Retelling):
             seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
             true = self._means_given(seen_mean, seen, rng)
         within = (play >= first[..., None]) & (play <= last[..., None])
-        lost = by_game(own.lost) & within & there.any(axis=2)[..., None]
+        played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
+        lost = by_game(own.lost) & within & played
         noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
         points = self._pay(true[:, :, None, :], noise)
 

@@ -81,7 +81,8 @@ def fitted_population(found: Posterior) -> FittedPopulation:
         squares = second - 2 * mean * first + n * mean**2
         # The root of the derivative of -(n - 1) log s - squares / (2 s**2) - s**2 / (2 scale**2).
         half = scale**2 * (n - 1) / 2
-        sd = np.sqrt(np.sqrt(half**2 + scale**2 * squares) - half)
+        squares = np.maximum(squares, 1e-12)
+        sd = np.sqrt(scale**2 * squares / (np.sqrt(half**2 + scale**2 * squares) + half))
         moved = np.abs(np.concatenate([mean, sd]) - before)
         if moved.max(initial=0.0) < SETTLED:
             break

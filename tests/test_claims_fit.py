@@ -227,7 +227,9 @@ def test_units_are_not_called_subjects():
 )
 def test_part_of_each_experiment(model, place, cut):
     frame = cut(people(model, place, 8, 11))
-    found = fit(Trials.from_frame(frame), model, environment=place.name, method="mle", workers=1)
+    # By maximum likelihood a few observers run away, and one of them makes a correlation.
+    method = "map" if model == "linear_observer" else "mle"
+    found = fit(Trials.from_frame(frame), model, environment=place.name, method=method, workers=1)
     told = [s for s in texts_of(found) if " prefer" not in s and "pure chance" not in s]
     again = lived_again(found, place, cut, n=100)
     trials = Trials.from_frame(frame).frame
@@ -315,7 +317,7 @@ def test_words_between_two_verdicts_are_neither_read_nor_condemned():
         for name, word in zip(found.parameters, words, strict=True)
     }
     changed = replace(found, support=support)
-    told = [s for s in _about_support(changed) if " r = " not in s]
+    told = [s for s in _about_support(changed) if " r = " not in s and "drawn" not in s]
     check(REPORT, told, SimpleNamespace(content=changed.to_dict(), trials=frame))
     for sentence in (
         "150 minds do not settle whether differences between single subjects in alpha can be read.",

@@ -180,5 +180,7 @@ def subject_forest(fit: Fit) -> str:
 def _ends(frame: pd.DataFrame, name: str) -> list[Array]:
     """Interval ends, with the longest tenth cut so that one subject does not set the scale."""
     low, high = frame[f"{name}_low"].to_numpy(), frame[f"{name}_high"].to_numpy()
+    if not (np.isfinite(low).any() and np.isfinite(high).any()):
+        return []
     cut_low, cut_high = np.nanquantile(low, 0.05), np.nanquantile(high, 0.95)
     return [np.maximum(low, cut_low), np.minimum(high, cut_high)]

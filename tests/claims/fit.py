@@ -177,9 +177,9 @@ def _levels(facts, words):
     _near(words["high"], float(np.quantile(draws, 0.95)))
     name = words["name"].removeprefix("sd(").partition(" | ")[0]
     scale = AGENTS[facts.content["model"]].parameters[name].group_sd
-    edge = 0.15 * scale
+    edge = min(0.15 * scale, float(np.quantile(draws, 0.02)))
     before = 2 * norm.cdf(edge, scale=scale) - 1
-    after = (draws < edge).mean()
+    after = (draws <= edge).mean()
     factor = float(words["factor"].removeprefix("over "))
     # A kernel and a histogram differ by smoothing; draws are few where the factor is large.
     if after * len(draws) >= 20:
