@@ -308,11 +308,11 @@ class Budget:
         who = "1 subject" if self.subjects == 1 else f"{self.subjects} subjects"
         each = f" x {self.sessions} sessions" if self.sessions > 1 else ""
         spread = "" if usage.bytes_error is None else f" (se {usage.bytes_error:,.0f})"
-        head = f"Budget of {self.environment}: {who}{each}"
+        design = f"Budget of {self.environment}: {who}{each}"
         lines = [
-            f"{head} x at most {self.trials} trials, about {usage.calls:,} calls"
+            f"{design} x at most {self.trials} trials, about {usage.calls:,} calls"
             if self.ends_early
-            else f"{head} x {self.trials} trials = {usage.calls:,} calls",
+            else f"{design} x {self.trials} trials = {usage.calls:,} calls",
             f"  dry run       {self.dry_runs} sessions of {self.model}, seed {self.seed}; "
             f"{usage.bytes_per_session:,.0f} bytes of input per session{spread}",
             f"  input         {usage.input_bytes} bytes, {usage.input_tokens} tokens; "
