@@ -359,7 +359,7 @@ def fit(
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
-        sampling = {"all_trials": all_trials, "target_accept": target_accept}
+        sampling: dict[str, Any] = {"all_trials": all_trials, "target_accept": target_accept}
         sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}
         result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
         own = result.posterior
@@ -388,7 +388,7 @@ def _used(
     ValueError
         If there are none.
     """
-    used = {"trials": "all", "n": len(frame), "of": len(frame), "without": []}
+    used: dict[str, Any] = {"trials": "all", "n": len(frame), "of": len(frame), "without": []}
     if selection is None:
         return used, frame
     kept = frame[selection.of(frame, agent.name)].reset_index(drop=True)

@@ -128,10 +128,9 @@ class Lived:
         ]
         actions = self.environment.n_actions
         given = None
-        if selection == "own":
-            selection = model.selection
-        if selection is not None:
-            given = selection.of(self.columns, model.name)
+        chosen = model.selection if isinstance(selection, str) else selection
+        if chosen is not None:
+            given = chosen.of(self.columns, model.name)
         return ModelData.of_columns(
             model, list(map(str, range(n))), who, separate, self.columns, actions, given
         )
