@@ -17,7 +17,7 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
 
-from .measures import Estimate, FittedMeasure, Measure, Values
+from .measures import Estimate, FittedMeasure, Measure, Values, counts_of
 from .model_data import ModelData, Unknowns
 from .point import PointFit, maximum_a_posteriori, maximum_likelihood
 from .subject_table import subject_table
@@ -246,8 +246,12 @@ def measure_bounds(
 
     failed = np.array([status == "failed" for status in fit.status], dtype=bool)
     plain = np.where(failed, np.nan, fit.estimate @ weights[0])
+    own = over_subjects(plain)
+    excluded = {**own.excluded, **measure.unanswered(trials)}
     return MeasureBounds(
-        over_subjects(plain), over_subjects(low.value[:, 0]), over_subjects(high.value[:, 0])
+        replace(own, excluded=excluded, fits=counts_of(fit.status)),
+        over_subjects(low.value[:, 0]),
+        over_subjects(high.value[:, 0]),
     )
 
 

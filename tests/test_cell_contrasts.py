@@ -132,7 +132,8 @@ def test_a_cell_without_an_answer_is_named_and_nothing_is_put_in_its_place():
     whole = MEASURES["explaining_away"].by_cell(trials)
     trials = changed(trials, gone, response=np.nan, outcome="refused")
     found = MEASURES["explaining_away"].estimate(trials)
-    assert found.excluded == {"no answer to VII in weather mmp C1": 1}
+    named = "no answer to VII in weather mmp C1"
+    assert found.excluded == {named: 1, "trials without an answer": 1}
     assert found.n == 3
     cell = whole.cells.index("weather mmp C1")
     others = np.delete(whole.value[1], cell)

@@ -75,7 +75,7 @@ def test_missing_answers_are_left_out_and_a_subject_without_any_is_counted():
     other = rows([True, False], [0.8, 0.1], subject="c").assign(outcome="ok")
     trials = Trials.from_frame(pd.concat([frame, silent, other], ignore_index=True))
     estimate = MEASURE.estimate(trials)
-    assert estimate.excluded == {"no answer": 1}
+    assert estimate.excluded == {"no answer": 1, "trials without an answer": 3}
     assert estimate.n == 2
 
 
