@@ -6,10 +6,11 @@ in the order of the JSON's entries).
 
 from __future__ import annotations
 
-from claims import Claim, Explanation, Report
-from claims.power import LEVEL, _failures
+import re
+from types import SimpleNamespace
 
-LEAST = 100  # data sets on which the size of a test is judged
+from claims import Claim, Explanation, Report, check, verdicts
+from claims.power import LEVEL, _failures
 
 
 def _headed(facts, words):
@@ -33,25 +34,18 @@ def _null_rows(facts, trials):
 
 
 def _judged(facts, words):
+    """The reasons are those of `claims.verdicts`, each proved from the rows."""
     rows = _null_rows(facts, words["trials"])
     n = len(rows)
-    if words["verdict"] == "not judged" and n < LEAST:
-        assert words["why"] == f"Only {n} data sets; {LEAST} are needed."
-        return
-    share = sum(1 for p in rows["p_value"] if p < LEVEL) / n
-    told = f"The test rejects in {share:.1%} of {n} data sets without an effect, 5% promised."
-    assert words["why"].startswith(told)
-    half = 1.96 * (LEVEL * (1 - LEVEL) / n) ** 0.5
-    failed = (rows["status"] == "failed").mean()
-    if words["verdict"] == "not judged":
-        assert f"{failed:.0%} of the data sets gave no estimate." in words["why"]
-    elif words["verdict"] == "size holds":
-        assert LEVEL - half <= share <= LEVEL + half
-    elif words["verdict"] == "too many false alarms":
-        assert share > LEVEL + half
-    else:
-        assert words["verdict"] == "too few false alarms"
-        assert share < LEVEL - half
+    about = SimpleNamespace(
+        rejected=sum(1 for p in rows["p_value"] if p < LEVEL) / n,
+        n=n,
+        failed=float((rows["status"] == "failed").mean()),
+        word=words["verdict"],
+        unit="data set",
+        size=1,
+    )
+    check(verdicts.REPORT, re.split(r"(?<=[.]) (?=[A-Z0-9])", words["why"]), about)
 
 
 def _lost(facts, words):
