@@ -441,7 +441,7 @@ def test_a_budget_page_has_the_dated_prices_and_the_frontier(results, drawn):
 def test_what_is_free_has_a_budget_page_too():
     free = {"local:own": {"input": 0, "output": 0}}
     found = budget(PLACE, "local:own", prices=free, trials=8, designs=DESIGNS, date=DAY)
-    assert "local:own: $0.00." in html(found)
+    assert "local:own costs $0.00." in html(found)
 
 
 def test_a_model_recovery_page_has_both_matrices_with_intervals(results, drawn):
