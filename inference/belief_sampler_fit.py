@@ -572,7 +572,7 @@ def fit_belief(table: BeliefTable, free: NDArray[np.int64], belief: Array) -> Fi
 def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Array:
     """Return the normalised belief that is nearest to a sampler of those a table allows, [R]."""
     shares = SamplerAt.of(table, free, z).shares
-    found = table.weight[0].astype(float)
+    found: Array = table.weight[0].astype(float)
     for k, (a, b) in enumerate(zip(table.edges[:-1], table.edges[1:], strict=True)):
         if table.missing[0, k] > 0 and not table.counted[0, k]:
             model, low, high = (
