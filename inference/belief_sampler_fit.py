@@ -149,6 +149,7 @@ def fit_belief_samplers(
     method: Literal["mle", "map"] = "mle",
     worth: float = 1.0,
     keep_flagged: bool = False,
+    ends: bool = True,
     workers: int | None = None,
 ) -> BeliefSamplerFits:
     """Fit temperature and biases to the revealed beliefs of each mind.
@@ -172,6 +173,9 @@ def fit_belief_samplers(
         How many draws a distribution counts for against the prior; of no account for "mle".
     keep_flagged
         Whether contexts flagged for their small mass take part.
+    ends
+        Whether `least` and `most` are searched for where tables leave something open, which takes
+        some hundred fits per mind; else they are NaN there.
 
     Notes
     -----
@@ -217,7 +221,13 @@ def fit_belief_samplers(
     z, value, information, meat, promise = (
         np.concatenate(parts)[order] for parts in zip(*ends, strict=True)
     )
-    return _assemble(several, used, free, method, worth, z, value, information, meat, promise)
+    found_ends = np.array(
+        [
+            _ends(own, free, line, search=ends)
+            for own, line in zip(used.values(), z, strict=True)
+        ]
+    )  # fmt: skip
+    return _assemble(several, used, free, method, z, value, information, meat, promise, found_ends)
 
 
 def fit_table(
@@ -586,10 +596,12 @@ def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Arr
     return found
 
 
-def _ends(used: Usable, free: NDArray[np.int64], z: Array) -> tuple[Array, Array]:
+def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> tuple[Array, Array]:
     """Return the ends of each estimate over all beliefs that tables allow, on the line, [K]."""
     if not used.allowed.is_open:
         return z, z
+    if not search:
+        return np.full(len(z), np.nan), np.full(len(z), np.nan)
     start = nearest_belief(used.table, free, z)
     reach = (REACH * SAMPLER.sd)[free]
     least, most = z.copy(), z.copy()
@@ -612,12 +624,12 @@ def _assemble(
     used: Mapping[str, Usable],
     free: NDArray[np.int64],
     method: str,
-    worth: float,
     z: Array,
     value: Array,
     information: Array,
     meat: Array,
     promise: Array,
+    ends: Array,
 ) -> BeliefSamplerFits:
     estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
     tables = [used[name].table for name in several]
@@ -630,6 +642,7 @@ def _assemble(
         scatter = covariance @ meat @ covariance * spare[:, None, None]
         covariance = np.where(counts[:, None, None], covariance, scatter)
     z = np.where(n_contexts[:, None] > 0, z, np.nan)
+    ends = np.where(n_contexts[:, None, None] > 0, ends, np.nan)
     # Flatness is judged by what the data would say as draws.
     status, message = _judge(
         estimated, "mle", z, information, covariance, promise, value, n_contexts
@@ -657,10 +670,6 @@ def _assemble(
         if k not in free
     }
     own = list(used.values())
-    ends = np.array(
-        [_ends(each, free, line) if len(each.table.edges) > 1 else (line, line)
-         for each, line in zip(own, z, strict=True)]
-    )  # fmt: skip
     return BeliefSamplerFits(
         fit=fit,
         held=held,
