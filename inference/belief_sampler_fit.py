@@ -205,7 +205,7 @@ def fit_belief_samplers(
         )
         groups[design].append(name)
     found: dict[str, int] = {}
-    ends = []
+    fits = []
     for names in groups.values():
         first = used[names[0]].table
         table = first._replace(
@@ -216,10 +216,10 @@ def fit_belief_samplers(
         )
         for name in names:
             found[name] = len(found)
-        ends.append(fit_table(table, free, method=method, worth=worth, workers=workers))
+        fits.append(fit_table(table, free, method=method, worth=worth, workers=workers))
     order = np.array([found[name] for name in several])
     z, value, information, meat, promise = (
-        np.concatenate(parts)[order] for parts in zip(*ends, strict=True)
+        np.concatenate(parts)[order] for parts in zip(*fits, strict=True)
     )
     found_ends = np.array(
         [
