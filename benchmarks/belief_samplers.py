@@ -188,7 +188,7 @@ def recovery():
         told = f"{how} draws" if isinstance(how, int) else {"top": f"top {TOP}"}.get(how, how)
         beliefs = {str(k): reveal(groups, own, how, k) for k, own in enumerate(theta)}
         begin = time.perf_counter()
-        found = fit_belief_samplers(beliefs)
+        found = fit_belief_samplers(beliefs, ends=False)
         seconds = time.perf_counter() - begin
         low, high = found.fit.interval(0.9)
         for k, name in enumerate(SAMPLER.names):

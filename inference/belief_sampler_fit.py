@@ -150,6 +150,7 @@ def fit_belief_samplers(
     method: Literal["mle", "map"] = "mle",
     worth: float = 1.0,
     keep_flagged: bool = False,
+    ends: bool = True,
     workers: int | None = None,
 ) -> BeliefSamplerFits:
     """Fit temperature and biases to the revealed beliefs of each mind.
@@ -173,6 +174,9 @@ def fit_belief_samplers(
         How many draws a distribution counts for against the prior; of no account for "mle".
     keep_flagged
         Whether contexts flagged for their small mass take part.
+    ends
+        Whether `least` and `most` are searched for where tables leave something open, which takes
+        some hundred fits per mind; else they are NaN there.
 
     Notes
     -----
@@ -202,7 +206,7 @@ def fit_belief_samplers(
         )
         groups[design].append(name)
     found: dict[str, int] = {}
-    ends = []
+    fits = []
     for names in groups.values():
         first = used[names[0]].table
         table = first._replace(
@@ -213,12 +217,18 @@ def fit_belief_samplers(
         )
         for name in names:
             found[name] = len(found)
-        ends.append(fit_table(table, free, method=method, worth=worth, workers=workers))
+        fits.append(fit_table(table, free, method=method, worth=worth, workers=workers))
     order = np.array([found[name] for name in several])
     z, value, information, meat, promise = (
-        np.concatenate(parts)[order] for parts in zip(*ends, strict=True)
+        np.concatenate(parts)[order] for parts in zip(*fits, strict=True)
     )
-    return _assemble(several, used, free, method, worth, z, value, information, meat, promise)
+    found_ends = np.array(
+        [
+            _ends(own, free, line, search=ends)
+            for own, line in zip(used.values(), z, strict=True)
+        ]
+    )  # fmt: skip
+    return _assemble(several, used, free, method, z, value, information, meat, promise, found_ends)
 
 
 def fit_table(
@@ -573,7 +583,7 @@ def fit_belief(table: BeliefTable, free: NDArray[np.int64], belief: Array) -> Fi
 def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Array:
     """Return the normalised belief that is nearest to a sampler of those a table allows, [R]."""
     shares = SamplerAt.of(table, free, z).shares
-    found = table.weight[0].astype(float)
+    found: Array = table.weight[0].astype(float)
     for k, (a, b) in enumerate(zip(table.edges[:-1], table.edges[1:], strict=True)):
         if table.missing[0, k] > 0 and not table.counted[0, k]:
             model, low, high = (
@@ -587,10 +597,12 @@ def nearest_belief(table: BeliefTable, free: NDArray[np.int64], z: Array) -> Arr
     return found
 
 
-def _ends(used: Usable, free: NDArray[np.int64], z: Array) -> tuple[Array, Array]:
+def _ends(used: Usable, free: NDArray[np.int64], z: Array, *, search: bool) -> tuple[Array, Array]:
     """Return the ends of each estimate over all beliefs that tables allow, on the line, [K]."""
     if not used.allowed.is_open:
         return z, z
+    if not search:
+        return np.full(len(z), np.nan), np.full(len(z), np.nan)
     start = nearest_belief(used.table, free, z)
     reach = (REACH * SAMPLER.sd)[free]
     least, most = z.copy(), z.copy()
@@ -613,12 +625,12 @@ def _assemble(
     used: Mapping[str, Usable],
     free: NDArray[np.int64],
     method: str,
-    worth: float,
     z: Array,
     value: Array,
     information: Array,
     meat: Array,
     promise: Array,
+    ends: Array,
 ) -> BeliefSamplerFits:
     estimated = Parameters(*(parameter for k, parameter in enumerate(SAMPLER) if k in free))
     tables = [used[name].table for name in several]
@@ -631,6 +643,7 @@ def _assemble(
         scatter = covariance @ meat @ covariance * spare[:, None, None]
         covariance = np.where(counts[:, None, None], covariance, scatter)
     z = np.where(n_contexts[:, None] > 0, z, np.nan)
+    ends = np.where(n_contexts[:, None, None] > 0, ends, np.nan)
     # Flatness is judged by what the data would say as draws.
     status, message = _judge(
         estimated, "mle", z, information, covariance, promise, value, n_contexts
@@ -658,10 +671,6 @@ def _assemble(
         if k not in free
     }
     own = list(used.values())
-    ends = np.array(
-        [_ends(each, free, line) if len(each.table.edges) > 1 else (line, line)
-         for each, line in zip(own, z, strict=True)]
-    )  # fmt: skip
     return BeliefSamplerFits(
         fit=fit,
         held=held,

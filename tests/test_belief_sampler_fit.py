@@ -260,3 +260,14 @@ def test_leaks_to_what_cannot_come_are_told_and_change_nothing_else():
 def test_what_cannot_be_fitted_is_refused(beliefs, options, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         fit_belief_samplers(beliefs, **options)
+
+
+def test_ends_over_all_that_tables_allow_are_searched_for_unless_nobody_wants_them():
+    three = listed(THETA, 3, 0.95)
+    names = ["bias_first", "bias_repeat"]
+    plain = fit_belief_samplers(three, parameters=names, keep_flagged=True, ends=False)
+    assert np.isnan(plain.least).all()
+    found = fit_belief_samplers(three, parameters=names, keep_flagged=True)
+    np.testing.assert_array_equal(found.fit.z, plain.fit.z)
+    assert (found.least < found.fit.estimate).all()
+    assert (found.fit.estimate < found.most).all()

@@ -177,9 +177,9 @@ def test_results_are_kept_and_read_again_with_their_command(bent, tmp_path):
     assert type(read_result(tmp_path)) is type(bent)
     assert revealed_command(bent) == (
         "knownminds reveal choice preference --llm synthetic:belief_sampler_stated --source exact "
-        "--form continuation --distractors published --threshold 0.5 --tokens digits --space 0.5 "
-        "--leak 0.2 --set temperature=1.6 --set bias_first=0.7 --set bias_repeat=-0.5 --set "
-        "known=0.4 --set leak=0.1 --seed 3"
+        "--form continuation --distractors published --asking whole --threshold 0.5 --tokens "
+        "digits --space 0.5 --leak 0.2 --set temperature=1.6 --set bias_first=0.7 --set "
+        "bias_repeat=-0.5 --set known=0.4 --set leak=0.1 --seed 3"
     )
     with pytest.raises(ValueError, match="Beliefs are read from a folder of `knownminds reveal`"):
         read_revealed(tmp_path / "nowhere")
@@ -236,7 +236,7 @@ def test_flagged_contexts_have_no_distances_and_are_listed(unrendered):
     (table,) = [t for t in page.tables if t[0] == "Flagged contexts"]
     assert len(table[2]) == 15
     assert table[2][0][3] == "retained mass 0.4 below 0.5"
-    assert "15 of 15 are flagged" in page.findings[0].why
+    assert "15 of 15 contexts left out, since flagged." in page.findings[0].why
     kept = reveal(UNIFORM, scenarios=["choice"], leak=0.6, stated=False, threshold=0.3)
     assert not next(iter(kept.beliefs.values())).flagged.any()
 

@@ -284,7 +284,7 @@ class Revealed:
                 found[name] = whole, naive
         return found
 
-    def estimate_of(self, row: Mapping[str, Any], name: str) -> str:
+    def estimate_of(self, row: Mapping[Any, Any], name: str) -> str:
         """Say what a parameter of the nearest sampler is, and in brackets how far it is known.
 
         By 90% intervals for beliefs that were sampled, and by all that top-k tables allow. One at
