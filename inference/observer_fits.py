@@ -909,7 +909,7 @@ def _judged(model: type[Agent], data: ModelData, z: Array, agreement: Array) -> 
     """Polish estimates, take the curvature there, and name their status."""
     parameters = model.parameters
     objective = _NegativeLogPosterior(data, Unknowns.of(model), False, 1)
-    z, lost, gradient, precision = _polish(objective, data, z)
+    z, lost, gradient, precision = _polish(objective, data, z, REACH * parameters.sd)
     with np.errstate(all="ignore"):
         covariance = _invert(precision)
         step = np.einsum("nij,nj->ni", covariance, gradient)
