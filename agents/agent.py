@@ -52,8 +52,11 @@ class Selection:
     trials: str
     reason: str
 
-    def of(self, columns: Mapping[str, Any], owner: str) -> NDArray[np.bool_]:
-        """Mark the trials that are fitted; ValueError if what tells them is not there."""
+    def of(self, columns: Any, owner: str) -> NDArray[np.bool_]:
+        """Mark the trials that are fitted, from columns or a frame.
+
+        Raises ValueError if what tells them is not there.
+        """
         if self.column not in columns:
             raise ValueError(
                 f"{owner} is fitted to {self.trials}, trials whose {self.column!r} is "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
 
-from .agent import Agent, Selection
+from .agent import Agent, Arrange, Selection
 from .exponential import exp_of_negative
 from .parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 
@@ -275,7 +275,7 @@ class HorizonExplorer(Agent):
     separate = ("game",)
     selection = FIRST_FREE_CHOICES
     remembers = False  # all that matters of earlier trials is part of what is seen
-    arrange = staticmethod(arrange)
+    arrange: ClassVar[Arrange | None] = staticmethod(arrange)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

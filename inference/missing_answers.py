@@ -318,10 +318,10 @@ class Gaps:
             )
         data = ModelData.read(model, trials, n_actions)
         frame = trials.frame
-        lost = frame["action"].isna().to_numpy()
+        gone = frame["action"].isna().to_numpy()
         if model.selection is not None:
-            lost &= model.selection.of(frame, model.name)
-        missing = np.flatnonzero(lost)
+            gone &= model.selection.of(frame, model.name)
+        missing = np.flatnonzero(gone)
         columns = {
             name: frame[name].to_numpy(dtype=float, na_value=np.nan)[missing]
             for name in model.columns

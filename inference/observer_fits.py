@@ -31,7 +31,7 @@ from knownminds.agents.straight_observers import LinearObserver, StaticBayesObse
 from knownminds.environments import Trials, unknown
 
 from .model_data import ModelData, Unknowns
-from .nested_starts import REACH
+from .nested_starts import reach_of
 from .point import (
     SAME_END,
     SUBJECTS_PER_BATCH,
@@ -458,7 +458,7 @@ def _of_lines(model: type[Agent], data: ModelData, lines: _Lines, workers: int |
             w = 1.0 - lines.slope
             z_w = np.where((w > 0.0) & (w < 1.0), np.log(w / lines.slope), np.inf)
             z = np.column_stack([z_w, lines.intercept / w[:, None], lines.log_sigma])
-        inside = np.abs(z - parameters.mean) < INSIDE * REACH * parameters.sd
+        inside = np.abs(z - parameters.mean) < INSIDE * reach_of(model, Unknowns.of(model))
         settled = lines.found & inside.all(axis=1)
     settled &= data.n_trials > len(names)
     turn = _turn(parameters, z, lines.intercept.shape[1], issubclass(model, LinearObserver))
@@ -494,7 +494,7 @@ def _of_lines(model: type[Agent], data: ModelData, lines: _Lines, workers: int |
     )
     rest = np.flatnonzero(~settled)
     if len(rest):
-        reach = 0.9 * REACH * parameters.sd
+        reach = 0.9 * reach_of(model, Unknowns.of(model))
         near = np.clip(np.nan_to_num(z[rest]), parameters.mean - reach, parameters.mean + reach)
         points = np.stack([near, np.broadcast_to(parameters.mean, near.shape)])
         others = data.repeat(rest)
@@ -795,7 +795,7 @@ def _kalman(
         sums, squares, *columns = merged[scale]
         points = _starts(model.parameters, sums, squares)
         parameters, means = model.parameters, _means(model)
-        bounds = (parameters.mean, parameters.sd, REACH * parameters.sd)
+        bounds = (parameters.mean, parameters.sd, reach_of(model, Unknowns.of(model)))
 
         def climb(batch: Integers, points=points, columns=columns, means=means, bounds=bounds):  # type: ignore[no-untyped-def]
             own_x, own_y, constant = columns
@@ -858,7 +858,7 @@ def _starts(parameters: Parameters, sums: Array, squares: Array) -> Array:
     best = rest.argmin(axis=1)
     others = np.abs(log_q - log_q[np.arange(n), best][:, None]) > 2.0
     second = np.where(others, rest, np.inf).argmin(axis=1)
-    reach = 0.5 * REACH * parameters.sd
+    reach = 5.0 * parameters.sd
     middle = np.broadcast_to(parameters.mean, (n, len(names)))
     points = np.stack([z[np.arange(n), best], z[np.arange(n), second], middle])
     low, high = parameters.mean - reach, parameters.mean + reach
@@ -895,7 +895,7 @@ def _descent(model: type[Agent], data: ModelData, points: Array) -> Find:
             points[:, batch].reshape(starts * n, k),
             parameters.sd,
             centre=parameters.mean,
-            reach=REACH * parameters.sd,
+            reach=reach_of(model, Unknowns.of(model)),
             tolerance=TOLERANCE,
         )
         value = np.where(np.isfinite(ends.value), ends.value, np.inf).reshape(starts, n)
@@ -909,11 +909,11 @@ def _judged(model: type[Agent], data: ModelData, z: Array, agreement: Array) -> 
     """Polish estimates, take the curvature there, and name their status."""
     parameters = model.parameters
     objective = _NegativeLogPosterior(data, Unknowns.of(model), False, 1)
-    z, lost, gradient, precision = _polish(objective, data, z)
+    z, lost, gradient, precision = _polish(objective, data, z, reach_of(model, Unknowns.of(model)))
     with np.errstate(all="ignore"):
         covariance = _invert(precision)
         step = np.einsum("nij,nj->ni", covariance, gradient)
-        free = np.abs(z - parameters.mean) < REACH * parameters.sd * (1 - 1e-9)
+        free = np.abs(z - parameters.mean) < reach_of(model, Unknowns.of(model)) * (1 - 1e-9)
         promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
     status, message = _judge(
         parameters, "mle", z, precision, covariance, promise, lost, data.n_trials

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from math import sqrt
 from time import perf_counter
 from typing import Any
 
@@ -54,7 +55,7 @@ class Settings:
 
     def work(self) -> float:
         """Return what it costs, up to a factor: steps get shorter as more are accepted."""
-        return self.chains * (self.draws + self.tune) / (1.0 - self.target_accept) ** 0.5
+        return self.chains * (self.draws + self.tune) / sqrt(1.0 - self.target_accept)
 
     def __str__(self) -> str:
         """Say it in a line."""
