@@ -242,7 +242,10 @@ def read_fit(folder: str | Path) -> Fit:
             group={n: _group_value(v) for n, v in found["group"].items()},
             effects={n: _group_value(v) for n, v in found["effects"].items()},
             comparison=found["comparison"],
-            support={n: Support(**_numbers(v)) for n, v in found["support"].items()},
+            support={
+                n: Support(**_numbers({"mean": None, "sd": None} | v))
+                for n, v in found["support"].items()
+            },
             statuses=found["statuses"],
             verdict=found["verdict"],
             sampling={n: _numbers(v) for n, v in found["sampling"].items()},
@@ -252,7 +255,7 @@ def read_fit(folder: str | Path) -> Fit:
             used=found.get("used", {}),
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
-            simulated=Simulated(**found["simulated"]) if found["simulated"] else None,
+            simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
         )
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None

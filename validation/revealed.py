@@ -37,7 +37,7 @@ from knownminds.inference.distribution_distance import (
     units_of,
 )
 from knownminds.inference.measures import t_tests
-from knownminds.inference.point import REACH
+from knownminds.inference.nested_starts import REACH
 from knownminds.inference.revealed_belief import (
     LITTLE_MASS,
     SOURCES,

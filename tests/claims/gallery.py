@@ -46,10 +46,20 @@ def _asked(facts, words):
 
 
 def _partly(facts, words):
+    """The good, those a word between two leaves open, and the others, each told if there are any."""
     found = verdicts(facts)
-    good, lost = (words[name].split(", ") for name in ("good", "lost"))
-    assert set(good) == {name for name, word in found.items() if word == "recoverable"}
-    assert set(lost) == set(found) - set(good) != set()
+    good, *parts = words["told"].split("; ")
+    told = {"open whether": "", "no design found for": ""}
+    for part in parts:
+        head = next(head for head in told if part.startswith(head))
+        told[head] = part.removeprefix(head).strip()
+    back = {name for name, word in found.items() if word == "recoverable"}
+    unsure = {name for name, word in found.items() if word == "between recoverable and weak"}
+    unsure |= {n for n, word in found.items() if word == "between recoverable and not identified"}
+    assert good == (", ".join(n for n in found if n in back) or "none for certain")
+    assert set(filter(None, told["open whether"].split(", "))) == unsure
+    assert set(filter(None, told["no design found for"].split(", "))) == set(found) - back - unsure
+    assert back != set(found)
 
 
 def _all(facts, words):
@@ -57,7 +67,7 @@ def _all(facts, words):
 
 
 def _none(facts, words):
-    assert "recoverable" not in verdicts(facts).values()
+    assert not any("recoverable" in word for word in verdicts(facts).values())
 
 
 def _not_stored(facts, words):
@@ -149,7 +159,9 @@ REPORT = Report(
         Explanation("one of {n} actions on some trials, a number on the others"),
         Explanation("Picture shown on the first trial of {name} ({stimuli})"),
         Explanation("{n} sessions of each subject"),
-        Claim("gives back {good}; no design found for {lost}", STORE, _partly),
+        Claim("gives back {told}", STORE, _partly),
+        Explanation("; open whether {names}"),
+        Explanation("; no design found for {names}"),
         Claim("gives every parameter back", STORE, _all),
         Claim("no design found that gives a parameter back", STORE, _none),
         Claim("no stored result yet{why}", f"{STORE}, and recommended.toml", _not_stored),
