@@ -484,7 +484,7 @@ def test_a_hierarchical_test_is_of_the_mean_over_the_group(monkeypatch, tmp_path
     assert found.rejected.value == (rows["low"] > 0).mean()
     width = rows["high"] - rows["low"]
     assert (width / rows["standard_error"]).mean() == pytest.approx(2 * 1.96, rel=0.05)
-    assert found.messages == {"R-hat 1.2; R-hat 1.2" if comparison == "between" else "R-hat 1.2": 1}
+    assert found.doubts == {"R-hat 1.2; R-hat 1.2" if comparison == "between" else "R-hat 1.2": 1}
     assert found.failed == 0  # not converged is counted and told, and has an estimate
 
 
