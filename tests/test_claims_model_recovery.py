@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from claims import Report, check, verdicts
+from claims import Report, check, selection, verdicts
 from claims import model_recovery as claims
 
+from knownminds.environments import make
 from knownminds.validation import model_recovery
 from knownminds.validation.model_recovery import confuse
 from knownminds.validation.model_recovery_page import model_recovery_page
@@ -91,3 +92,18 @@ def test_so_does_one_with_failed_fits_or_nothing_else(monkeypatch, tmp_path, eve
     monkeypatch.setattr(model_recovery, "maximum_likelihood", failing)
     given = {"replicates": 25, "trials": 24, "workers": 1, "out": tmp_path}
     prove(confuse(PLACE, THREE, **given), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("rivals", "all_trials"),
+    [
+        (["horizon_blind", "random_responder"], False),
+        (["horizon_blind", "perseverator"], False),
+        (["horizon_blind", "random_responder"], True),
+    ],
+)
+def test_which_trials_were_fitted_is_told(rivals, all_trials):
+    place = make("horizon", n_games=4)
+    found = confuse(place, rivals, replicates=2, all_trials=all_trials, seed=1, workers=1)
+    content = json.loads(found.to_json())
+    check(selection.REPORT, found.notes[:1], SimpleNamespace(content=content))

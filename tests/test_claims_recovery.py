@@ -5,9 +5,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from claims import Report, check, recovery, surface, verdicts
+from claims import Report, check, recovery, selection, surface, verdicts
 
 from knownminds.agents import AGENTS
+from knownminds.environments import make
 from knownminds.inference import maximum_a_posteriori
 from knownminds.validation import parameter_recovery
 from knownminds.validation.parameter_recovery import fit_batch, recover, summarise
@@ -192,3 +193,11 @@ def test_all_answers_of_a_surface_are_proved(grid):
     told += prove_surface(recovery_surface(PLACE, "rescorla_wagner", trials=[4, 8], **FEW))
     for words in ("not to be interpreted", "perhaps to be", ": to be interpreted", "is open."):
         assert any(words in sentence for sentence in told), words
+
+
+@pytest.mark.parametrize("all_trials", [False, True])
+def test_which_trials_were_fitted_is_told(all_trials):
+    place = make("horizon", n_games=10)
+    found = recover(place, "horizon_blind", subjects=12, all_trials=all_trials, **FEW)
+    check(selection.REPORT, found.notes[:1], facts_of(found))
+    assert found.notes[0] in recovery_page(found).notes

@@ -29,10 +29,11 @@ def expected(facts):
             verdict = values["verdict"]
             # A word between two of them contradicts a claim only if both of them would.
             both = verdict.removeprefix("between ").split(" and ")
-            if claim in ("given back", "kept", "calibrated"):
-                denied = all(one not in (word, "not judged") for one in both)
+            against = {"given back": {"weak", "not identified"}, "kept": {"lost", "less"}}
+            if claim == "calibrated":
+                denied = verdict not in ("calibrated", "not judged")
             else:
-                denied = verdict == word
+                denied = set(both) <= against[claim] if claim in against else verdict == word
             if denied:
                 found.append(
                     f"{gate['kind']} of {gate['name']}: {name} is {values['verdict']!r}, and said "

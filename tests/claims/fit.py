@@ -18,7 +18,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
-from claims import Claim, Explanation, Report
+from claims import Claim, Explanation, Report, selection
+from claims.selection import SELECTIONS
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 
@@ -494,13 +495,10 @@ STATUSES = (
     "an infinite value; failed, no trustworthy estimate."
 )
 
-# The column and value that single out the trials which a model is fitted to.
-SELECTIONS = {"horizon_explorer": ("play", 0), "horizon_blind": ("play", 0)}
-
 
 def _selected(facts):
     """Name the subject of each row that the model is fitted to, in plain Python."""
-    column, value = SELECTIONS[facts.content["model"]]
+    column, value, _ = SELECTIONS[facts.content["model"]]
     everything = facts.content["options"]["all_trials"]
     rows = facts.whole[["subject", column]].to_dict("records")
     return [row["subject"] for row in rows if everything or row[column] == value]
@@ -510,16 +508,6 @@ def _trials_fitted(facts, words):
     assert int(words["n"]) == len(_selected(facts))
     assert int(words["of"]) == len(facts.whole)
     assert sum(session["trials"] for session in _sessions(facts)) == len(_selected(facts))
-
-
-def _only_selected(facts, words):
-    assert not facts.content["options"]["all_trials"]
-    assert words["trials"] == "first free choices"
-
-
-def _all_as_asked(facts, words):
-    assert facts.content["options"]["all_trials"]
-    assert words["trials"] == "first free choices"
 
 
 def _without(facts, words):
@@ -539,7 +527,8 @@ def _tried(facts, words):
 
 def _smaller_steps(facts, words):
     assert facts.content["divergences"] > 0
-    assert float(words["rate"]) == max(float(line.split()[-1]) for line in facts.lines)
+    begun = [line for line in facts.lines if " at most: " in line]
+    assert float(words["rate"]) == max(float(line.split()[-1]) for line in begun)
 
 
 REPORT = Report(
@@ -553,16 +542,7 @@ REPORT = Report(
         Claim("One subject was fitted: {counts}.", COUNT, _alone),
         Claim("All sessions were fitted as those of one mind: {counts}.", COUNT, _one_mind),
         Claim("{n} of {of} trials were fitted.", "the rows handed in, counted", _trials_fitted),
-        Claim(
-            "Only the {trials} were fitted (--all-trials takes all). {reason}",
-            "the options of the JSON",
-            _only_selected,
-        ),
-        Claim(
-            "All trials were fitted, as asked, not the {trials} alone. {reason}",
-            "the options of the JSON",
-            _all_as_asked,
-        ),
+        *selection.REPORT.sentences,
         Claim(
             "Left out for want of such trials: {names}.",
             "subjects without a row of the kind",

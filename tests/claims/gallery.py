@@ -46,7 +46,7 @@ def _asked(facts, words):
 
 
 def _partly(facts, words):
-    """The good, those a word between two leaves open, and the others, each told if there are any."""
+    """The good, those left open by a word between two, and the others, if there are any."""
     found = verdicts(facts)
     good, *parts = words["told"].split("; ")
     told = {"open whether": "", "no design found for": ""}

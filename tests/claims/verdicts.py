@@ -406,7 +406,7 @@ REPORT = Report(
             _differing,
         ),
         Claim(
-            "Every subject lacks an answer, so no estimates are compared.",
+            "No subject has all answers and both estimates, so none are compared.",
             "what was compared",
             _is(lambda f: isnan(f.apart)),
         ),
