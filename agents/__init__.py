@@ -5,10 +5,37 @@ and a line here; the contract tests run over this dictionary.
 """
 
 from .agent import Agent, Selection
-from .associative_reasoner import AssociativeReasoner
-from .balloon_pumper import BalloonPumper
-from .belief_sampler import BeliefSampler, BeliefSamplerStated
-from .belief_violators import (
+from .bandits.balloon_pumper import BalloonPumper
+from .bandits.confident_learners import (
+    ChangePointObserver,
+    RandomResponderConfidence,
+    RescorlaWagnerConfidence,
+)
+from .bandits.discounters import (
+    ExponentialDiscounter,
+    HyperbolicDiscounter,
+    QuasiHyperbolicDiscounter,
+)
+from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .bandits.two_step_hybrid import (
+    TwoStepHybrid,
+    TwoStepModelBased,
+    TwoStepModelFree,
+    TwoStepReduced,
+)
+from .bandits.weighted_bayes import WeightedBayes
+from .baselines.perseverator import Perseverator
+from .baselines.random_rater import RandomRater
+from .baselines.random_responder import RandomResponder
+from .baselines.win_stay_lose_shift import WinStayLoseShift
+from .causes.associative_reasoner import AssociativeReasoner
+from .causes.logistic_collider import LogisticCollider
+from .causes.mutation_sampler import MutationSampler
+from .causes.noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, NoisyOrThree
+from .chance.belief_sampler import BeliefSampler, BeliefSamplerStated
+from .contaminants import Contaminants
+from .diagnosis.belief_violators import (
     FrameDependent,
     IncoherentBeliever,
     Misreporter,
@@ -16,24 +43,14 @@ from .belief_violators import (
     NonMonotoneDecider,
     OutcomePeeker,
 )
-from .confident_learners import (
-    ChangePointObserver,
-    RandomResponderConfidence,
-    RescorlaWagnerConfidence,
-)
-from .contaminants import Contaminants
-from .cue_combiner import (
+from .diagnosis.prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
+from .diagnosis.random_utility import RandomUtility
+from .magnitudes.cue_combiner import (
     CueCombiner,
     CueCombinerEqual,
     CueCombinerOptimal,
 )
-from .discounters import (
-    ExponentialDiscounter,
-    HyperbolicDiscounter,
-    QuasiHyperbolicDiscounter,
-)
-from .horizon_explorer import HorizonBlind, HorizonExplorer
-from .kalman_observer import (
+from .magnitudes.kalman_observer import (
     KalmanObserver,
     KalmanObserverAffine,
     KalmanObserverAffineLog,
@@ -43,19 +60,7 @@ from .kalman_observer import (
     KalmanObserverShared,
     KalmanObserverSharedLog,
 )
-from .logistic_collider import LogisticCollider
-from .magnitude_observer import MagnitudeObserver
-from .mutation_sampler import MutationSampler
-from .noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, NoisyOrThree
-from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
-from .perseverator import Perseverator
-from .play import play, simulate
-from .prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
-from .random_rater import RandomRater
-from .random_responder import RandomResponder
-from .random_utility import RandomUtility
-from .rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
-from .straight_observers import (
+from .magnitudes.linear_observers import (
     LinearObserver,
     LinearObserverLog,
     NoisyBayesObserver,
@@ -68,14 +73,9 @@ from .straight_observers import (
     StaticBayesObserverShared,
     StaticBayesObserverSharedLog,
 )
-from .two_step_hybrid import (
-    TwoStepHybrid,
-    TwoStepModelBased,
-    TwoStepModelFree,
-    TwoStepReduced,
-)
-from .weighted_bayes import WeightedBayes
-from .win_stay_lose_shift import WinStayLoseShift
+from .magnitudes.magnitude_observer import MagnitudeObserver
+from .parameters import IDENTITY, LAPSE, POSITIVE, UNIT, Parameter, Parameters, Support, interval
+from .play import play, simulate
 
 AGENTS: dict[str, type[Agent]] = {
     "rescorla_wagner": RescorlaWagner,

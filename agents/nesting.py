@@ -7,9 +7,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .agent import Agent
-from .associative_reasoner import AssociativeReasoner
-from .belief_violators import (
+from knownminds.agents.bandits.discounters import ExponentialDiscounter, QuasiHyperbolicDiscounter
+from knownminds.agents.bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from knownminds.agents.bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from knownminds.agents.bandits.two_step_hybrid import (
+    TwoStepHybrid,
+    TwoStepModelBased,
+    TwoStepModelFree,
+    TwoStepReduced,
+)
+from knownminds.agents.baselines.perseverator import Perseverator
+from knownminds.agents.baselines.random_responder import RandomResponder
+from knownminds.agents.causes.associative_reasoner import AssociativeReasoner
+from knownminds.agents.causes.mutation_sampler import MutationSampler
+from knownminds.agents.causes.noisy_or import NoisyOr, NoisyOrFive, NoisyOrThree
+from knownminds.agents.diagnosis.belief_violators import (
     FrameDependent,
     IncoherentBeliever,
     Misreporter,
@@ -17,10 +29,17 @@ from .belief_violators import (
     NonMonotoneDecider,
     OutcomePeeker,
 )
-from .cue_combiner import CueCombiner, CueCombinerEqual, CueCombinerOptimal
-from .discounters import ExponentialDiscounter, QuasiHyperbolicDiscounter
-from .horizon_explorer import HorizonBlind, HorizonExplorer
-from .kalman_observer import (
+from knownminds.agents.diagnosis.prospect_utility import (
+    ProspectUtility,
+    ProspectUtilityTverskyKahneman,
+)
+from knownminds.agents.diagnosis.random_utility import RandomUtility
+from knownminds.agents.magnitudes.cue_combiner import (
+    CueCombiner,
+    CueCombinerEqual,
+    CueCombinerOptimal,
+)
+from knownminds.agents.magnitudes.kalman_observer import (
     KalmanObserver,
     KalmanObserverAffine,
     KalmanObserverAffineLog,
@@ -30,15 +49,7 @@ from .kalman_observer import (
     KalmanObserverShared,
     KalmanObserverSharedLog,
 )
-from .mutation_sampler import MutationSampler
-from .noisy_or import NoisyOr, NoisyOrFive, NoisyOrThree
-from .parameters import Array
-from .perseverator import Perseverator
-from .prospect_utility import ProspectUtility, ProspectUtilityTverskyKahneman
-from .random_responder import RandomResponder
-from .random_utility import RandomUtility
-from .rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
-from .straight_observers import (
+from knownminds.agents.magnitudes.linear_observers import (
     StaticBayesObserver,
     StaticBayesObserverAffine,
     StaticBayesObserverAffineLog,
@@ -48,7 +59,9 @@ from .straight_observers import (
     StaticBayesObserverShared,
     StaticBayesObserverSharedLog,
 )
-from .two_step_hybrid import TwoStepHybrid, TwoStepModelBased, TwoStepModelFree, TwoStepReduced
+
+from .agent import Agent
+from .parameters import Array
 
 
 @dataclass(frozen=True)

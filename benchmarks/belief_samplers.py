@@ -34,16 +34,16 @@ from knownminds.environments import (
     complete_grid,
 )
 from knownminds.inference import hierarchical
-from knownminds.inference.belief_sampler_fit import (
+from knownminds.inference.chance.belief_sampler_fit import (
     SAMPLER,
     BeliefTable,
     fit_belief_samplers,
     fit_table,
 )
-from knownminds.inference.revealed_belief import RevealedBeliefs, set_ups_of
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 from knownminds.llm_adapters import TokenLogProbability
-from knownminds.llm_adapters.outcome_probabilities import OutcomeProbabilities
-from knownminds.llm_adapters.outcome_tree import extends
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+from knownminds.llm_adapters.outcomes.outcome_tree import extends
 
 SAMPLERS, SUBSET, DRAWS = 1000, 4, 200
 RETAINED = 0.9  # of the probability lies on outcomes

@@ -22,7 +22,7 @@ from scipy.optimize import minimize  # noqa: E402
 
 from knownminds.agents import MutationSampler, NoisyOr, simulate  # noqa: E402
 from knownminds.environments import Collider  # noqa: E402
-from knownminds.environments.causal_graph import direction_of, task_of  # noqa: E402
+from knownminds.environments.causes.causal_graph import direction_of, task_of  # noqa: E402
 from knownminds.inference import ModelData, leave_one_task_out  # noqa: E402
 
 MODEL, N, ANSWERS = NoisyOr, 50, 240

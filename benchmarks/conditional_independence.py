@@ -17,7 +17,11 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.special import digamma
 
-from knownminds.inference.conditional_independence import _Problem, neighbourhoods, permuted
+from knownminds.inference.diagnosis.conditional_independence import (
+    _Problem,
+    neighbourhoods,
+    permuted,
+)
 
 CONTEXTS, REPEATS, PERMUTATIONS, K = 200, 5, 1000, 3
 LOOPED = 20  # permutations of the loop that are timed

@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 
-from knownminds.environments import Turn, drawing, make, maze
+from knownminds.environments import Turn, make
+from knownminds.environments.magnitudes import drawing, maze
 
 TASKS = ("marker_location", "line_ratio", "maze_distance")
 BLURS = (0.0, 8.0, 16.0)

@@ -21,9 +21,9 @@ from tasks import arguments_of_kernel, step_loop
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import make, session_stream
-from knownminds.inference.model_data import ModelData
-from knownminds.inference.nested_starts import REACH
-from knownminds.inference.observer_fits import OBSERVERS, fit_observers
+from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.nested_starts import REACH
+from knownminds.inference.magnitudes.observer_fits import OBSERVERS, fit_observers
 
 N, FEW = 1000, 20
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 from time import perf_counter, process_time
 
-from knownminds.validation.parameter_recovery import recover
+from knownminds.validation.recovery.parameter_recovery import recover
 from knownminds.validation.report import read_what_is_there, write_report
 
 REPLICATES, SUBJECTS = 1000, 20

@@ -23,10 +23,10 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from knownminds.environments.scenarios import complete_grid
-from knownminds.inference.revealed_belief import set_ups_of
-from knownminds.llm_adapters.outcome_tree import OutcomeTree, TokenTexts
-from knownminds.llm_adapters.transformers import Transformers
+from knownminds.environments.chance.scenarios import complete_grid
+from knownminds.inference.chance.revealed_belief import set_ups_of
+from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts
+from knownminds.llm_adapters.providers.transformers import Transformers
 
 EVERY = 100  # n of the naive way
 NEGLIGIBLE = 1e-6

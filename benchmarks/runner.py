@@ -17,10 +17,10 @@ from side_by_side import goal
 
 from knownminds.environments import InstrumentalLearning
 from knownminds.llm_adapters import Reply, Sampling, Usage
-from knownminds.llm_adapters.ledger import Ledger, Spent, asked_of, request_of
-from knownminds.llm_adapters.openai import OpenAI
-from knownminds.llm_adapters.prices import price_of
-from knownminds.llm_adapters.session_runner import read_run, run_sessions_in
+from knownminds.llm_adapters.providers.openai import OpenAI
+from knownminds.llm_adapters.runs.ledger import Ledger, Spent, asked_of, request_of
+from knownminds.llm_adapters.runs.prices import price_of
+from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
 
 SESSIONS = 64
 ROUNDS = 5

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from side_by_side import goal
 
-from knownminds.inference.sampling import Settings, dataset_of, run_nutpie, run_pymc
+from knownminds.inference.posteriors.sampling import Settings, dataset_of, run_nutpie, run_pymc
 
 CHAINS, DRAWS, TUNE = 4, 1000, 1000
 REPEATS = 2

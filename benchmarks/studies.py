@@ -30,9 +30,9 @@ def whole_against_fits():
     """Simulate, fit and write 10,000 learners, against the same fits alone, in the same process."""
     from knownminds.agents import AGENTS
     from knownminds.inference import maximum_a_posteriori, posterior
-    from knownminds.validation.parameter_recovery import recover
-    from knownminds.validation.population import draw_subjects, live
-    from knownminds.validation.study import Batch, Study
+    from knownminds.validation.engine.population import draw_subjects, live
+    from knownminds.validation.engine.study import Batch, Study
+    from knownminds.validation.recovery.parameter_recovery import recover
 
     model = AGENTS[MODEL]
     for intervals, rounds in (("laplace", ROUNDS), ("posterior", 1)):
@@ -57,7 +57,7 @@ def whole_against_fits():
 
 def two_workers_against_one():
     """The same study by one worker on one core and by two."""
-    from knownminds.validation.parameter_recovery import recover
+    from knownminds.validation.recovery.parameter_recovery import recover
 
     seconds = {}
     for workers in (1, 2):
@@ -68,7 +68,7 @@ def two_workers_against_one():
 
 def first_replicate_against_the_others():
     """A calibration of hierarchical posteriors compiles its model once."""
-    from knownminds.validation.calibration import calibrate
+    from knownminds.validation.calibration.calibration import calibrate
 
     stamps = [time.perf_counter()]
     calibrate(
@@ -106,7 +106,7 @@ def memory():
 
 def one_study(replicates):
     """Run a study of single learners and print the peak memory in kB."""
-    from knownminds.validation.parameter_recovery import recover
+    from knownminds.validation.recovery.parameter_recovery import recover
 
     with tempfile.TemporaryDirectory() as folder:
         recover(

@@ -5,36 +5,36 @@
 
 from typing import Any
 
-from .answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
-from .balloon_risk import BalloonRisk
-from .broken_off import BrokenOff, Context
-from .chance import Chance
-from .choice import Choice
-from .coins import Coins
-from .collider import Collider
+from .bandits.balloon_risk import BalloonRisk
+from .bandits.horizon import Horizon
+from .bandits.instrumental_learning import InstrumentalLearning
+from .bandits.probabilistic_reasoning import ProbabilisticReasoning
+from .bandits.restless_bandit import RestlessBandit, correctness
+from .bandits.temporal_discounting import TemporalDiscounting
+from .bandits.two_step import TwoStep, stages_of_days
+from .causes.collider import Collider
+from .chance.chance import Chance
+from .chance.choice import Choice
+from .chance.coins import Coins
+from .chance.dice import Dice
+from .chance.outcome_grid import BrokenOff, Context
+from .chance.preference import Preference
+from .chance.scenarios import SCENARIOS, complete_grid, context_of
 from .conformance import check_environment
 from .design import Design, session_stream
-from .diagnosis import Diagnosis
-from .dice import Dice
-from .duration import Duration
+from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn
-from .horizon import Horizon
-from .instrumental_learning import InstrumentalLearning
-from .line_ratio import LineRatio
-from .magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
-from .marker_location import MarkerLocation
-from .maze_distance import MazeDistance
-from .names import unknown
-from .outcome_rates import Rate, outcome_rates, unread_rate
-from .preference import Preference
-from .probabilistic_reasoning import ProbabilisticReasoning
-from .prompt import Message, Prompt, Template, load_templates
-from .restless_bandit import RestlessBandit, correctness
-from .scenarios import SCENARIOS, complete_grid, context_of
-from .temporal_discounting import TemporalDiscounting
-from .trial_schema import TrialSchema, trial_schema
-from .trials import COLUMNS, SCHEMA_VERSION, Trials, schema
-from .two_step import TwoStep, stages_of_days
+from .magnitudes.duration import Duration
+from .magnitudes.line_ratio import LineRatio
+from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
+from .magnitudes.marker_location import MarkerLocation
+from .magnitudes.maze_distance import MazeDistance
+from .record.outcome_rates import Rate, outcome_rates, unread_rate
+from .record.trial_schema import TrialSchema, trial_schema
+from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
+from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
+from .words.names import unknown
+from .words.prompt import Message, Prompt, Template, load_templates
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,

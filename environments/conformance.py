@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .answer import Outcome
+from knownminds.environments.words.answer import Outcome
+from knownminds.environments.words.prompt import Prompt
+
 from .design import Design, session_stream
 from .environment import Choice, Environment, Given, Observation, Turn
-from .prompt import Prompt
 from .streams import session_uniforms
 
 

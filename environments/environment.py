@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from .answer import CUT_OFF, Answer, Outcome
+from knownminds.environments.words.answer import CUT_OFF, Answer, Outcome
+from knownminds.environments.words.prompt import Message, Prompt
+
 from .design import Design, Recorded, session_stream
-from .prompt import Message, Prompt
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from .trials import Trials
+    from knownminds.environments.record.trials import Trials
 
 Observation = Mapping[str, int | float]
 # What a player gives: an action, a number, both, or nothing that could be read.

@@ -6,9 +6,27 @@ first asked for.
 
 from typing import TYPE_CHECKING, Any
 
-from .belief_biases import BeliefBias
-from .belief_decisions import BeliefDecisions
-from .coherence import (
+from .bandits.exploration import Exploration
+from .bandits.learning_rate import LearningRate
+from .bandits.meta_cognition import MetaCognition
+from .bandits.model_basedness import ModelBasedness
+from .bandits.optimism_bias import OptimismBias
+from .bandits.risk import Risk
+from .bandits.temporal_discounting_score import TemporalDiscountingScore
+from .bandits.weighting import Weighting
+from .causes.determinacy import Determinacy
+from .causes.explaining_away import ExplainingAway
+from .causes.least_squares_reasoner import (
+    LeastSquaresFit,
+    ReasoningConsistency,
+    least_squares,
+    leave_one_task_out,
+)
+from .causes.markov_violation import MarkovViolation
+from .causes.reasoning_consistency import Consistency
+from .chance.belief_biases import BeliefBias
+from .diagnosis.belief_decisions import BeliefDecisions
+from .diagnosis.coherence import (
     Coherence,
     ConditionalIndependence,
     ElicitationConsistency,
@@ -16,50 +34,32 @@ from .coherence import (
     MonotoneChoice,
     PredictiveGain,
 )
-from .comparison import (
+from .diagnosis.conditional_independence import conditional_independence
+from .diagnosis.elicitation_consistency import elicitation_consistency
+from .diagnosis.iterated_expectation import iterated_expectation
+from .diagnosis.monotone_choice import monotone_choice
+from .diagnosis.predictive_gain import predictive_gain
+from .fits.cross_validation import CrossValidation, Folds, cross_validate
+from .fits.identifiability import Identifiability, identifiability
+from .fits.model_data import ModelData, Unknowns
+from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
+from .magnitudes.cue_weight import CueEfficiency, CueWeight, CueWeightExcess
+from .magnitudes.normalised_error import NormalisedError
+from .magnitudes.observer_equivalence import ObserverEquivalence, observer_equivalence
+from .magnitudes.observer_fits import ObserverFits, fit_observers
+from .magnitudes.regression_to_the_mean import RegressionToTheMean
+from .measure import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
+from .posteriors.comparison import (
     LeaveOneOut,
     compare,
     leave_one_sequence_out,
     leave_one_subject_out,
 )
-from .conditional_independence import conditional_independence
-from .cross_validation import CrossValidation, Folds, cross_validate
-from .cue_weight import CueEfficiency, CueWeight, CueWeightExcess
-from .determinacy import Determinacy
-from .elicitation_consistency import elicitation_consistency
-from .explaining_away import ExplainingAway
-from .exploration import Exploration
-from .identifiability import Identifiability, identifiability
-from .iterated_expectation import iterated_expectation
-from .learning_rate import LearningRate
-from .least_squares_reasoner import (
-    LeastSquaresFit,
-    ReasoningConsistency,
-    least_squares,
-    leave_one_task_out,
-)
-from .markov_violation import MarkovViolation
-from .measures import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
-from .meta_cognition import MetaCognition
-from .model_basedness import ModelBasedness
-from .model_data import ModelData, Unknowns
-from .monotone_choice import monotone_choice
-from .normalised_error import NormalisedError
-from .observer_equivalence import ObserverEquivalence, observer_equivalence
-from .observer_fits import ObserverFits, fit_observers
-from .optimism_bias import OptimismBias
-from .point import PointFit, maximum_a_posteriori, maximum_likelihood
-from .posterior import Posterior, posterior
-from .predictive_gain import predictive_gain
-from .reasoning_consistency import Consistency
-from .regression_to_the_mean import RegressionToTheMean
-from .risk import Risk
-from .temporal_discounting_score import TemporalDiscountingScore
-from .weighting import Weighting
+from .posteriors.posterior import Posterior, posterior
 
 if TYPE_CHECKING:
-    from .arviz_objects import arviz_object, read_posterior, save_posterior
-    from .group_model import GroupModel, HierarchicalFit, hierarchical
+    from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
+    from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical
 
 MEASURES: dict[str, Measure] = {
     "optimism_bias": OptimismBias(),
@@ -116,12 +116,12 @@ MEASURES: dict[str, Measure] = {
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
 _LATER = {
-    "GroupModel": "group_model",
-    "HierarchicalFit": "group_model",
-    "arviz_object": "arviz_objects",
-    "hierarchical": "group_model",
-    "read_posterior": "arviz_objects",
-    "save_posterior": "arviz_objects",
+    "GroupModel": "posteriors.group_model",
+    "HierarchicalFit": "posteriors.group_model",
+    "arviz_object": "posteriors.arviz_objects",
+    "hierarchical": "posteriors.group_model",
+    "read_posterior": "posteriors.arviz_objects",
+    "save_posterior": "posteriors.arviz_objects",
 }
 
 __all__ = [

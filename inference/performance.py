@@ -11,7 +11,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
 
-from .measures import Estimate, SubjectMeasure, Values
+from .measure import Estimate, SubjectMeasure, Values
 
 
 class Performance(SubjectMeasure):

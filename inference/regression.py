@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 
-from .measures import Estimate
+from .measure import Estimate
 
 EXTREME = 15.0  # log-odds at which a regression is suspected of separating its outcomes
 ROUNDING = 1e-9  # of the spread of the outcome: what is smaller comes from rounding

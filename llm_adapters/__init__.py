@@ -31,8 +31,8 @@ from .adapter import (
     Usage,
     check_capable,
 )
-from .participant import run_session, run_sessions
-from .synthetic import Synthetic
+from .known_minds.synthetic import Synthetic
+from .runs.participant import run_session, run_sessions
 
 ADAPTERS: dict[str, str] = {
     "anthropic": "Anthropic",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from knownminds.inference.belief_decisions import BeliefDecisions
+from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 
 
 def decided(

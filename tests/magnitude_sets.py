@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments import session_stream
-from knownminds.environments.magnitude import CONDITIONS, MODALITIES
-from knownminds.inference.magnitude_answers import MULTIMODAL, TASKS
+from knownminds.environments.magnitudes.magnitude import CONDITIONS, MODALITIES
+from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, TASKS
 
 LOWEST = {"marker_location": 0.1, "line_ratio": 0.1, "maze_distance": 3.0, "duration": 10.0}
 HIGHEST = {"marker_location": 0.9, "line_ratio": 0.9, "maze_distance": 15.0, "duration": 70.0}

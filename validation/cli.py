@@ -20,14 +20,13 @@ from rich.console import Console
 from .completion import completes
 
 # Nothing of ours, and no library that computes, is imported here but inside the functions that
-# need it, so that help and completion answer at once (tests/test_command_speed.py).
+# need it, so that help and completion answer at once (tests/core/test_command_speed.py).
 if TYPE_CHECKING:
     from knownminds.agents import Agent, Contaminants
     from knownminds.environments import Environment
-    from knownminds.llm_adapters.admission import Caps
-    from knownminds.llm_adapters.session_runner import Progress as Standing
-
-    from .running import Progress as Callback
+    from knownminds.llm_adapters.runs.admission import Caps
+    from knownminds.llm_adapters.runs.runner import Progress as Standing
+    from knownminds.validation.engine.engine import Progress as Callback
 
 Dials = TypeVar("Dials")
 
@@ -137,8 +136,9 @@ def _answer(
     as_json: Json = False,
 ) -> None:
     """Compute a study, show its result, and leave its report."""
+    from knownminds.validation.engine.engine import ShareDone
+
     from .report import write_report
-    from .running import ShareDone
 
     with _bar(title) as progress:
         try:
@@ -221,8 +221,7 @@ def show(
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS, make, unknown
     from knownminds.inference import MEASURES
-
-    from .folders import finite
+    from knownminds.validation.engine.folders import finite
 
     if name in ENVIRONMENTS:
         place = make(name)
@@ -279,9 +278,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Let subjects with known parameters play; their true values stand beside the choices."""
-    from .arguments import resolve_model
-    from .folders import check_writable, finite, writable
-    from .simulated_data import simulated_data
+    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.engine.folders import check_writable, finite, writable
+    from knownminds.validation.engine.simulated_data import simulated_data
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values, design)
@@ -350,7 +349,8 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit people's or models' choices, and say what so many trials support."""
-    from .fit import fit as run_fit
+    from knownminds.validation.data.fit import fit as run_fit
+
     from .report import write_report
 
     if out is not None:
@@ -436,9 +436,13 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Read every measure off a trial file, or the whole table off a set of runs, with intervals."""
-    from .belief_battery import belief_battery, of_diagnosis
-    from .magnitude_table import magnitude_table, of_one_measured_file
-    from .measured import score as run_score
+    from knownminds.validation.data.scores_of_trials import score as run_score
+    from knownminds.validation.diagnosis.belief_battery import belief_battery, of_diagnosis
+    from knownminds.validation.magnitudes.magnitude_table import (
+        magnitude_table,
+        of_one_measured_file,
+    )
+
     from .report import write_report
 
     plain = not (measure or released or over or reference or scoring)
@@ -510,10 +514,10 @@ def phenotype(
     as_json: Json = False,
 ) -> None:
     """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
-    from .folders import writable, write_text
-    from .measured import records_of
-    from .phenotype import gallery
-    from .phenotype import phenotype as run_phenotype
+    from knownminds.validation.data.phenotype import gallery
+    from knownminds.validation.data.phenotype import phenotype as run_phenotype
+    from knownminds.validation.data.scores_of_trials import records_of
+    from knownminds.validation.engine.folders import writable, write_text
 
     if data is None:
         found = gallery(seed=seed)
@@ -561,9 +565,9 @@ def recover(
     ] = "prior",
 ) -> Ask:
     """Ask whether a design gives a model's parameters back; several sizes give a surface."""
-    from .arguments import resolve_model
-    from .parameter_recovery import recover as run_recover
-    from .recovery_surface import recovery_surface
+    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.recovery.parameter_recovery import recover as run_recover
+    from knownminds.validation.recovery.recovery_surface import recovery_surface
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, None, values, design)
@@ -612,8 +616,8 @@ def confuse(
     all_trials: AllTrials = False,
 ) -> Ask:
     """Ask whether a design tells rival models apart: confusion and inversion matrices."""
-    from .arguments import resolve_model
-    from .model_recovery import confuse as run_confuse
+    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.recovery.model_recovery import confuse as run_confuse
 
     rivals = [resolve_model(name) for name in model or _players(environment)]
     place, truth = _resolve(environment, rivals, trials, values, design)
@@ -653,8 +657,8 @@ def calibrate(
     fixed: Fixed = None,
 ) -> Ask:
     """Ask whether posteriors are right: simulation-based calibration."""
-    from .arguments import resolve_model
-    from .calibration import calibrate as run_calibrate
+    from knownminds.validation.calibration.calibration import calibrate as run_calibrate
+    from knownminds.validation.engine.arguments import resolve_model
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values, design)
@@ -709,9 +713,9 @@ def power(
     seed: Seed = 0,
 ) -> Ask:
     """Ask how often a design detects an effect, or which is the smallest that does."""
-    from .arguments import resolve_model
-    from .power import power as run_power
-    from .smallest_design import smallest_design
+    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.power.power_study import power as run_power
+    from knownminds.validation.power.smallest_design import smallest_design
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, None, values, design)
@@ -765,8 +769,7 @@ def audit(
     """Ask what a metric and its test do to minds whose true value is known."""
     from knownminds.environments import unknown
     from knownminds.inference import MEASURES
-
-    from .audit import audit as run_audit
+    from knownminds.validation.power.audit import audit as run_audit
 
     if measure not in MEASURES:
         raise ValueError(unknown("measure", measure, MEASURES))
@@ -808,8 +811,8 @@ def channel(
     fit_lapse: FitLapse = False,
 ) -> Ask:
     """Ask whether known minds come through words as they are, and bounds hold what is lost."""
-    from .arguments import resolve_model
-    from .channel import channel as run_channel
+    from knownminds.validation.channel.channel_study import channel as run_channel
+    from knownminds.validation.engine.arguments import resolve_model
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values, design)
@@ -862,11 +865,11 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Reckon calls, tokens and money of a design from its real prompts."""
-    from knownminds.llm_adapters.prices import parse_price, read_prices
+    from knownminds.llm_adapters.runs.prices import parse_price, read_prices
+    from knownminds.validation.costs.budget import budget as run_budget
+    from knownminds.validation.costs.budget import designs_of
+    from knownminds.validation.engine.arguments import resolve_model
 
-    from .arguments import resolve_model
-    from .budget import budget as run_budget
-    from .budget import designs_of
     from .report import read_result, write_report
 
     if out is not None:
@@ -946,14 +949,14 @@ def run(
     """
     from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
-    from knownminds.llm_adapters.faulty import Faults
-    from knownminds.llm_adapters.ledger import LedgerFailed
-    from knownminds.llm_adapters.prices import parse_price
-    from knownminds.llm_adapters.session_runner import TRIALS, Retries, price_in, read_run
+    from knownminds.llm_adapters.known_minds.faulty import Faults
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed
+    from knownminds.llm_adapters.runs.prices import parse_price
+    from knownminds.llm_adapters.runs.runner import TRIALS, Retries, price_in, read_run
+    from knownminds.validation.costs.connect import estimate, folder_of, price_for
+    from knownminds.validation.costs.connect import run as run_sessions
 
     from .report import write_report
-    from .run import estimate, folder_of, price_for
-    from .run import run as run_sessions
 
     provider, _, model = llm.partition(":")
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
@@ -1087,13 +1090,13 @@ def reveal(
     as_json: Json = False,
 ) -> None:
     """Read how probable each outcome of chance is to a model, beside what it states."""
-    from knownminds.environments.scenarios import SCENARIOS
+    from knownminds.environments.chance.scenarios import SCENARIOS
     from knownminds.llm_adapters import Sampling, Unusable
-    from knownminds.llm_adapters.ledger import LedgerFailed
+    from knownminds.llm_adapters.runs.ledger import LedgerFailed
+    from knownminds.validation.chance.asked_beliefs import GRID
+    from knownminds.validation.chance.revealed import reveal as ask
 
-    from .asked_beliefs import GRID
     from .report import write_report
-    from .revealed import reveal as ask
 
     given = _numbers("--set", values)
     if out is not None:
@@ -1161,12 +1164,11 @@ def serve(
     ] = None,
 ) -> None:
     """Put a known mind behind an OpenAI-compatible address, until Ctrl-C."""
-    from knownminds.llm_adapters.participant import RUN
-    from knownminds.llm_adapters.serve import Served
-    from knownminds.llm_adapters.serve import serve as run_server
-
-    from .arguments import resolve_model
-    from .run import mind_of
+    from knownminds.llm_adapters.known_minds.serve import Served
+    from knownminds.llm_adapters.known_minds.serve import serve as run_server
+    from knownminds.llm_adapters.runs.participant import RUN
+    from knownminds.validation.costs.connect import mind_of
+    from knownminds.validation.engine.arguments import resolve_model
 
     agent = resolve_model(model)
     place, truth = _resolve(environment, agent, trials, values, design)
@@ -1198,7 +1200,8 @@ def merge(
     as_json: Json = False,
 ) -> None:
     """Join the folders of a study that was computed in shares, on several machines."""
-    from .merging import merge as run_merge
+    from knownminds.validation.engine.merging import merge as run_merge
+
     from .report import read_result, write_report
 
     place = run_merge(folders, out)
@@ -1249,7 +1252,7 @@ def gates(
     as_json: Json = False,
 ) -> None:
     """Put models through recovery, its control and calibration, measures through audits."""
-    from .gates import gates as run_gates
+    from knownminds.validation.gates.gates import gates as run_gates
 
     with _bar("gates") as progress:
         found = run_gates(
@@ -1273,7 +1276,7 @@ def gallery(
     as_json: Json = False,
 ) -> None:
     """Write one page of all experiments, models and measures, with what is stored of them."""
-    from .gallery import gallery as write_gallery
+    from knownminds.validation.gates.gallery import gallery as write_gallery
 
     page = write_gallery(out)
     if as_json:
@@ -1326,7 +1329,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write trials as a table, as Psych-101 texts, or as a Psych-DS folder."""
-    from .exchange import export_trials
+    from knownminds.validation.data.exchange import export_trials
 
     written = export_trials(
         data,
@@ -1361,7 +1364,7 @@ def import_(
     as_json: Json = False,
 ) -> None:
     """Read trials from Psych-101 texts, Psych-DS folders or Inspect's logs into a table."""
-    from .exchange import import_trials, save_table
+    from knownminds.validation.data.exchange import import_trials, save_table
 
     found = import_trials(
         sources,
@@ -1400,7 +1403,7 @@ def doctor(
     as_json: Json = False,
 ) -> None:
     """Say what is installed, which language models can be asked, and how fast this machine is."""
-    from .doctor import doctor as examine
+    from knownminds.validation.gates.doctor import doctor as examine
 
     found = examine(measure=speed)
     if as_json:
@@ -1489,7 +1492,7 @@ def _standing(now: Standing, sessions: int) -> str:
 
 def _check_own_folder(kind: str, out: Path) -> None:
     """Raise ValueError, before any work, if the folder cannot be written or holds another kind."""
-    from .folders import check_writable
+    from knownminds.validation.engine.folders import check_writable
 
     check_writable(out)
     for other, file in RESULTS.items():
@@ -1533,7 +1536,7 @@ def _contaminants(texts: Sequence[str] | None) -> Contaminants:
 
 def _caps(texts: Sequence[str] | None) -> Caps:
     from knownminds.environments import unknown
-    from knownminds.llm_adapters.admission import Caps
+    from knownminds.llm_adapters.runs.admission import Caps
 
     given: dict[str, Any] = {}
     known = list(inspect.signature(Caps).parameters)
@@ -1606,8 +1609,7 @@ def _resolve(
 ) -> tuple[Environment, dict[str, float]]:
     """Build the experiment, and sort --set into its settings and true parameters."""
     from knownminds.environments import make, unknown
-
-    from .arguments import resolve_environment
+    from knownminds.validation.engine.arguments import resolve_environment
 
     place = make(environment)
     minds = list(models) if isinstance(models, Sequence) else [models]

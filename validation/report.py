@@ -9,46 +9,49 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
-from knownminds.llm_adapters.ledger import FILE as LEDGER
-from knownminds.llm_adapters.run import Run
-from knownminds.llm_adapters.session_runner import read_run
+from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
+from knownminds.llm_adapters.runs.run_result import Run
+from knownminds.llm_adapters.runs.runner import read_run
+from knownminds.validation.calibration.calibration import Calibration, read_calibration
+from knownminds.validation.calibration.calibration_page import calibration_page
+from knownminds.validation.chance.revealed import FILE as REVEALED
+from knownminds.validation.chance.revealed import Revealed, read_revealed
+from knownminds.validation.chance.revealed_page import revealed_page
+from knownminds.validation.channel.channel_page import channel_page
+from knownminds.validation.channel.channel_study import Channel, read_channel
+from knownminds.validation.costs.budget import Budget, read_budget
+from knownminds.validation.costs.budget_page import budget_page
+from knownminds.validation.costs.run_page import run_page
+from knownminds.validation.data.fit import Fit, read_fit
+from knownminds.validation.data.fit_page import fit_page
+from knownminds.validation.data.measured_page import measured_page
+from knownminds.validation.data.scores_of_trials import Measured, read_measured
+from knownminds.validation.diagnosis.belief_battery import FILE as BELIEFS
+from knownminds.validation.diagnosis.belief_battery import BeliefBattery, read_battery
+from knownminds.validation.diagnosis.belief_battery_page import battery_page
+from knownminds.validation.engine.folders import writable, write_bytes, write_text
+from knownminds.validation.engine.study import NotFinished, Study
+from knownminds.validation.magnitudes.magnitude_page import magnitude_page, task_pages
+from knownminds.validation.magnitudes.magnitude_table import FILE as MAGNITUDE
+from knownminds.validation.magnitudes.magnitude_table import MagnitudeTable, read_magnitude
+from knownminds.validation.pages.figures import Picture
+from knownminds.validation.pages.html import fill
+from knownminds.validation.pages.page import Page
+from knownminds.validation.power.audit import Audit, read_audit
+from knownminds.validation.power.audit_page import audit_page
+from knownminds.validation.power.power_page import power_page, smallest_design_page
+from knownminds.validation.power.power_study import Power, read_power
+from knownminds.validation.power.smallest_design import SmallestDesign, read_smallest_design
+from knownminds.validation.recovery.model_recovery import ModelRecovery, read_confusion
+from knownminds.validation.recovery.model_recovery_page import model_recovery_page
+from knownminds.validation.recovery.parameter_recovery import Recovery
+from knownminds.validation.recovery.recovery_page import recovery_page
+from knownminds.validation.recovery.recovery_surface import (
+    RecoverySurface,
+    read_recovery_or_surface,
+)
+from knownminds.validation.recovery.recovery_surface_page import surface_page
 
-from .audit import Audit, read_audit
-from .audit_page import audit_page
-from .belief_battery import FILE as BELIEFS
-from .belief_battery import BeliefBattery, read_battery
-from .belief_battery_page import battery_page
-from .budget import Budget, read_budget
-from .budget_page import budget_page
-from .calibration import Calibration, read_calibration
-from .calibration_page import calibration_page
-from .channel import Channel, read_channel
-from .channel_page import channel_page
-from .figures import Picture
-from .fit import Fit, read_fit
-from .fit_page import fit_page
-from .folders import writable, write_bytes, write_text
-from .magnitude_page import magnitude_page, task_pages
-from .magnitude_table import FILE as MAGNITUDE
-from .magnitude_table import MagnitudeTable, read_magnitude
-from .measured import Measured, read_measured
-from .measured_page import measured_page
-from .model_recovery import ModelRecovery, read_confusion
-from .model_recovery_page import model_recovery_page
-from .pages import Page
-from .paper import fill
-from .parameter_recovery import Recovery
-from .power import Power, read_power
-from .power_page import power_page, smallest_design_page
-from .recovery_page import recovery_page
-from .recovery_surface import RecoverySurface, read_recovery_or_surface
-from .recovery_surface_page import surface_page
-from .revealed import FILE as REVEALED
-from .revealed import Revealed, read_revealed
-from .revealed_page import revealed_page
-from .run_page import run_page
-from .smallest_design import SmallestDesign, read_smallest_design
-from .study import NotFinished, Study
 from .unfinished_page import Unfinished, read_unfinished, unfinished_page
 
 

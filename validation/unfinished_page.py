@@ -7,13 +7,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from . import audit, calibration, channel, power
-from .operating_characteristics import Characteristics
-from .pages import Finding, Page, Table, about_experiment, counted, listed, shown
-from .recovery_page import about_subjects
-from .recovery_surface import summarise_found
-from .smallest_design import size_of
-from .study import Batch, Cell, Rows, Study, finished_parts
+from knownminds.validation.calibration import calibration
+from knownminds.validation.channel import channel_study as channel
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study, finished_parts
+from knownminds.validation.pages.page import (
+    Finding,
+    Page,
+    Table,
+    about_experiment,
+    counted,
+    listed,
+    shown,
+)
+from knownminds.validation.power import audit
+from knownminds.validation.power import power_study as power
+from knownminds.validation.power.operating_characteristics import Characteristics
+from knownminds.validation.power.smallest_design import size_of
+from knownminds.validation.recovery.recovery_page import about_subjects
+from knownminds.validation.recovery.recovery_surface import summarise_found
 
 GOES_ON = "Run the same command again; it goes on from here."
 # What each command makes of rows, also of some of them. Model recovery needs all models.

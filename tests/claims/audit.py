@@ -68,7 +68,11 @@ def _titled(facts, words):
 
 REPORT = Report(
     "audit",
-    sources=("validation/audit.py", "validation/audit_page.py", "validation/effects.py"),
+    sources=(
+        "validation/power/audit.py",
+        "validation/power/audit_page.py",
+        "validation/power/dials.py",
+    ),
     sentences=(
         Claim(
             "audit of {measure} in {place}, {subjects} subjects x {sessions} sessions",

@@ -539,13 +539,13 @@ ROWS = "the raw rows, in pandas"
 REPORT = Report(
     "belief battery",
     sources=(
-        "validation/belief_battery.py",
-        "validation/belief_battery_page.py",
-        "inference/conditional_independence.py",
-        "inference/predictive_gain.py",
-        "inference/monotone_choice.py",
-        "inference/elicitation_consistency.py",
-        "inference/iterated_expectation.py",
+        "validation/diagnosis/belief_battery.py",
+        "validation/diagnosis/belief_battery_page.py",
+        "inference/diagnosis/conditional_independence.py",
+        "inference/diagnosis/predictive_gain.py",
+        "inference/diagnosis/monotone_choice.py",
+        "inference/diagnosis/elicitation_consistency.py",
+        "inference/diagnosis/iterated_expectation.py",
     ),
     sentences=(
         Claim("{who}: {k} of {n} rejected.", "the p-values of the JSON, counted", _rejected),

@@ -194,9 +194,9 @@ POWER = "ranks of posteriors so wrong, simulated and put to the test, and of one
 REPORT = Report(
     "calibration",
     sources=(
-        "validation/calibration.py",
-        "validation/calibration_page.py",
-        "validation/rank_uniformity.py",
+        "validation/calibration/calibration.py",
+        "validation/calibration/calibration_page.py",
+        "validation/calibration/rank_uniformity.py",
     ),
     sentences=(
         Claim("The ranks are as uniform as chance allows (p = {p}, level {level}).", LAW, _uniform),

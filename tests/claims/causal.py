@@ -317,7 +317,7 @@ RANKED = "Rank correlation with {reference}, with 95% bootstrap intervals over i
 
 REPORT = Report(
     "causal profile",
-    sources=("validation/causal_profile.py", "validation/causal_page.py"),
+    sources=("validation/causes/causal_profile.py", "validation/causes/causal_page.py"),
     sentences=(
         Claim(
             "{unit}: {parameters} parameters, p {p}, b {b}, m1 {m1}, m2 {m2}, MAE {mae}, RMSE "

@@ -238,7 +238,7 @@ def _bounds_verdict(facts, words):
 RAW = "sums over the rows of the study"
 REPORT = Report(
     "channel",
-    sources=("validation/channel.py", "validation/channel_page.py"),
+    sources=("validation/channel/channel_study.py", "validation/channel/channel_page.py"),
     sentences=(
         Claim(
             "channel of {model} in {place}, {method}, {subjects} subjects x {sessions} sessions",

@@ -49,7 +49,10 @@ def hold_share(told, count, n):
 
 REPORT = Report(
     "coherence audit",
-    sources=("validation/coherence_audit.py", "validation/consistency_audit.py"),
+    sources=(
+        "validation/diagnosis/coherence_audit.py",
+        "validation/magnitudes/consistency_audit.py",
+    ),
     sentences=(
         Claim(
             "tests of coherence on known deciders, {contexts} contexts x {repeats}: share rejected "

@@ -88,7 +88,7 @@ def _file(facts, words):
 
 REPORT = Report(
     "command line",
-    sources=("validation/cli.py", "validation/run.py"),
+    sources=("validation/cli.py", "validation/costs/connect.py"),
     sentences=(
         Claim(
             "estimate of the whole run: {calls} calls, {sent} tokens sent, {received} received; "

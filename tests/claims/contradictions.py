@@ -49,7 +49,7 @@ def _claimed(facts, words):
 
 REPORT = Report(
     "contradictions",
-    sources=("validation/gates.py",),
+    sources=("validation/gates/gates.py",),
     sentences=(
         Claim(
             "{kind} of {name}: {quantity} is {word}, and said to be {claim}.",

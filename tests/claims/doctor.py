@@ -75,7 +75,7 @@ def _no_key(facts, words):
 TRIED = "a file that is written there"
 REPORT = Report(
     "doctor",
-    sources=("validation/doctor.py",),
+    sources=("validation/gates/doctor.py",),
     sentences=(
         Claim("Compiled kernels are kept.", TRIED, _kept),
         Claim(

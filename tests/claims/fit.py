@@ -533,7 +533,7 @@ def _smaller_steps(facts, words):
 
 REPORT = Report(
     "fit",
-    sources=("validation/fit.py", "validation/fit_page.py", "validation/support.py"),
+    sources=("validation/data/fit.py", "validation/data/fit_page.py", "validation/data/support.py"),
     sentences=(
         Claim("{n} subjects were fitted: {counts}.", COUNT, _counted),
         Claim(

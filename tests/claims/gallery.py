@@ -147,7 +147,7 @@ STORE = "stored_results.json, as it is"
 WHERE = "{command} ({where})"
 REPORT = Report(
     "gallery",
-    sources=("validation/gallery.py",),
+    sources=("validation/gates/gallery.py",),
     sentences=(
         Claim(
             "At most {n} trials; asks for {what}; {paid}; {told}",

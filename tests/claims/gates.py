@@ -46,7 +46,7 @@ def _no_result(facts, words):
 
 REPORT = Report(
     "gates",
-    sources=("validation/gates.py",),
+    sources=("validation/gates/gates.py",),
     sentences=(
         Claim("contradicts the recommendation: {sentence}", "that of the sentence", _contradicts),
         Claim(

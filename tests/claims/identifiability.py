@@ -138,7 +138,7 @@ SCORES = "central differences of log-likelihoods of other sessions"
 
 REPORT = Report(
     "identifiability",
-    sources=("inference/identifiability.py",),
+    sources=("inference/fits/identifiability.py",),
     sentences=(
         Claim("{names}: not at all", f"{SCORES}: all are 0", _not_at_all),
         Claim("{names} only through {what}", f"{SCORES}: they span these alone", _only_through),

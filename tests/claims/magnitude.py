@@ -292,7 +292,7 @@ def _blurred(facts, words):
 
 REPORT = Report(
     "magnitude table",
-    sources=("validation/magnitude_table.py", "validation/magnitude_page.py"),
+    sources=("validation/magnitudes/magnitude_table.py", "validation/magnitudes/magnitude_page.py"),
     sentences=(
         Claim(
             "{who}: composite {value} ({low} to {high}). accuracy {accuracy}, efficiency "

@@ -202,7 +202,7 @@ WON = "winners named anew from the scores of the rows"
 
 REPORT = Report(
     "model recovery",
-    sources=("validation/model_recovery.py", "validation/model_recovery_page.py"),
+    sources=("validation/recovery/model_recovery.py", "validation/recovery/model_recovery_page.py"),
     sentences=(
         Claim("Verdict: {word}.", f"{WON}; the table's limits", _verdict),
         Claim(

@@ -22,7 +22,7 @@ def _truth(facts, words):
 
 REPORT = Report(
     "all pages",
-    sources=("validation/pages.py",),
+    sources=("validation/pages/page.py",),
     sentences=(
         Explanation("Monte-Carlo standard errors in parentheses."),
         Explanation(

@@ -99,7 +99,7 @@ def _missing(facts, words):
 
 REPORT = Report(
     "phenotype",
-    sources=("validation/phenotype.py",),
+    sources=("validation/data/phenotype.py",),
     sentences=(
         Claim("phenotype: 0 = random answers, 1 = reference", "the JSON", _signed),
         Claim(

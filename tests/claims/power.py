@@ -185,10 +185,10 @@ def _refused(facts, words):
 REPORT = Report(
     "power",
     sources=(
-        "validation/power.py",
-        "validation/power_page.py",
-        "validation/smallest_design.py",
-        "validation/operating_characteristics.py",
+        "validation/power/power_study.py",
+        "validation/power/power_page.py",
+        "validation/power/smallest_design.py",
+        "validation/power/operating_characteristics.py",
     ),
     sentences=(
         Claim("{name} for {effect}, {n} data sets per design", "a count of the rows", _headed),

@@ -198,7 +198,7 @@ def rules(f, words):
 
 REPORT = Report(
     "recovery",
-    sources=("validation/parameter_recovery.py", "validation/recovery_page.py"),
+    sources=("validation/recovery/parameter_recovery.py", "validation/recovery/recovery_page.py"),
     sentences=(
         Claim(
             "Verdict on {parameter}: {word}.", "the table's limits on scores of the rows", _verdict

@@ -438,13 +438,13 @@ RAW = "the probabilities of beliefs.parquet, normalised anew"
 REPORT = Report(
     "reveal",
     sources=(
-        "validation/revealed.py",
-        "validation/revealed_page.py",
-        "validation/asked_beliefs.py",
-        "inference/belief_biases.py",
-        "inference/open_beliefs.py",
-        "inference/distribution_distance.py",
-        "inference/revealed_belief.py",
+        "validation/chance/revealed.py",
+        "validation/chance/revealed_page.py",
+        "validation/chance/asked_beliefs.py",
+        "inference/chance/belief_biases.py",
+        "inference/chance/open_beliefs.py",
+        "inference/chance/distribution_distance.py",
+        "inference/chance/revealed_belief.py",
     ),
     sentences=(
         Explanation(

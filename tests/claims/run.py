@@ -225,8 +225,8 @@ LEDGER = "a count over the attempts in the ledger"
 REPORT = Report(
     "run",
     sources=(
-        "llm_adapters/run.py",
-        "validation/run_page.py",
+        "llm_adapters/runs/run_result.py",
+        "validation/costs/run_page.py",
     ),
     sentences=(
         Claim("Sessions: {ended} of {n} lived to their end.", "the JSON's sessions", _ended),

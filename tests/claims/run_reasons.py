@@ -52,7 +52,7 @@ def _broken(facts, words):
 ATTEMPTS = "sums over the attempts in the ledger"
 REPORT = Report(
     "why a run stops",
-    sources=("llm_adapters/session_runner.py", "llm_adapters/admission.py"),
+    sources=("llm_adapters/runs/runner.py", "llm_adapters/runs/admission.py"),
     sentences=(
         Claim("the cap of {cap} is reached", ATTEMPTS, lambda f, w: _cap(f, w, False)),
         Claim("the session's cap of {cap} is reached", ATTEMPTS, lambda f, w: _cap(f, w, True)),

@@ -104,7 +104,10 @@ def _limits(*expected):
 
 REPORT = Report(
     "recovery surface",
-    sources=("validation/recovery_surface.py", "validation/recovery_surface_page.py"),
+    sources=(
+        "validation/recovery/recovery_surface.py",
+        "validation/recovery/recovery_surface_page.py",
+    ),
     sentences=(
         Claim("From which design on can {model} be recovered from {place}?", "the design", _named),
         Claim("recovery surface of {model} in {place}, {method}", "the design", _named),

@@ -264,7 +264,7 @@ def _bounds(f, words):
 
 REPORT = Report(
     "verdicts",
-    sources=("validation/verdicts.py",),
+    sources=("validation/engine/verdicts.py",),
     sentences=(
         Claim(
             "Estimates follow the truth closely (r = {r}).",

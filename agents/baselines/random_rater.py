@@ -1,0 +1,71 @@
+"""A rater whose numbers tell nothing: every response is equally likely."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from knownminds.agents.agent import Agent
+from knownminds.agents.parameters import Array, Parameters
+from knownminds.environments.environment import Environment, Observation
+
+LANES = 32  # as in sequences.py
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def log_likelihood(theta, lapse, n_actions, row, start, response):  # type: ignore[no-untyped-def]
+    """Return zeros: on a range of length 1 the density is 1, lapse or not."""
+    return np.zeros(len(theta)), np.zeros((len(theta), 0 if lapse is None else 1))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-untyped-def]
+    """Give the uniforms themselves."""
+    return uniforms.copy()
+
+
+class RandomRater(Agent):
+    """Every response from 0 to 1 has the density 1, whatever is shown."""
+
+    name = "random_rater"
+    summary = "states any number from 0 to 1, evenly; no parameters"
+    source = "the null model of every experiment that asks for a number"
+    parameters = Parameters()
+    columns = ("response",)
+    design = ()
+    separate = ()
+    given = "response"
+    remembers = False
+    log_likelihood = staticmethod(log_likelihood)
+    simulate = staticmethod(simulate)
+
+    @classmethod
+    def check_plays(cls, environment: Environment) -> None:
+        """Raise ValueError also where responses do not go from 0 to 1."""
+        super().check_plays(environment)
+        if tuple(environment.response_range) != (0.0, 1.0):
+            low, high = environment.response_range
+            raise ValueError(
+                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
+                f"{low:g} to {high:g}. Choose another model."
+            )
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def action_probabilities(self, observation: Observation) -> Array:
+        """Return nothing: there are no actions."""
+        return np.empty(0)
+
+    def learn(self, observation: Observation, action: int, reward: float) -> None:
+        """Nothing to learn."""
+
+    def log_density(
+        self, observation: Observation, response: float, action: int | None = None
+    ) -> float:
+        """Return 0, the logarithm of 1."""
+        return 0.0
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> float:
+        """Draw a number."""
+        return float(rng.random())

@@ -1,0 +1,590 @@
+"""Balloon risk: each pump is worth a point, and may burst the balloon and lose them all."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numba import njit
+from numpy.typing import NDArray
+
+from knownminds.environments.design import Design, Recorded, labels_of_the_lost
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Names,
+    Reasoning,
+    Retelling,
+    is_missing,
+    told_name,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+STOP, INFLATE = 0, 1
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_OPTIONS = ["1", "2"]
+_WORDS = ("stop", "inflate", "held", "burst", "stopped")
+_BITS = 32  # fair coins taken from one uniform number
+
+
+class BalloonRisk(Retelling):
+    """Balloons of several types are inflated pump by pump until the player stops or they burst.
+
+    A balloon of a type with the maximum M bursts at a pump that is drawn evenly from 1 to M, so
+    that pump k, if it comes to that, bursts it with the probability 1 / (M - k + 1). Actions are
+    0, stop, and 1, inflate. A pump that holds brings 1 point, a burst takes back those of its
+    balloon, and stopping brings nothing more: rewards add up to the points.
+
+    Trials have the columns balloon (from 0), type (from 0, in the order of `maxima`) and pump
+    (from 1: the one that would come next). A balloon has as many trials as its type has pumps;
+    those after a stop or a burst fall away. After an answer that cannot be read the balloon is
+    taken away: it was neither inflated nor stopped, and counts for nothing.
+
+    Parameters
+    ----------
+    n_balloons
+        Balloons of each type, at least 1; if None, 10 as in the paper, or 15 as in the released
+        code.
+    maxima
+        The highest number of pumps of each type.
+    released
+        Whether the order is drawn as in the released code, each time a type evenly from those
+        that have balloons left; otherwise all balloons are shuffled.
+    history
+        "prompt" retells the past in one message, a line for each balloon that is over; "chat"
+        sends it as past turns.
+    reasoning
+        "none" asks for the number of the option alone; "chain_of_thought" and "step_back" for
+        thoughts first and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `balloon_risk.toml`.
+    """
+
+    name = "balloon_risk"
+    summary = "balloons of three types, inflated for points until one stops or they burst"
+    source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
+    stimulus = ("balloon", "type", "pump")
+    wording = ("first",)
+    dependent = ("pump",)
+    size = "n_balloons"
+    n_actions = 2
+    performance_bounds = (0.0, np.inf)
+    ends_early = True
+
+    introducing = frozenset({"n_types", "types", "n_balloons", "n_all"})
+    placing = frozenset({"balloon", "type", "pumps"})
+    asking = frozenset({"first", "second"})
+    telling = frozenset({"result", "points"})
+    required: ClassVar = {
+        "history_line": ("balloon", "type", "pumps", "result"),
+        "missing_line": ("balloon", "type", "pumps"),
+        "question": ("balloon", "type", "pumps", "first", "second"),
+        "feedback": ("pumps", "result"),
+    }
+    noun = "option"
+    thought = "I weigh one point more against all that this balloon holds."
+
+    def __init__(
+        self,
+        n_balloons: int | None = None,
+        maxima: Sequence[int] = (128, 32, 8),
+        released: bool = False,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        if not isinstance(released, bool):
+            raise ValueError(f"released is True or False; got {released!r}.")
+        self.released = released
+        if n_balloons is None:
+            n_balloons = 15 if released else 10
+        self.n_balloons = _whole("n_balloons", n_balloons)
+        self.maxima = _maxima(maxima)
+        self.n_types = len(self.maxima)
+        self.n_all = self.n_types * self.n_balloons
+
+        self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            n_types=self.n_types,
+            types=", ".join(_LETTERS[: self.n_types]),
+            n_balloons=self.n_balloons,
+            n_all=self.n_all,
+        )
+        self._say_results(templates)
+        self._most = np.array(self.maxima)
+        self._types = np.repeat(np.arange(self.n_types), self.n_balloons)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_balloons": self.n_balloons,
+            "maxima": list(self.maxima),
+            "released": self.released,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """All pumps that all balloons could take."""
+        return self.n_balloons * sum(self.maxima)
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Balloons and types are numbered from 0, pumps from 1; action 0 or 1 is option 1."""
+        return {
+            "balloon": (0, self.n_all - 1),
+            "type": (0, self.n_types - 1),
+            "pump": (1, max(self.maxima)),
+            "first": (0, 1),
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """Order and burst of each balloon; fair coins, many from one number; the letters."""
+        return 2 * self.n_all + self._n_coins + self.n_types
+
+    @property
+    def _n_coins(self) -> int:
+        return -(-self.n_trials // _BITS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the balloons pump by pump, and which pump would burst them.
+
+        "present" is a pump that can be reached: none is after the one that bursts.
+        """
+        n, n_all = len(uniforms), self.n_all
+        kind = self._order(uniforms[:, :n_all])
+        most = self._most[kind]
+        # The pump that bursts, from 1 to the maximum.
+        fatal = (uniforms[:, n_all : 2 * n_all] * most).astype(np.int64) + 1
+        length = most.ravel()
+        shape = (n, self.n_trials)
+        begin = np.cumsum(length) - length
+        pump = np.arange(1, n * self.n_trials + 1) - np.repeat(begin, length)
+        fatal = np.repeat(fatal.ravel(), length)
+        coins = uniforms[:, 2 * n_all : 2 * n_all + self._n_coins]
+        words = (coins * 2.0**_BITS).astype("<u4").view(np.uint8)
+        first = np.unpackbits(words, axis=1, count=self.n_trials)
+        return {
+            "balloon": np.repeat(np.tile(np.arange(n_all), n), length).reshape(shape),
+            "type": np.repeat(kind.ravel(), length).reshape(shape),
+            "pump": pump.reshape(shape),
+            "bursts": (pump == fatal).reshape(shape),
+            "present": (pump <= fatal).reshape(shape),
+            "first": first.astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its balloon's, and within it its pump."""
+        balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
+        if balloon.max() >= self.n_all:  # numbered in another way: lost balloons are not seen
+            rank = frame.groupby(session, sort=False)["balloon"]
+            balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
+        place: NDArray[np.int64] = balloon * max(self.maxima) + pump - 1
+        return place
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        most = ", ".join(map(str, self.maxima))
+        return (
+            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
+            f"likely ({most} by type)."
+        )
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded balloons, lost ones among them; each is inflated anew.
+
+        A balloon ends where an answer is missing, and the last one of a session where the rows end
+        although it still held.
+        """
+        own, most = recorded.of(sessions), max(self.maxima)
+        n = len(sessions)
+        spare = -own.there.shape[1] % most
+
+        def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
+            padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
+            return padded.reshape(n, -1, most)
+
+        there, answered = by_balloon(own.there), by_balloon(own.answered)
+        known = there[..., 0]
+        kind = labels_of_the_lost(
+            by_balloon(own.columns["type"])[..., 0],
+            known,
+            by_balloon(own.lost)[..., 0] & ~known,
+            self.n_balloons,
+            self.n_types,
+            rng,
+        )
+        lived, kind = kind >= 0, np.maximum(kind, 0)
+        pump = np.arange(1, most + 1)
+        fatal = (rng.random(kind.shape) * self._most[kind]).astype(np.int64) + 1
+        # The pump before which a balloon ends, whatever happens.
+        unread = there & ~answered
+        end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
+        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
+        held = by_balloon(own.columns["action"])[each, last, row - 1] == INFLATE
+        held &= by_balloon(own.columns["reward"])[each, last, row - 1] > 0.0
+        held &= answered[each, last, row - 1]
+        end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
+        present = lived[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
+
+        def flat(values: NDArray[Any]) -> NDArray[Any]:
+            return np.broadcast_to(values, there.shape).reshape(n, -1)
+
+        return {
+            "balloon": flat(np.arange(there.shape[1])[:, None]),
+            "type": flat(kind[..., None]),
+            "pump": flat(pump),
+            "bursts": flat(pump == fatal[..., None]),
+            "present": flat(present),
+            "kept": flat(present & known[..., None]),
+        }
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letter of each type."""
+        order = np.argsort(uniforms[-self.n_types :])
+        return {"types": [_LETTERS[k] for k in order]}
+
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """Return what the actions of whole sessions bring; a balloon goes on after a pump."""
+        table = design.table
+        present, reward = np.empty(actions.shape, dtype=bool), np.empty(actions.shape)
+        _follow(
+            *(table[name].reshape(-1) for name in ("pump", "bursts", "present")),
+            actions.reshape(-1),
+            present.reshape(-1),
+            reward.reshape(-1),
+        )
+        return {"pump": table["pump"], "present": present, "reward": reward}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return the points of each balloon, in the row in which it ends by a stop or a burst."""
+        frame = trials.frame
+        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        kept = frame["pump"].to_numpy(dtype=float) - 1.0
+        lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
+        return np.where(action == STOP, kept, lost)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        if "reward" not in frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
+            number = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
+            wrong = np.flatnonzero(~((number >= low) & (number == np.floor(number))))
+            if len(wrong):
+                raise ValueError(
+                    f"The {name} of a trial is a whole number from {low} on; "
+                    f"{trials.place(wrong[0])} has {frame[name][wrong[0]]}. Recode it."
+                )
+        kind = frame["type"].to_numpy(dtype=np.int64)
+        strange = np.flatnonzero(kind >= self.n_types)
+        if len(strange):
+            raise ValueError(
+                f"Types are numbered from 0 to {self.n_types - 1}; {trials.place(strange[0])} has "
+                f"{kind[strange[0]]}. Recode it, or give the maximum of each type as `maxima`."
+            )
+        self._check_rewards(trials)
+        self._check_order(trials)
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Which letter stands for which type is not told, so the types are numbered by letter.
+        """
+        return {"types": list(_LETTERS[: self.n_types])}
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the present trial, and what came before it, into words."""
+        if self.history == "chat":
+            return super().render(observation, turns)
+        words = self._words(observation)
+        lines = [
+            self._balloon_line(list(played))
+            for balloon, played in groupby(turns, key=lambda turn: turn.observation["balloon"])
+            if balloon != observation["balloon"]
+        ]
+        if not lines:
+            return Prompt((Message("user", self._opening[""].render(**words)),))
+        past = "\n".join(lines)
+        return Prompt((Message("user", self._retold[""].render(past=past, **words)),))
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to turns and observation; see `Retelling.read`."""
+        if self.history == "chat" or len(messages) != 1:
+            return super().read(messages)
+        turns: list[Turn] = []
+        found = self._retold[""].read(messages[0].content)
+        if found is None:
+            _, found = self._must_read(self._opening, messages[0].content)
+        else:
+            for line in found["past"].split("\n"):
+                (_, missing), told = self._must_read(self._lines, line)
+                turns += self._ended(told, bool(missing), turns)
+        turns += self._pumped(found, _count(found["pumps"]), turns)
+        return turns, self._seen("", found, turns)
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._balloon = design.table["balloon"].tolist()
+        self._pump = design.table["pump"].tolist()
+        self._bursts = design.table["bursts"].tolist()
+        self._over = -1  # the balloon that ended last
+
+    def _shown(self, trial: int) -> dict[str, int | float]:
+        return {"pump": self._pump[trial]}
+
+    def _pointless(self, trial: int) -> bool:
+        return bool(self._balloon[trial] == self._over)
+
+    def _take(self, trial: int, action: int | None) -> None:
+        if action != INFLATE:
+            self._over = self._balloon[trial]
+
+    def _reward(self, trial: int, action: int) -> float:
+        if action != INFLATE:
+            return 0.0
+        return float(1 - self._pump[trial]) if self._bursts[trial] else 1.0
+
+    def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the type of each balloon, [N, n_all]."""
+        if not self.released:
+            return self._types[np.argsort(uniforms, axis=1)]
+        left = np.full((len(uniforms), self.n_types), self.n_balloons)
+        kind = np.empty(uniforms.shape, dtype=np.int64)
+        for k in range(self.n_all):
+            open_types = np.cumsum(left > 0, axis=1)
+            place = (uniforms[:, k] * open_types[:, -1]).astype(np.int64)
+            kind[:, k] = np.argmax(open_types > place[:, None], axis=1)
+            left[np.arange(len(left)), kind[:, k]] -= 1
+        return kind
+
+    def _wanted(self) -> dict[str, Names]:
+        return super()._wanted() | {name: frozenset() for name in _WORDS}
+
+    def _say_results(self, templates: str | None) -> None:
+        file = templates or Path(__file__).with_suffix(".toml")
+        words = load_templates(file, self._wanted(), self.required)
+        self._choices = [words["stop"].text, words["inflate"].text]
+        self._results = {name: words[name].text for name in ("stopped", "held", "burst")}
+        for said in (self._choices, list(self._results.values())):
+            if len(set(said)) < len(said):
+                raise ValueError(
+                    f"The words for {', '.join(_WORDS[:2])} differ, and those for "
+                    f"{', '.join(_WORDS[2:])}; got {', '.join(map(repr, said))}."
+                )
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {
+            "balloon": int(observation["balloon"]) + 1,
+            "type": self.design.labels["types"][int(observation["type"])],
+            "pumps": int(observation["pump"]) - 1,
+        }
+        if "first" in observation:
+            first = int(observation["first"])
+            words |= {"first": self._choices[first], "second": self._choices[1 - first]}
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        pump = int(turn.observation["pump"])
+        result, points = "stopped", pump - 1
+        if turn.action == INFLATE:
+            burst = turn.reward is None or turn.reward < 1.0
+            result, points = ("burst", 0) if burst else ("held", pump)
+        return {"result": self._results[result], "points": points}
+
+    def _balloon_line(self, played: Sequence[Turn]) -> str:
+        """Return the line of a balloon that is over."""
+        last = played[-1]
+        missing = is_missing(last)
+        pumps = len(played) - (last.action != INFLATE)
+        words = {**self._words(last.observation), **self._told_of(last), "pumps": pumps}
+        return self._lines["", missing].render(**words)
+
+    def _pumped(self, found: Found, n: int, turns: Sequence[Turn]) -> list[Turn]:
+        """Return the n pumps of a balloon, all of which held."""
+        if n == 0:
+            return []
+        begun = self._seen("", {**found, "pumps": "0"}, turns)
+        shown = {name: begun[name] for name in ("trial", *self.stimulus)}
+        return [
+            Turn({**shown, "trial": shown["trial"] + k, "pump": k + 1}, INFLATE, 1.0)
+            for k in range(n)
+        ]
+
+    def _ended(self, told: Found, missing: bool, turns: Sequence[Turn]) -> list[Turn]:
+        """Return all turns of a balloon that is over."""
+        n = _count(told["pumps"])
+        result = None if missing else told_name(told["result"], list(self._results.values()))
+        if result == 2:  # burst: the last pump did not hold
+            n -= 1
+        if result == 1 or n < 0:
+            raise ValueError(
+                f"A balloon that is over was stopped, or burst at a pump; got {told['result']!r} "
+                f"after {told['pumps']}. Use the templates it was rendered with."
+            )
+        pumped = self._pumped(told, n, turns)
+        last = self._seen("", {**told, "pumps": str(n)}, [*turns, *pumped])
+        shown = {name: last[name] for name in ("trial", *self.stimulus)}
+        ends = {
+            None: Turn(shown, None, None),
+            0: Turn(shown, STOP, 0.0),
+            2: Turn(shown, INFLATE, float(-n)),
+        }
+        return [*pumped, ends[result]]
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        balloon, pump = _count(found["balloon"]) - 1, _count(found["pumps"]) + 1
+        letters = self.design.labels["types"]
+        seen: dict[str, int | float] = {
+            "trial": 0,
+            "balloon": balloon,
+            "type": told_name(found["type"], letters),
+            "pump": pump,
+        }
+        after, goes_on = 0, 1
+        if turns:
+            last = turns[-1].observation
+            goes_on = int(last["pump"]) + 1 if last["balloon"] == balloon else 1
+            after = int(last["balloon"]) + (goes_on == 1)
+            begun = int(last["trial"]) - int(last["pump"]) + 1
+            if goes_on > 1:
+                seen["trial"] = begun + pump - 1
+            else:
+                seen["trial"] = begun + self.maxima[int(last["type"])]
+        if (balloon, pump) != (after, goes_on):
+            raise ValueError(
+                f"Balloons and pumps follow each other; balloon {balloon + 1} with {pump - 1} "
+                f"pumps does not come after {len(turns)} trials that end with balloon {after}. "
+                "Use the settings and templates it was rendered with."
+            )
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._choices)
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        raise NotImplementedError("A line of this history tells of several trials; see _ended.")
+
+    def _reward_of(self, kind: str, found: Found) -> float:
+        result = told_name(found["result"], list(self._results.values()))
+        return (0.0, 1.0, float(-_count(found["pumps"])))[result]
+
+    def _options(self, observation: Observation) -> list[str]:
+        return _OPTIONS if observation["first"] == STOP else _OPTIONS[::-1]
+
+    def _check_rewards(self, trials: Trials) -> None:
+        frame = trials.frame
+        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        pump = frame["pump"].to_numpy(dtype=float)
+        most = self._most[frame["type"].to_numpy(dtype=np.int64)]
+        beyond = np.flatnonzero(pump > most)
+        if len(beyond):
+            raise ValueError(
+                f"A balloon of this type takes at most {most[beyond[0]]} pumps; "
+                f"{trials.place(beyond[0])} is about pump {pump[beyond[0]]:g}. "
+                "Give the maximum of each type as `maxima`."
+            )
+        burst = reward == 1.0 - pump
+        held = (reward == 1.0) & (pump < most)
+        right = np.select(
+            [np.isnan(action), action == STOP], [np.isnan(reward), reward == 0.0], held | burst
+        )
+        wrong = np.flatnonzero(~right.astype(bool))
+        if len(wrong):
+            row = wrong[0]
+            rule = {
+                STOP: "0 for a stop",
+                INFLATE: f"1 if the pump holds, or {1 - pump[row]:g} if not",
+            }
+            raise ValueError(
+                f"The reward of a trial is {rule.get(action[row], 'missing without an action')}"
+                f"{', which the last one never does' if pump[row] == most[row] else ''}; "
+                f"{trials.place(row)} has {reward[row]:g}. "
+                "Rewards are changes of the points: a burst takes back those of its balloon."
+            )
+
+    def _check_order(self, trials: Trials) -> None:
+        frame = trials.frame
+        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        balloon, kind, pump = (frame[name].to_numpy(dtype=np.int64) for name in self.stimulus)
+        session = pd.factorize(frame["subject"])[0] * len(frame)
+        session = session + pd.factorize(frame["session"])[0]
+        goes_on = np.zeros(len(frame), dtype=bool)
+        follows = session[1:] == session[:-1]
+        went_on = (action[:-1] == INFLATE) & (reward[:-1] == 1.0)
+        goes_on[1:] = follows & went_on
+        same = np.zeros(len(frame), dtype=bool)
+        same[1:] = follows & (balloon[1:] == balloon[:-1]) & (kind[1:] == kind[:-1])
+        expected = np.ones(len(frame), dtype=np.int64)
+        expected[1:] += np.where(goes_on[1:], pump[:-1], 0)
+        wrong = np.flatnonzero((goes_on & ~same) | (~goes_on & same) | (pump != expected))
+        if len(wrong):
+            row = wrong[0]
+            raise ValueError(
+                "After a pump that holds, the next one of the same balloon is due; after a stop, a "
+                "burst or no answer, the first one of another balloon; "
+                f"{trials.place(row)} is about pump {pump[row]} of balloon {balloon[row]}, where "
+                f"pump {expected[row]} was due. Add the rows that are missing, or drop the balloon."
+            )
+
+
+@njit(cache=True, nogil=True)
+def _follow(pump, bursts, reachable, action, present, reward):  # type: ignore[no-untyped-def]
+    """Fill in which trials take place, and what they pay, of sessions one after the other."""
+    goes_on = True
+    for t in range(len(pump)):
+        if pump[t] == 1:
+            goes_on = True
+        present[t] = goes_on and reachable[t]
+        reward[t] = 0.0
+        if action[t] == INFLATE:
+            reward[t] = 1.0 - pump[t] if bursts[t] else 1.0
+        else:
+            goes_on = False
+
+
+def _whole(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} is a whole number from 1 on; got {value!r}.")
+    return int(value)
+
+
+def _maxima(maxima: Any) -> tuple[int, ...]:
+    given = list(maxima) if isinstance(maxima, Sequence | np.ndarray) else []
+    if not 1 <= len(given) <= len(_LETTERS) or isinstance(maxima, str):
+        raise ValueError(
+            f"maxima holds the highest number of pumps of 1 to {len(_LETTERS)} types; "
+            f"got {maxima!r}."
+        )
+    return tuple(_whole("Each of maxima", most) for most in given)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"Balloons and pumps in a prompt are whole numbers; got {text!r}.")
+    return int(text)

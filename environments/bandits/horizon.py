@@ -1,0 +1,586 @@
+"""Horizon: short and long games with two machines, after four plays that were made for you."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.environments.design import Design, Recorded
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.prompt import Message
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+N_FORCED = 4
+ARMS = tuple(f"forced_{k + 1}" for k in range(N_FORCED))
+POINTS = tuple(f"forced_points_{k + 1}" for k in range(N_FORCED))
+_NTH = ("one", "two", "three", "four")
+_WORDS = tuple(f"{what}_{nth}" for what in ("forced", "points") for nth in _NTH)
+_FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what a placeholder tells
+
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+_PER_GAME = 2 + N_FORCED + 4 + N_FORCED  # uniforms of a game besides those of its free plays
+_ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
+
+
+class Horizon(Retelling):
+    """Games with two machines: four forced plays, then one free play or several.
+
+    In each game one machine, by lot, has a mean of one of `base_means`, and that of the other
+    lies higher or lower by one of `differences`. A play pays a whole number of points, Normal
+    around the mean. The four forced plays show either each machine twice or one of them a single
+    time, in mixed order. How many free plays are left is told.
+
+    A trial is a free play; game g has the trials from long_horizon x g on, of which a game with
+    one free play has only the first. Its columns: game; horizon (free plays of the game); play
+    (which of them, from 0); mean_0, mean_1, count_0, count_1 (points per play of each machine so
+    far, forced plays included, and how many plays these are); first (the machine that is
+    mentioned first); forced_1 to forced_4 and forced_points_1 to forced_points_4 (what was
+    played for the participant, and what it paid); and, never shown, true_mean_0, true_mean_1. A
+    prompt tells of its own game alone.
+
+    Parameters
+    ----------
+    n_games
+        At least 1; 100 in CogBench.
+    long_horizon
+        Free plays of a long game, at least 2; short games have one.
+    long_share
+        Probability that a game is a long one.
+    unequal_share
+        Probability that one machine is shown once and the other three times.
+    base_means
+        Means of the one machine, drawn evenly.
+    differences
+        By how much the other one's mean lies above or below it, drawn evenly; above 0.
+    sd
+        Standard deviation of a play's points, before they are rounded.
+    history
+        "prompt" retells the game in one message; "chat" sends its free plays as past turns.
+    reasoning
+        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `horizon.toml`.
+    """
+
+    name = "horizon"
+    summary = "two-armed bandits after four forced plays, one or six free ones"
+    source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
+    stimulus = ("game", "horizon", "play", "mean_0", "mean_1", "count_0", "count_1")
+    wording = ("first", *ARMS, *POINTS)
+    dependent = ("mean_0", "mean_1", "count_0", "count_1")
+    hidden = ("true_mean_0", "true_mean_1")
+    n_actions = 2
+    size = "n_games"
+
+    introducing = frozenset({"n_games", "game", "horizon", *_WORDS})
+    placing = frozenset({"game", "play"})
+    asking = frozenset({"first", "second", "left"})
+    telling = frozenset({"label", "reward"})
+    required: ClassVar = {
+        "introduction": ("horizon", *_WORDS),
+        "question": ("game", "play", "first", "second"),
+        "history_line": ("game", "play", "label", "reward"),
+        "missing_line": ("game", "play"),
+        "feedback": ("reward",),
+    }
+    noun = "machine"
+    thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
+
+    def __init__(
+        self,
+        n_games: int = 100,
+        long_horizon: int = 6,
+        long_share: float = 0.5,
+        unequal_share: float = 0.5,
+        base_means: Sequence[float] = (40.0, 60.0),
+        differences: Sequence[float] = (4.0, 8.0, 12.0, 20.0, 30.0),
+        sd: float = 8.0,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        self.n_games = _whole("n_games", n_games, 1)
+        self.long_horizon = _whole("long_horizon", long_horizon, 2)
+        self.long_share = _share("long_share", long_share)
+        self.unequal_share = _share("unequal_share", unequal_share)
+        self.base_means = _numbers("base_means", base_means, -np.inf)
+        self.differences = _numbers("differences", differences, 0.0)
+        self.sd = float(_numbers("sd", [sd], 0.0)[0])
+        self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            n_games=self.n_games,
+            # An introduction tells the forced plays of its game: filled in when it is rendered.
+            **{name: f"{{{name}}}" for name in ("game", "horizon", *_WORDS)},
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_games": self.n_games,
+            "long_horizon": self.long_horizon,
+            "long_share": self.long_share,
+            "unequal_share": self.unequal_share,
+            "base_means": self.base_means.tolist(),
+            "differences": self.differences.tolist(),
+            "sd": self.sd,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """Free plays there would be if all games were long."""
+        return self.n_games * self.long_horizon
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Games and plays are numbered from 0; points know no bounds."""
+        most = N_FORCED + self.long_horizon - 1
+        whole: dict[str, tuple[int, int]] = {
+            "game": (0, self.n_games - 1),
+            "horizon": (1, self.long_horizon),
+            "play": (0, self.long_horizon - 1),
+            "count_0": (0, most),
+            "count_1": (0, most),
+            "first": (0, 1),
+            **dict.fromkeys(ARMS, (0, 1)),
+        }
+        return {
+            name: whole.get(name, (-np.inf, np.inf)) for name in (*self.stimulus, *self.wording)
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """Some numbers for each game, three for each free play, then those that draw the names."""
+        return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(_LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return games and forced plays, and what both machines would pay on each free play.
+
+        "forced_count" and "forced_sum" hold plays and points of both machines before the first
+        free play, "points" what they would pay; [N, n_trials, 2].
+        """
+        n, games, plays = len(uniforms), self.n_games, self.long_horizon
+        thrown = uniforms[:, : (_PER_GAME + 3 * plays) * games].reshape(n, games, -1)
+        thrown = np.maximum(thrown, 2.0**-54)  # whose normal quantile is finite
+        parts = np.split(thrown, np.cumsum([1, 1, N_FORCED, 4, N_FORCED, 2 * plays]), axis=2)
+        long, unequal, shuffled, means, forced_noise, noise, mention = parts
+
+        horizon = np.where(long[..., 0] < self.long_share, plays, 1)
+        # Machine 1 is shown twice, or in games of unequal information once or three times.
+        lot = unequal[..., 0]
+        once = lot < 0.5 * self.unequal_share
+        thrice = ~once & (lot < self.unequal_share)
+        shown = np.where(once, 1, np.where(thrice, 3, 2))
+        arm = (np.argsort(shuffled, axis=2) < shown[..., None]).astype(np.int64)
+
+        base = self.base_means[(means[..., 0] * len(self.base_means)).astype(np.int64)]
+        gap = self.differences[(means[..., 1] * len(self.differences)).astype(np.int64)]
+        other = base + np.where(means[..., 2] < 0.5, gap, -gap)
+        swapped = means[..., 3] < 0.5
+        mean = np.stack([np.where(swapped, other, base), np.where(swapped, base, other)], axis=2)
+
+        forced = self._pay(np.take_along_axis(mean, arm, axis=2), forced_noise)
+        count_1, sum_1 = arm.sum(axis=2), (arm * forced).sum(axis=2)
+        count = np.stack([N_FORCED - count_1, count_1], axis=2)
+        total = np.stack([forced.sum(axis=2) - sum_1, sum_1], axis=2)
+        points = self._pay(mean[:, :, None, :], noise.reshape(n, games, plays, 2))
+
+        play = np.broadcast_to(np.arange(plays), (n, games, plays))
+        per_game = {
+            "game": np.broadcast_to(np.arange(games), (n, games)),
+            "horizon": horizon,
+            "true_mean_0": mean[..., 0],
+            "true_mean_1": mean[..., 1],
+            **{name: arm[..., k] for k, name in enumerate(ARMS)},
+            **{name: forced[..., k] for k, name in enumerate(POINTS)},
+            "forced_count": count,
+            "forced_sum": total,
+        }
+        return {
+            **{name: np.repeat(values, plays, axis=1) for name, values in per_game.items()},
+            "play": play.reshape(n, -1),
+            "present": (play < horizon[..., None]).reshape(n, -1),
+            "first": (mention < 0.5).astype(np.int64).reshape(n, -1),
+            "points": points.reshape(n, -1, 2),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its game's in the order of the rows, and its play."""
+        game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
+        places = game.to_numpy(dtype=np.int64) * self.long_horizon
+        within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
+        return within
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        if {"true_mean_0", "true_mean_1"} <= set(columns):
+            means = "the machines' true means, which stand in the rows"
+        else:
+            means = "means of machines that the points in the rows make likely"
+        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded games, from the first play of each that has a row.
+
+        Lost plays before the last one of a game are played. Points come from the true means where
+        rows tell them; else a game's means are drawn given the points that rows tell.
+        """
+        own = recorded.of(sessions)
+        n = len(sessions)
+        spare = -own.there.shape[1] % self.long_horizon  # of the last game
+
+        def by_game(values: NDArray[Any]) -> NDArray[Any]:
+            return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, self.long_horizon)
+
+        def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
+            told = by_game(own.columns[name])
+            return np.take_along_axis(told, place[..., None], axis=2)[..., 0]
+
+        there: NDArray[np.bool_] = by_game(own.there)
+        answered = by_game(own.answered)
+        play = np.arange(self.long_horizon)
+        first = there.argmax(axis=2)
+        last = self.long_horizon - 1 - there[..., ::-1].argmax(axis=2)
+        counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
+        means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
+        if {"true_mean_0", "true_mean_1"} <= set(own.columns):
+            true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
+        else:
+            seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
+            seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
+            true = self._means_given(seen_mean, seen, rng)
+        within = (play >= first[..., None]) & (play <= last[..., None])
+        played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
+        lost = by_game(own.lost) & within & played
+        noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
+        points = self._pay(true[:, :, None, :], noise)
+
+        def by_play(values: NDArray[Any]) -> NDArray[Any]:
+            repeated: NDArray[Any] = np.repeat(values, self.long_horizon, axis=1)
+            return repeated
+
+        return {
+            "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
+            "horizon": by_play(at("horizon", first)),
+            "play": np.broadcast_to(play, there.shape).reshape(n, -1),
+            "forced_count": by_play(counts),
+            "forced_sum": by_play(counts * means),
+            "points": points.reshape(n, -1, 2),
+            "present": (answered | lost).reshape(n, -1),
+            "kept": answered.reshape(n, -1),
+        }
+
+    def _means_given(
+        self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
+        pairs = [
+            pair
+            for base in self.base_means
+            for gap in (*self.differences, *(-self.differences))
+            for pair in ((base, base + gap), (base + gap, base))
+        ]
+        possible = np.array(pairs)
+        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / self.sd
+        fit = -0.5 * (away**2).sum(axis=-1)
+        below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
+        thrown = rng.random(mean.shape[:-1]) * below[..., -1]
+        drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
+        return drawn
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the two machines."""
+        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+
+    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the actions of whole sessions pay."""
+        points: NDArray[np.float64] = design.table["points"]
+        return np.take_along_axis(points, actions[..., None], axis=-1)[..., 0]
+
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """Return what actions bring: points, and what is known of the machines before each."""
+        reward = self.rewards(design, actions)
+        by_game = (*actions.shape[:-1], -1, self.long_horizon)
+        chosen = actions.reshape(by_game)
+        brought: dict[str, NDArray[Any]] = {"reward": reward, "present": design.table["present"]}
+        for a in range(self.n_actions):
+            taken = chosen == a
+            paid = np.where(taken, reward.reshape(by_game), 0.0)
+            count = design.table["forced_count"][..., a] + _before(taken).reshape(actions.shape)
+            total = design.table["forced_sum"][..., a] + _before(paid).reshape(actions.shape)
+            brought |= {f"mean_{a}": total / count, f"count_{a}": count}
+        return brought
+
+    def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
+        """Return the earlier free plays of the same game."""
+        game = observation["game"]
+        begin = len(turns)
+        while begin > 0 and turns[begin - 1].observation["game"] == game:
+            begin -= 1
+        return turns[begin:]
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        shown = {
+            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
+            for name in self.stimulus
+        }
+        horizon, play = shown["horizon"], shown["play"]
+        self._must(
+            np.isin(horizon, (1, self.long_horizon)),
+            f"A game has 1 or {self.long_horizon} free plays",
+            trials,
+            "horizon",
+            "Set long_horizon to the number that was played.",
+        )
+        self._must(
+            (play >= 0) & (play < horizon) & (play % 1 == 0),
+            "Free plays of a game are numbered from 0 to horizon - 1",
+            trials,
+            "play",
+            "Renumber them.",
+        )
+        for name in ("count_0", "count_1"):
+            self._must(
+                (shown[name] >= 1) & (shown[name] % 1 == 0),
+                f"Each machine was played at least once before, which {name} counts",
+                trials,
+                name,
+                "Count forced plays too.",
+            )
+        known = np.isfinite(shown["mean_0"]) & np.isfinite(shown["mean_1"])
+        self._must(known, "Means are numbers", trials, "mean_0", "Fill them in.")
+        counted = shown["count_0"] + shown["count_1"]
+        self._must(
+            (play > 0) | (counted == N_FORCED),
+            f"A game begins with {N_FORCED} forced plays",
+            trials,
+            "count_0",
+            "Count the plays of this game only.",
+        )
+        if "reward" not in frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        self._check_course(trials, shown)
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Machine 0 is the one whose letter comes first in the alphabet.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this environment with these settings.
+        """
+        opening = messages[0].content if messages else ""
+        forms = {"retold": self._retold[""], "opening": self._opening[""]}
+        _, found = self._must_read(forms, opening)
+        return {"machines": sorted({found["first"], found["second"]})}
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to the turns of its game and the observation.
+
+        Raises ValueError if the messages are not a prompt of this environment with these settings.
+        """
+        self._heard.clear()  # what is known of the machines hangs on the whole game before
+        return super().read(messages)
+
+    def _pay(self, mean: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        rounded: NDArray[np.float64] = np.round(mean + self.sd * ndtri(noise)) + 0.0  # no -0
+        return rounded
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._points = design.table["points"].tolist()
+        self._forced = (design.table["forced_count"].tolist(), design.table["forced_sum"].tolist())
+        self._count, self._total = [0, 0], [0.0, 0.0]
+        self._game = -1
+
+    def _shown(self, trial: int) -> dict[str, int | float]:
+        game = trial // self.long_horizon
+        if game != self._game:
+            self._game = game
+            self._count, self._total = (list(held[trial]) for held in self._forced)
+        return {
+            **{f"mean_{a}": self._total[a] / self._count[a] for a in range(2)},
+            **{f"count_{a}": self._count[a] for a in range(2)},
+        }
+
+    def _reward(self, trial: int, action: int) -> float:
+        points: float = self._points[trial][action]
+        return points
+
+    def _take(self, trial: int, action: int | None) -> None:
+        if action is not None:
+            self._count[action] += 1
+            self._total[action] += self._points[trial][action]
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {
+            "game": int(observation["game"]) + 1,
+            "play": int(observation["play"]) + 1,
+        }
+        if "first" not in observation:
+            return words
+        labels, first = self._options(observation), int(observation["first"])
+        words |= {"first": labels[first], "second": labels[1 - first]}
+        words |= {"horizon": int(observation["horizon"])}
+        words |= {"left": int(observation["horizon"]) - int(observation["play"])}
+        for word, name in _FIELDS.items():
+            value = observation[name]
+            words[word] = labels[int(value)] if name in ARMS else _points_told(value)
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        label = self._options(turn.observation)[turn.action]
+        return {
+            "label": label,
+            "reward": "nothing" if turn.reward is None else _points_told(turn.reward),
+        }
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        game, play = (int(told_number(found[name])) - 1 for name in ("game", "play"))
+        seen: dict[str, int | float] = {
+            "trial": game * self.long_horizon + play,
+            "game": game,
+            "play": play,
+        }
+        if "first" not in found:
+            return seen
+        machines = self._options(seen)
+        forced: dict[str, int | float]
+        if "horizon" in found:
+            forced = {"horizon": int(told_number(found["horizon"]))}
+            for word, name in _FIELDS.items():
+                told = found[word]
+                forced[name] = told_name(told, machines) if name in ARMS else told_number(told)
+        else:  # a later message of a chat: the first one told them
+            before = turns[-1].observation
+            forced = {name: before[name] for name in ("horizon", *ARMS, *POINTS)}
+        plays = [(int(forced[a]), float(forced[p])) for a, p in zip(ARMS, POINTS, strict=True)]
+        plays += [(t.action, t.reward or 0.0) for t in turns if t.action is not None]
+        for a in range(self.n_actions):
+            paid = [points for arm, points in plays if arm == a]
+            if not paid:
+                raise ValueError(
+                    f"A game begins with plays of both machines; that of game {game + 1} lacks "
+                    f"{machines[a]}. Use the seed, settings and templates it was rendered with."
+                )
+            seen |= {f"mean_{a}": sum(paid) / len(paid), f"count_{a}": len(paid)}
+        return {**seen, **forced, "first": told_name(found["first"], machines)}
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        action = told_name(found["label"], self._options(seen))
+        return Turn(seen, action, told_number(found["reward"]))
+
+    def _options(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["machines"]
+        return letters
+
+    def _must(
+        self, kept: NDArray[np.bool_], rule: str, trials: Trials, column: str, remedy: str
+    ) -> None:
+        wrong = np.flatnonzero(~kept)
+        if len(wrong):
+            raise ValueError(
+                f"{rule}; {trials.place(wrong[0])} has {column} "
+                f"{trials.frame[column].iloc[wrong[0]]}. {remedy}"
+            )
+
+    def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
+        """Check that each play adds to what is known before the next one of its game."""
+        frame = trials.frame
+        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        gap = np.flatnonzero(np.isnan(reward) != np.isnan(action))
+        if len(gap):
+            has = (
+                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
+            )
+            raise ValueError(
+                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
+                "Fill it in, or drop the row."
+            )
+        group = frame.groupby(["subject", "session", "game"], sort=False).ngroup().to_numpy()
+        next_one = np.flatnonzero((np.diff(group) == 0) & (np.diff(shown["play"]) == 1))
+        wrong = np.zeros(len(next_one), dtype=bool)
+        for a in range(self.n_actions):
+            taken = action[next_one] == a
+            count, mean = shown[f"count_{a}"], shown[f"mean_{a}"]
+            counted = count[next_one] + taken
+            total = count[next_one] * mean[next_one] + np.where(taken, reward[next_one], 0.0)
+            wrong |= count[next_one + 1] != counted
+            wrong |= np.abs(mean[next_one + 1] - total / counted) > _ROUNDED
+        if wrong.any():
+            row = next_one[np.flatnonzero(wrong)[0]] + 1
+            raise ValueError(
+                "Means and counts are those of all plays of the game so far; those of "
+                f"{trials.place(row)} do not follow from the trial before. Count each play once, "
+                "and number games anew in each session."
+            )
+
+
+def _before(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the sum of all earlier entries along the last axis."""
+    before = np.zeros(values.shape, dtype=np.result_type(values, np.int64))
+    np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
+    return before
+
+
+def _points_told(points: float) -> str:
+    return np.format_float_positional(float(points), trim="-")
+
+
+def _whole(name: str, given: Any, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
+    return int(given)
+
+
+def _share(name: str, given: Any) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise ValueError(f"{name} is a probability, from 0 to 1; got {given!r}.")
+    return float(given)
+
+
+def _numbers(name: str, given: Any, above: float) -> NDArray[np.float64]:
+    bound = "" if np.isinf(above) else f" above {above:g}"
+    rule = f"{name} is a number{bound}" if name == "sd" else f"{name} are numbers{bound}"
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > above)):
+        raise ValueError(f"{rule}; got {values.tolist()}.")
+    return values

@@ -1,0 +1,319 @@
+"""Instrumental learning: four casinos, two slot machines each, and no word on which is better."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.design import Design, Recorded, labels_of_the_lost, slots_by_number
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.prompt import Message, Template
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from knownminds.environments.record.trials import Trials
+
+_UNSEEN = "?"  # stands for a name that no prompt has told so far
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+
+
+class InstrumentalLearning(Retelling):
+    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a rate of its own.
+
+    Parameters
+    ----------
+    n_visits
+        Visits to each casino, at least 1; 24 in the original.
+    win_probability
+        For each casino (context) the win probabilities of its two machines (actions 0 and 1).
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `instrumental_learning.toml`.
+    """
+
+    name = "instrumental_learning"
+    summary = "four two-armed bandits in mixed order, wins of 1 or 0"
+    source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
+    stimulus = ("context",)
+    wording = ("first",)
+    size = "n_visits"
+    n_actions = 2
+    performance_bounds = (0.0, 1.0)
+
+    introducing = frozenset({"n_contexts", "n_visits", "n_trials"})
+    placing = frozenset({"visit", "casino"})
+    asking = frozenset({"first", "second"})
+    telling = frozenset({"label", "reward"})
+    required: ClassVar = {
+        "history_line": ("casino", "label", "reward"),
+        "missing_line": ("casino",),
+        "question": ("casino", "first", "second"),
+        "feedback": ("reward",),
+    }
+    noun = "machine"
+    thought = "I go by what these two machines have paid so far."
+
+    def __init__(
+        self,
+        n_visits: int = 24,
+        win_probability: Sequence[Sequence[float]] = (
+            (0.25, 0.25),
+            (0.25, 0.75),
+            (0.75, 0.25),
+            (0.75, 0.75),
+        ),
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        if isinstance(n_visits, bool) or not isinstance(n_visits, int | np.integer) or n_visits < 1:
+            raise ValueError(f"n_visits is a whole number from 1 on; got {n_visits!r}.")
+        self.n_visits = int(n_visits)
+        self.win_probability = _rates(win_probability)
+        self.n_contexts = len(self.win_probability)
+
+        self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            n_contexts=self.n_contexts,
+            n_visits=self.n_visits,
+            n_trials=self.n_trials,
+        )
+        self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
+        self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
+        # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
+        half = np.full((self.n_contexts, 1), 0.5)
+        self._thresholds = np.hstack([self.win_probability, half])
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_visits": self.n_visits,
+            "win_probability": self.win_probability.tolist(),
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """Visits to all casinos together."""
+        return self.n_contexts * self.n_visits
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Contexts are numbered from 0; machine 0 or 1 is mentioned first."""
+        return {"context": (0, self.n_contexts - 1), "first": (0, 1)}
+
+    @property
+    def n_draws(self) -> int:
+        """Four numbers per trial, then those that shuffle the names."""
+        return 4 * self.n_trials + self._sheets * len(_LETTERS) + self.n_contexts
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the order of visits, what both machines would pay, and the order of mention."""
+        n, n_trials = len(uniforms), self.n_trials
+        context = self._contexts[np.argsort(uniforms[:, :n_trials], axis=1)]
+        thrown = uniforms[:, n_trials : 4 * n_trials].reshape(n, n_trials, 3)
+        below = thrown < self._thresholds[context]
+        return {
+            "context": context,
+            "payoffs": below[..., :2].astype(np.float64),
+            "first": below[..., 2].astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number, where sessions are no longer than these."""
+        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        return "Rewards were drawn anew, at the rates at which they came in these rows."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded visits; both machines pay at the rates that rows show.
+
+        Lost trials are visits to the casinos that were not visited often enough.
+        """
+        told = recorded.columns
+        names, code = np.unique(told["context"], return_inverse=True)
+        code = code.reshape(recorded.there.shape)  # contexts may bear any number
+        chance = np.full((len(names), 2), 0.5)
+        for casino in range(len(names)):
+            for machine in (0, 1):
+                chosen = (code == casino) & (told["action"] == machine)
+                rewards = told["reward"][recorded.answered & chosen]
+                # Half a win and half a loss more, so that no few visits make it sure.
+                chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
+        own = recorded.of(sessions)
+        context = labels_of_the_lost(
+            code[sessions], own.there, own.lost, self.n_visits, self.n_contexts, rng
+        )
+        known = context >= 0
+        context = np.maximum(context, 0)
+        return {
+            "context": context,
+            "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
+            "present": own.answered | (own.lost & known),
+            "kept": own.answered,
+        }
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return each context's casino number and the letters of its two machines."""
+        rest = uniforms[4 * self.n_trials :]
+        sheets = np.argsort(rest[: -self.n_contexts].reshape(self._sheets, -1), axis=1)
+        letters = _LETTERS[sheets.ravel()]
+        return {
+            "casinos": (np.argsort(rest[-self.n_contexts :]) + 1).tolist(),
+            "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
+        }
+
+    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the actions of whole sessions pay."""
+        payoffs: NDArray[np.float64] = design.table["payoffs"]
+        return np.take_along_axis(payoffs, actions[..., None], axis=-1)[..., 0]
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        if "reward" not in trials.frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(trials.frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        reward = trials.frame["reward"].to_numpy()
+        wrong = np.flatnonzero(~(np.isnan(reward) | (reward == 0) | (reward == 1)))
+        if len(wrong):
+            raise ValueError(
+                f"Rewards of {self.name} are 0 or 1; {trials.place(wrong[0])} has "
+                f"{reward[wrong[0]]:g}. Recode them, for example 1 for a win and 0 for none."
+            )
+        gap = np.flatnonzero(np.isnan(reward) != trials.frame["action"].isna().to_numpy())
+        if len(gap):
+            has = (
+                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
+            )
+            raise ValueError(
+                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
+                "Fill it in, or drop the row."
+            )
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Casinos are numbered as they are called, the machines of each in the order of their
+        letters; letters that the prompt does not tell are filled with a sign that is none.
+
+        Raises
+        ------
+        ValueError
+            If the prompt tells of more machines than a casino has.
+        """
+        letters: list[set[str]] = [set() for _ in range(self.n_contexts)]
+        casinos = list(range(1, self.n_contexts + 1))
+        known = {str(number): heard for number, heard in zip(casinos, letters, strict=True)}
+        for casino, named in self._named(messages):
+            known.get(casino, set()).update(named)
+        for number, heard in known.items():
+            if len(heard) > self.n_actions:
+                raise ValueError(
+                    f"A casino has {self.n_actions} machines; the prompt names "
+                    f"{', '.join(sorted(heard))} in casino {number}. "
+                    "Use the settings and templates it was rendered with."
+                )
+        machines = [(sorted(heard) + [_UNSEEN] * 2)[: self.n_actions] for heard in letters]
+        return {"casinos": casinos, "machines": machines}
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._payoffs = design.table["payoffs"].tolist()
+
+    def _reward(self, trial: int, action: int) -> float:
+        payoff: float = self._payoffs[trial][action]
+        return payoff
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {
+            "visit": int(observation["trial"]) + 1,
+            "casino": self.design.labels["casinos"][observation["context"]],
+        }
+        if "first" in observation:
+            labels, first = self._options(observation), int(observation["first"])
+            words |= {"first": labels[first], "second": labels[1 - first]}
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        label = self._options(turn.observation)[turn.action]
+        return {"label": label, "reward": "nothing" if turn.reward is None else f"{turn.reward:g}"}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        casinos = [str(number) for number in self.design.labels["casinos"]]
+        seen = {"trial": len(turns), "context": told_name(found["casino"], casinos)}
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._options(seen))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        action = told_name(found["label"], self._options(seen))
+        return Turn(seen, action, told_number(found["reward"]))
+
+    def _options(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["machines"][observation["context"]]
+        return letters
+
+    def _named(self, messages: Sequence[Message]) -> list[tuple[str, tuple[str, ...]]]:
+        """Return the casinos that the messages tell of, each with the machines named in it."""
+        first, *later = [m.content for m in messages if m.role == "user"] or [""]
+        found = self._retold[""].read(first) or self._opening[""].read(first)
+        if found is None:
+            return []  # `read` will say what is wrong
+        told, followed = tuple(self._lines.values()), tuple(self._following.values())
+        lines = [_names_in(told, line) for line in found.get("past", "").split("\n")]
+        asked = [_names_in(followed, message) for message in later]
+        return [(found["casino"], (found["first"], found["second"])), *lines, *asked]
+
+
+def _rates(win_probability: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+    rule = "win_probability holds two probabilities, from 0 to 1, for each casino"
+    try:
+        rates = np.array(win_probability, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {win_probability!r}.") from None
+    if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"{rule}; got {rates.tolist()}.")
+    return rates
+
+
+@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
+def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the casino, and the machines named in it, of one line or message."""
+    for form in forms:
+        found = form.read(text)
+        if found is not None:
+            names = (found[name] for name in ("label", "first", "second") if name in found)
+            return found["casino"], tuple(names)
+    return "", ()

@@ -1,0 +1,330 @@
+"""Probabilistic reasoning: which of two urns a ball comes from, given a wheel and the ball."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import expit, logit
+
+from knownminds.environments.design import Recorded
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.answer import Answer, parse_number
+from knownminds.environments.words.prompt import Message
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+_COLOURS = ("blue", "red")
+
+
+class ProbabilisticReasoning(Retelling):
+    """A wheel picks one of two urns, a ball is drawn from it: how probable is the asked urn?
+
+    The sections of the wheel give the prior. The urns hold red and blue balls in mirror-image
+    shares, so that the colour of the ball gives a likelihood. One half of the problems (and the
+    odd one) has an informative likelihood and a prior near one half, the other half an
+    informative prior and a likelihood near one half; they come in mixed order. Nothing is paid,
+    and nobody is told the right answer.
+
+    Trials have the columns prior (probability of the asked urn before the draw), likelihood
+    (share of red balls in the asked urn; in the other one it is 1 - likelihood) and ball (1 red,
+    0 blue), and the response is the probability of the asked urn after the draw.
+
+    Parameters
+    ----------
+    n_problems
+        Problems in a session, at least 1; 2 in the original.
+    informative, uninformative
+        The values from which the informative and the other quantity are drawn, evenly; a value
+        that stands twice is drawn twice as often. Multiples of 1 / n_parts between 0 and 1.
+    n_parts
+        Sections of the wheel, and balls in an urn.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `probabilistic_reasoning.toml`.
+    """
+
+    name = "probabilistic_reasoning"
+    summary = "which urn a ball comes from, as a probability; a wheel gives the prior"
+    source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020, as in CogBench"
+    stimulus = ("prior", "likelihood", "ball")
+    wording = ("asked",)
+    hidden = ("urn",)
+    given = "response"
+    n_actions = 0
+    response_range = (0.0, 1.0)
+    feedback = False
+    performance_bounds = (0.0, 1.0)
+    size = "n_problems"
+
+    introducing = frozenset({"n_problems", "n_parts"})
+    placing = frozenset({"problem"})
+    asking = frozenset(
+        {
+            "asked",
+            "first",
+            "second",
+            "first_sections",
+            "second_sections",
+            "first_red",
+            "first_blue",
+            "second_red",
+            "second_blue",
+            "colour",
+        }
+    )
+    telling = asking | {"response"}
+    required: ClassVar = {
+        "question": ("asked", "first", "second", "first_sections", "first_red", "colour"),
+        "history_line": ("response",),
+    }
+    thought = "I weigh what the wheel says against what the ball says."
+
+    def __init__(
+        self,
+        n_problems: int = 2,
+        informative: Sequence[float] = (0.1, 0.2, 0.3, 0.7, 0.8, 0.9),
+        uninformative: Sequence[float] = (0.4, 0.5, 0.5, 0.6),
+        n_parts: int = 10,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        self.n_problems = _whole("n_problems", n_problems, 1)
+        self.n_parts = _whole("n_parts", n_parts, 2)
+        self.informative = _shares("informative", informative, self.n_parts)
+        self.uninformative = _shares("uninformative", uninformative, self.n_parts)
+        self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            n_problems=self.n_problems,
+            n_parts=self.n_parts,
+        )
+        self._likelihood_informs = np.arange(self.n_problems) % 2 == 0
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_problems": self.n_problems,
+            "informative": self.informative.tolist(),
+            "uninformative": self.uninformative.tolist(),
+            "n_parts": self.n_parts,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """One trial per problem."""
+        return self.n_problems
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Probabilities; the ball is 0 (blue) or 1 (red), the asked urn the first or the second."""
+        return {
+            "prior": (0.0, 1.0),
+            "likelihood": (0.0, 1.0),
+            "ball": (0, 1),
+            "asked": (0, 1),
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """Six numbers per problem, then those that draw the letters."""
+        return 6 * self.n_trials + len(_LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return wheels, urns and balls, which urn is asked about, and whether it was drawn."""
+        n, n_trials = len(uniforms), self.n_trials
+        thrown = uniforms[:, : 6 * n_trials].reshape(n, 6, n_trials)
+        order = np.argsort(thrown[:, 0], axis=1)
+        informs = self._likelihood_informs[order]
+        strong = self.informative[(thrown[:, 1] * len(self.informative)).astype(np.int64)]
+        weak = self.uninformative[(thrown[:, 2] * len(self.uninformative)).astype(np.int64)]
+        prior, likelihood = np.where(informs, weak, strong), np.where(informs, strong, weak)
+        asked_urn = thrown[:, 3] < prior
+        red = thrown[:, 4] < np.where(asked_urn, likelihood, 1.0 - likelihood)
+        evidence = logit(likelihood)
+        return {
+            "prior": prior,
+            "likelihood": likelihood,
+            "log_odds": logit(prior),
+            "log_likelihood_ratio": np.where(red, evidence, -evidence),
+            "ball": red.astype(np.int64),
+            "asked": (thrown[:, 5] < 0.5).astype(np.int64),
+            "urn": asked_urn.astype(np.int64),
+        }
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded problems, each with the ball that was drawn."""
+        tables = super().again(recorded, sessions, rng)
+        evidence = logit(tables["likelihood"])
+        tables["log_odds"] = logit(tables["prior"])
+        tables["log_likelihood_ratio"] = np.where(tables["ball"] == 1, evidence, -evidence)
+        return tables
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the two urns, in the order in which they are mentioned."""
+        return {"urns": _LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 - |answer - exact posterior| of each row, NaN where there is no answer."""
+        frame = trials.frame
+        prior, likelihood, ball, response = (
+            frame[name].to_numpy(dtype=float, na_value=np.nan)
+            for name in ("prior", "likelihood", "ball", "response")
+        )
+        score: NDArray[np.float64] = 1.0 - np.abs(response - posterior(prior, likelihood, ball))
+        return score
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        prior, likelihood, ball = (
+            pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+            for name in self.stimulus
+        )
+        strong = [_among(values, self.informative) for values in (prior, likelihood)]
+        weak = [_among(values, self.uninformative) for values in (prior, likelihood)]
+        wrong = np.flatnonzero(~((strong[0] & weak[1]) | (weak[0] & strong[1])))
+        if len(wrong):
+            row = frame.iloc[wrong[0]]
+            raise ValueError(
+                f"In {self.name} one of prior and likelihood is among {_told(self.informative)} "
+                f"and the other among {_told(self.uninformative)}; {trials.place(wrong[0])} has "
+                f"{row['prior']} and {row['likelihood']}. Set informative and uninformative to "
+                "the values that were shown."
+            )
+        wrong = np.flatnonzero(~np.isin(ball, (0, 1)))
+        if len(wrong):
+            raise ValueError(
+                f"The ball of {self.name} is 0 (blue) or 1 (red); {trials.place(wrong[0])} has "
+                f"{frame['ball'].iloc[wrong[0]]}. Recode it."
+            )
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the stated probability, a number from 0 to 1."""
+        return parse_number(text, *self.response_range, marked=self.reasoning != "none")
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        return self._aloud(_decimal(choice))
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this environment with these settings.
+        """
+        opening = messages[0].content if messages else ""
+        _, found = self._must_read({"past": self._retold[""], "none": self._opening[""]}, opening)
+        return {"urns": [found["first"], found["second"]]}
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"problem": int(observation["trial"]) + 1}
+        if "asked" not in observation:
+            return words
+        letters, asked = self.design.labels["urns"], int(observation["asked"])
+        n = self.n_parts
+        sections, red = (round(float(observation[name]) * n) for name in ("prior", "likelihood"))
+        if asked:
+            sections, red = n - sections, n - red
+        return words | {
+            "asked": letters[asked],
+            "first": letters[0],
+            "second": letters[1],
+            "first_sections": sections,
+            "second_sections": n - sections,
+            "first_red": red,
+            "first_blue": n - red,
+            "second_red": n - red,
+            "second_blue": red,
+            "colour": _COLOURS[int(observation["ball"])],
+        }
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.response is not None
+        return {"response": _decimal(turn.response)}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        seen: dict[str, int | float] = {"trial": len(turns)}
+        if not self.asking & found.keys() >= {"asked", "first_sections", "first_red", "colour"}:
+            return seen
+        asked = told_name(found["asked"], self.design.labels["urns"])
+        for name, word in (("prior", "first_sections"), ("likelihood", "first_red")):
+            parts = round(told_number(found[word]))
+            seen[name] = ((self.n_parts - parts) if asked else parts) / self.n_parts
+        return seen | {"ball": told_name(found["colour"], _COLOURS), "asked": asked}
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        return Turn(seen, None, None, response=told_number(found["response"]))
+
+
+def posterior(
+    prior: NDArray[np.float64], likelihood: NDArray[np.float64], ball: NDArray[Any]
+) -> NDArray[np.float64]:
+    """Return the probability of the asked urn after the ball was seen, by Bayes' rule."""
+    exact: NDArray[np.float64] = np.asarray(
+        expit(logit(prior) + np.where(ball == 1, 1.0, -1.0) * logit(likelihood))
+    )
+    return exact
+
+
+def _decimal(number: float) -> str:
+    return np.format_float_positional(float(number), trim="-")
+
+
+def _told(values: NDArray[np.float64]) -> str:
+    return ", ".join(f"{value:g}" for value in dict.fromkeys(values.tolist()))
+
+
+def _among(given: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    near = np.isclose(given[:, None], values, rtol=0.0, atol=1e-9)
+    return np.asarray(near.any(axis=1))
+
+
+def _whole(name: str, given: Any, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
+    return int(given)
+
+
+def _shares(name: str, given: Sequence[float], n_parts: int) -> NDArray[np.float64]:
+    rule = f"{name} holds multiples of 1/{n_parts} between 0 and 1 (n_parts is {n_parts})"
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    parts = np.round(values * n_parts)
+    on_grid = np.isclose(parts, values * n_parts, rtol=0.0, atol=1e-6) & (parts > 0)
+    if values.ndim != 1 or not len(values) or not np.all(on_grid & (parts < n_parts)):
+        raise ValueError(f"{rule}; got {values.tolist()}.")
+    shares: NDArray[np.float64] = parts / n_parts
+    return shares

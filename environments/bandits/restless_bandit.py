@@ -1,0 +1,543 @@
+"""Restless bandit: two machines that change places now and then; a choice and its confidence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.environments.design import Design, Recorded, slots_by_number
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.answer import (
+    _MARKED,
+    _SIGNS,
+    Answer,
+    Outcome,
+    _find,
+    _told,
+    _unreadable,
+    parse_label,
+    parse_number,
+)
+from knownminds.environments.words.prompt import Message, Prompt
+from knownminds.environments.words.told_history import (
+    REASONINGS,
+    Found,
+    History,
+    Names,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from knownminds.environments.record.trials import Trials
+
+Confidence = Literal["together", "apart"]
+CONFIDENCES: tuple[str, ...] = get_args(Confidence)
+
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+_NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))"
+_THEN = "\n[asked for the confidence]\n"  # between two replies to one trial
+_ASKED = re.compile(rf"(?P<label>\w), {_NUMBER}")
+_ALIKE = re.compile(
+    rf"(?:machine\b[\s*_:]*)?(?P<label>\w)\b[*_'\"’”)\]]*"
+    rf"(?:\s*[,;:/|]\s*|\s+[-–—]\s+|\s+)"
+    rf"(?:(?:and |with )?(?:my |a )?confidence\b(?: level)?(?: of| is)?[\s*_:=]*)?{_NUMBER}",
+    re.IGNORECASE,
+)
+
+
+class RestlessBandit(Retelling):
+    """Two machines, one better than the other, that change places at the end of each block.
+
+    Rewards are whole numbers of points, Normal around `high` for the better machine and around
+    `low` for the other. A block's length is told to lie in a range; all sequences of lengths in
+    it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
+    that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
+    confidence="apart", in two: the machine, and after a further question the confidence.
+
+    Trials have the columns first (the machine that is mentioned first); action; response (the
+    confidence); reward; and, never shown, block, mean_0 and mean_1 (the machines' means in force
+    when the choice was made).
+
+    Parameters
+    ----------
+    n_blocks
+        At least 1; 4 in CogBench.
+    block_length
+        Shortest and longest block; their sum is even, since a session has n_blocks times their
+        mean of trials.
+    high, low
+        Means of the better and of the other machine.
+    sd
+        Standard deviation of the points, before they are rounded.
+    confidence
+        "together" asks for machine and confidence at once; "apart", as in CogBench, for the
+        confidence in a second question, which shows the reply to the first. A trial then takes two
+        calls; it counts as answered if both replies can be read. What the machine pays is told
+        after both. Goes with history="prompt".
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for letter and number alone; "chain_of_thought" and "step_back" for thoughts
+        first and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `restless_bandit.toml`.
+    """
+
+    name = "restless_bandit"
+    summary = "two machines that change places now and then; a choice and its confidence"
+    source = "Ershadmanesh, Gholamzadeh, Desender and Dayan 2023, as in CogBench"
+    wording = ("first",)
+    hidden = ("block", "mean_0", "mean_1")
+    given = "both"
+    performance_bounds = (0.0, 1.0)
+    n_actions = 2
+    response_range = (0.0, 1.0)
+    size = "n_blocks"
+
+    introducing = frozenset({"n_blocks", "n_trials", "shortest", "longest"})
+    placing = frozenset({"play"})
+    asking = frozenset({"first", "second"})
+    telling = frozenset({"label", "confidence", "reward"})
+    required: ClassVar = {
+        "history_line": ("label", "confidence", "reward"),
+        "question": ("first", "second"),
+        "question_machine": ("first", "second"),
+        "feedback": ("reward",),
+    }
+    thought = "I go by what the machines have paid of late, and by how clear that is."
+
+    def __init__(
+        self,
+        n_blocks: int = 4,
+        block_length: Sequence[int] = (18, 22),
+        high: float = 60.0,
+        low: float = 40.0,
+        sd: float = 8.0,
+        confidence: Confidence = "together",
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        if isinstance(n_blocks, bool) or not isinstance(n_blocks, int | np.integer) or n_blocks < 1:
+            raise ValueError(f"n_blocks is a whole number from 1 on; got {n_blocks!r}.")
+        self.n_blocks = int(n_blocks)
+        self.shortest, self.longest = _range(block_length)
+        self.high, self.low, self.sd = (
+            _number(name, value) for name, value in (("high", high), ("low", low), ("sd", sd))
+        )
+        if not self.high > self.low:
+            raise ValueError(f"high is above low; got {self.high:g} and {self.low:g}.")
+        if not self.sd > 0:
+            raise ValueError(f"sd is above 0; got {self.sd:g}.")
+        if confidence not in CONFIDENCES:
+            raise ValueError(f"confidence is one of {', '.join(CONFIDENCES)}; got {confidence!r}.")
+        if confidence == "apart" and history != "prompt":
+            raise ValueError(
+                "A confidence that is asked apart goes with history='prompt', where a line tells "
+                f"of both replies; got history={history!r}. Choose one or the other."
+            )
+        self.confidence = confidence
+        words = self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            asked="question_machine" if confidence == "apart" else "question",
+            answered="answer_machine" if confidence == "apart" else "answer",
+            n_blocks=self.n_blocks,
+            n_trials=self.n_trials,
+            shortest=self.shortest,
+            longest=self.longest,
+        )
+        asks = words["question_confidence"].text, words[f"answer_confidence_{reasoning}"].text
+        self._asks_confidence = "\n".join(asks)
+        self._chances = self._lengths()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_blocks": self.n_blocks,
+            "block_length": [self.shortest, self.longest],
+            "high": self.high,
+            "low": self.low,
+            "sd": self.sd,
+            "confidence": self.confidence,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """All blocks together."""
+        return self.n_blocks * (self.shortest + self.longest) // 2
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Machine 0 or 1 is mentioned first."""
+        return {"first": (0, 1)}
+
+    @property
+    def n_draws(self) -> int:
+        """Three numbers per trial, one per block, and those for the start and the names."""
+        return 3 * self.n_trials + self.n_blocks + 1 + len(_LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return blocks and means, what both machines would pay, and the order of mention."""
+        n, n_trials = len(uniforms), self.n_trials
+        thrown = uniforms[:, : 3 * n_trials].reshape(n, n_trials, 3)
+        rest = uniforms[:, 3 * n_trials :]
+        left = np.full(n, n_trials)
+        block = np.zeros((n, n_trials), dtype=np.int64)
+        for k in range(self.n_blocks - 1):
+            below = rest[:, k, None] >= self._chances[k][left]
+            left = left - self.shortest - below.sum(axis=1)
+            block += np.arange(n_trials) >= n_trials - left[:, None]
+        better = (block + (rest[:, self.n_blocks, None] < 0.5)) % 2
+        mean_0 = np.where(better == 0, self.high, self.low)
+        mean_1 = np.where(better == 1, self.high, self.low)
+        noise = ndtri(np.maximum(thrown[..., :2], 2.0**-54))  # whose quantile is finite
+        points = np.round(np.stack([mean_0, mean_1], axis=2) + self.sd * noise) + 0.0  # no -0
+        return {
+            "first": (thrown[..., 2] < 0.5).astype(np.int64),
+            "block": block,
+            "mean_0": mean_0,
+            "mean_1": mean_1,
+            "points": points,
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number, where sessions are no longer than these."""
+        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        if {"mean_0", "mean_1"} <= set(columns):
+            means = "the means in force, which stand in the rows"
+        else:
+            means = f"{self.low:g} and {self.high:g} in blocks of the experiment's lengths"
+        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded trials; points come from the means in force.
+
+        Where rows tell no means, a session gets the blocks of a new one of this experiment.
+        """
+        own = recorded.of(sessions)
+        n, n_slots = own.there.shape
+        if {"mean_0", "mean_1"} <= set(own.columns):
+            # A lost trial has the means of the last row before it, or else of the first row.
+            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
+            told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
+            noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
+            points = np.round(np.stack(told, axis=2) + self.sd * noise) + 0.0
+        else:
+            blocks = -(-n_slots * self.n_blocks // self.n_trials)
+            place = type(self)(**{**self.settings, "n_blocks": max(blocks, self.n_blocks)})
+            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
+        return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the two machines."""
+        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+
+    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the actions of whole sessions pay."""
+        points: NDArray[np.float64] = design.table["points"]
+        return np.take_along_axis(points, actions[..., None], axis=-1)[..., 0]
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
+
+        NaN where nothing was chosen.
+
+        Raises
+        ------
+        ValueError
+            If the trials lack the columns mean_0 and mean_1.
+        """
+        return correctness(trials)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        if "reward" not in frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        gone = frame["action"].isna().to_numpy()
+        for name in ("response", "reward"):
+            gap = np.flatnonzero(frame[name].isna().to_numpy() != gone)
+            if len(gap):
+                has = f"an action but no {name}" if not gone[gap[0]] else f"a {name} but no action"
+                raise ValueError(
+                    f"A {name} is there exactly where an action is; {trials.place(gap[0])} has "
+                    f"{has}. Fill it in, or drop the row."
+                )
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read a machine and a confidence from 0 to 1.
+
+        `ok` is letter, comma, blank and a decimal number, or, if thoughts were asked for, a last
+        line ``Answer: LETTER, NUMBER``. What is repaired, and noted, is no more than: quotes,
+        brackets and markdown around it; the words machine and confidence; another sign between
+        letter and number; letter case; text after the marked line. A letter or a number alone,
+        two letters, a percentage or a decimal comma is malformed.
+
+        With confidence="apart" a reply to the first question is a letter, by the rules of
+        `parse_label`, and has an action and no response; a reply to the second is a number, by
+        those of `parse_number`. What both come to is parsed as `joined` puts them together.
+        """
+        if self.confidence == "apart":
+            return self._parse_apart(text, observation)
+        found = _find(text, self.reasoning != "none")
+        if isinstance(found, Answer):
+            return found
+        said, notes = found
+        labels = self._options(observation)
+        pair = _ASKED.fullmatch(said)
+        if pair is None:
+            opening = _MARKED.match(said)
+            bare = said[opening.end() if opening else 0 :]
+            pair = _ALIKE.fullmatch(bare.lstrip(_SIGNS).rstrip(_SIGNS))
+            notes.append("signs or words around the answer")
+        if pair is None:
+            return _unreadable(text, "expected a machine and a confidence, as in F, 0.8")
+        label, confidence = pair["label"], float(pair["number"])
+        if label not in labels and label.upper() in labels:
+            label = label.upper()
+            notes.append("letter case")
+        if label not in labels:
+            return _unreadable(text, f"expected one of {', '.join(labels)}")
+        low, high = self.response_range
+        if not low <= confidence <= high:
+            return _unreadable(text, f"expected a confidence from {low:g} to {high:g}")
+        outcome = Outcome.REPAIRED if notes else Outcome.OK
+        return Answer(outcome, labels.index(label), confidence, text, _told(notes))
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        action, confidence = choice
+        label, number = self._options(observation)[action], _decimal(confidence)
+        if self.confidence == "apart":
+            return self.joined(self._aloud(label), self._aloud(number))
+        return self._aloud(f"{label}, {number}")
+
+    def spoken(self, text: str) -> list[str]:
+        """Return the reply, or the two of a confidence that was asked apart."""
+        return text.split(_THEN, 1) if self.confidence == "apart" else [text]
+
+    def joined(self, before: str, reply: str) -> str:
+        """Return both replies of a trial as one text, with a line between them."""
+        return f"{before}{_THEN}{reply}"
+
+    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
+        """Return the question for the confidence, once a machine has been named."""
+        if answer.action is None or answer.response is not None:
+            return None
+        said = Message("assistant", answer.text), Message("user", self._asks_confidence)
+        return Prompt((*prompt.messages, *said))
+
+    def replies_told(self, messages: Sequence[Message]) -> int:
+        """Return 1 for the question for the confidence, 0 for any other."""
+        apart = self.confidence == "apart" and len(messages) == 3
+        return int(apart and messages[-1].content == self._asks_confidence)
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt, or the question for the confidence, back to what it tells."""
+        return super().read(messages[:1] if self.replies_told(messages) else messages)
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Machine 0 is the one whose letter comes first in the alphabet.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this environment with these settings.
+        """
+        opening = messages[0].content if messages else ""
+        forms = {"retold": self._retold[""], "opening": self._opening[""]}
+        _, found = self._must_read(forms, opening)
+        return {"machines": sorted({found["first"], found["second"]})}
+
+    def _parse_apart(self, text: str, observation: Observation) -> Answer:
+        """Read a machine, and if there is a second reply its number as well."""
+        marked = self.reasoning != "none"
+        named, *rest = self.spoken(text)
+        options = self._options(observation)
+        machine = parse_label(named, options, marked=marked, noun="machine")
+        if machine.action is None or not rest:
+            return replace(machine, text=text)
+        sure = parse_number(rest[0], *self.response_range, marked=marked)
+        if sure.response is None:
+            return replace(sure, text=text)
+        notes = [note for note in (machine.note, sure.note) if note]
+        outcome = Outcome.REPAIRED if notes else Outcome.OK
+        return Answer(outcome, machine.action, sure.response, text, _told(notes))
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._points = design.table["points"].tolist()
+
+    def _reward(self, trial: int, action: int) -> float:
+        points: float = self._points[trial][action]
+        return points
+
+    def _wanted(self) -> dict[str, Names]:
+        none: Names = frozenset()
+        apart = {f"answer_{of}_{r}": none for of in ("machine", "confidence") for r in REASONINGS}
+        asked = {"question_machine": self.placing | self.asking, "question_confidence": none}
+        return super()._wanted() | asked | apart
+
+    def _lengths(self) -> list[NDArray[np.float64]]:
+        """Return, for each block but the last, where its length's cumulative chances lie.
+
+        Row r of a table is for r trials left; entry j is the chance of at most shortest + j.
+        """
+        spans = np.arange(self.shortest, self.longest + 1)
+        ways = np.zeros(self.n_trials + 1)  # share of sequences of k lengths with sum r
+        ways[0] = 1.0
+        tables = []
+        for _ in range(self.n_blocks):
+            shifted = np.zeros((len(ways), len(spans)))
+            for j, span in enumerate(spans):
+                shifted[span:, j] = ways[: max(len(ways) - span, 0)]
+            total = shifted.sum(axis=1)
+            held = np.where(total[:, None] > 0, shifted, 1.0)
+            tables.append(np.cumsum(held, axis=1)[:, :-1] / held.sum(axis=1, keepdims=True))
+            ways = total / len(spans)
+        return tables[:0:-1]
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"play": int(observation["trial"]) + 1}
+        if "first" in observation:
+            labels, first = self._options(observation), int(observation["first"])
+            words |= {"first": labels[first], "second": labels[1 - first]}
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        assert turn.response is not None
+        return {
+            "label": self._options(turn.observation)[turn.action],
+            "confidence": _decimal(turn.response),
+            "reward": "nothing" if turn.reward is None else _decimal(turn.reward),
+        }
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        seen: dict[str, int | float] = {"trial": len(turns)}
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._options(seen))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        action = told_name(found["label"], self._options(seen))
+        confidence = told_number(found["confidence"])
+        return Turn(seen, action, told_number(found["reward"]), response=confidence)
+
+    def _options(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["machines"]
+        return letters
+
+
+def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
+    """Say of each row whether the machine with the higher mean was chosen; NaN without a choice.
+
+    Parameters
+    ----------
+    after
+        Judge by the means that hold after the trial instead of those in force when the choice was
+        made: on the last trial of a block they have changed places. Which means come after is
+        told by trial numbers: it is not known, and the choice not judged, where rows are missing
+        and the next one has other means, or at the end of sessions that break off early.
+
+    Raises
+    ------
+    ValueError
+        If the trials lack the columns mean_0 and mean_1.
+    """
+    frame = trials.frame
+    for name in ("mean_0", "mean_1"):
+        if name not in frame:
+            raise ValueError(
+                "Whether a choice of restless_bandit was right hangs on the machines' means in "
+                f"force, mean_0 and mean_1; the trials have no {name!r}. "
+                f"Map one with --columns {name}=YOUR_NAME."
+            )
+    action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
+    mean_0, mean_1 = (frame[name].to_numpy(dtype=float) for name in ("mean_0", "mean_1"))
+    session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
+    trial = frame["trial"].to_numpy(dtype=np.int64)
+    return is_correct(action, mean_0, mean_1, session, trial, after=after)
+
+
+def is_correct(
+    action: NDArray[Any],
+    mean_0: NDArray[np.float64],
+    mean_1: NDArray[np.float64],
+    session: NDArray[np.integer[Any]],
+    trial: NDArray[np.integer[Any]],
+    *,
+    after: bool = False,
+) -> NDArray[np.float64]:
+    """Do the same with columns [trials], session after session; an action of NaN is none."""
+    better = (mean_1 > mean_0).astype(float)
+    judged = np.isfinite(action)
+    if after:
+        # A session ends with the last trial of a block.
+        last = np.append(session[1:] != session[:-1], True)
+        following = np.where(last, 1.0 - better, np.append(better[1:], 0.0))
+        step = np.where(last, 1, np.append(trial[1:] - trial[:-1], 1))
+        whole = trial == trial.max(initial=0)
+        judged &= np.where(last, whole, (step == 1) | (following == better))
+        better = following
+    return np.where(judged, (action == better).astype(float), np.nan)
+
+
+def _decimal(number: float) -> str:
+    return np.format_float_positional(float(number), trim="-")
+
+
+def _range(given: Any) -> tuple[int, int]:
+    rule = "block_length holds the shortest and the longest block, whole numbers from 1 on"
+    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    if len(ends) != 2 or any(
+        isinstance(end, bool) or not isinstance(end, int | np.integer) or end < 1 for end in ends
+    ):
+        raise ValueError(f"{rule}; got {given!r}.")
+    shortest, longest = map(int, ends)
+    if shortest > longest or (shortest + longest) % 2:
+        raise ValueError(
+            f"{rule}, with a whole number as their mean; got {given!r}. Add 1 to one of them."
+        )
+    return shortest, longest
+
+
+def _number(name: str, given: Any) -> float:
+    if (
+        isinstance(given, bool)
+        or not isinstance(given, int | float | np.number)
+        or not np.isfinite(given)
+    ):
+        raise ValueError(f"{name} is a number; got {given!r}.")
+    return float(given)

@@ -1,0 +1,522 @@
+"""Temporal discounting: one sum soon or another one later, as a questionnaire or on a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.design import Design, Recorded
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.prompt import load_templates
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Names,
+    Reasoning,
+    Retelling,
+    told_name,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Plan = Literal["adaptive", "grid"]
+PLANS: tuple[str, ...] = get_args(Plan)
+SOONER, LATER = 0, 1
+ITEMS = (
+    "gain",
+    "large_gain",
+    "loss",
+    "present_bias",
+    "subadditivity",
+    "delay_speed_up",
+    "delay_length",
+)
+BASELINES = 3
+LADDER = 3  # questions that a baseline has at most
+
+# A baseline climbs through the five factors: each entry is the position of the factor that is
+# asked next, by the present one and the choice; OVER ends the baseline. SCORES is where it ended.
+START, OVER = 2, -1
+CLIMB = ((OVER, OVER), (OVER, 0), (3, 1), (4, OVER), (OVER, OVER))
+ASKED_AT = (2, 1, 0, 1, 2)  # as which question of a baseline, by the position of the factor
+SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
+
+# Of the grid: 288 choices with losses, which suffice for all parameters of each discounter.
+SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
+DELAYS = (1, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 60)
+
+_OPTIONS = ("receive", "pay", "wait_for_more", "pay_to_have_now", "wait")
+_LABELS = ("1", "2")
+
+
+class TemporalDiscounting(Retelling):
+    """Choices between a sooner sum (action 0) and a later one (action 1); nothing is paid.
+
+    In the adaptive questionnaire three baselines (a gain, a gain ten times as large, a loss) each
+    ask two or three times for the sum now against more in `delay` months. The first factor is
+    the middle one of `factors`; who chooses the sooner sum is offered more, who waits is
+    offered less. Four further items build on the factor f that made the participant wait in the
+    first baseline (the largest one if none did): the same choice put off by `delay` months
+    (present bias), the sum now against twice the premium after twice the delay (subadditivity),
+    and the choice of the first baseline told as a premium for waiting (delay speed-up) and as
+    the price of not waiting (delay length). So 10 to 13 of the 13 trials take place. After an
+    answer that could not be read the rest of its baseline falls away, and with the first
+    baseline also what builds on it.
+
+    The grid asks for every sooner sum (a share of `amount`) against `amount` after every delay,
+    as gains and as losses, in mixed order. Take the grid where parameters are to be
+    estimated: from its 288 choices all those of the discounters are recovered (r from .83 to .99
+    in 300 subjects drawn from the priors; with half of the choices not the weight of losses),
+    from one questionnaire none is.
+
+    Sums are rounded to whole numbers; losses are negative. A participant who chooses the
+    sooner sum is impatient with gains, but *patient with losses*: it means paying now rather than
+    more later. Which option is called 1 is drawn for every trial.
+
+    Trials have the columns item (a position in `ITEMS`; on the grid 0 for gains and 2 for
+    losses), sooner_amount, sooner_delay, later_amount and later_delay; delays are in months.
+
+    Parameters
+    ----------
+    design
+        "adaptive" or "grid".
+    amount
+        The smaller sum of the questionnaire, the larger one of the grid; a whole number.
+    delay, factors
+        Of the questionnaire: months, and five factors in rising order.
+    shares, delays, losses, n_repeats
+        Of the grid: the sooner sum as shares of the later one, the delays of the later one in
+        months, whether losses are asked as well, and how often the whole grid is gone through.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the number of the option alone; "chain_of_thought" and "step_back" for
+        thoughts first and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `temporal_discounting.toml`.
+    """
+
+    name = "temporal_discounting"
+    summary = "a sum soon or another one later, adaptive questionnaire or grid, no rewards"
+    source = "Ruggeri et al. 2022, as in CogBench"
+    stimulus = ("item", "sooner_amount", "sooner_delay", "later_amount", "later_delay")
+    wording = ("first",)
+    dependent = ("later_amount",)
+    n_actions = 2
+    feedback = False
+    placing = frozenset({"one", "two"})
+    asking: ClassVar[Names] = frozenset()
+    telling = frozenset({"label"})
+    required: ClassVar = {
+        "question": ("one", "two"),
+        "history_line": ("one", "two", "label"),
+        "missing_line": ("one", "two"),
+        "months": ("months",),
+        "receive": ("amount", "when"),
+        "pay": ("amount", "when"),
+        "wait_for_more": ("amount", "premium", "months"),
+        "pay_to_have_now": ("amount", "premium"),
+        "wait": ("amount", "months"),
+    }
+    noun = "option"
+    thought = "I weigh how much there is against how long it takes."
+
+    def __init__(
+        self,
+        design: Plan = "adaptive",
+        amount: int = 500,
+        delay: int = 12,
+        factors: Sequence[float] = (1.01, 1.02, 1.1, 1.2, 1.5),
+        shares: Sequence[float] = SHARES,
+        delays: Sequence[int] = DELAYS,
+        losses: bool = True,
+        n_repeats: int = 1,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        if design not in PLANS:
+            raise ValueError(f"design is one of {', '.join(PLANS)}; got {design!r}.")
+        self.plan: Plan = design
+        self.amount = _whole("amount", amount)
+        self.delay = _whole("delay", delay)
+        self.factors = _rising("factors", factors, 1.0, inf)
+        self.shares = _rising("shares", shares, 0.0, 1.0)
+        self.delays = tuple(_whole("every delay", months) for months in delays)
+        if not self.delays or list(self.delays) != sorted(set(self.delays)):
+            raise ValueError(f"delays are months in rising order; got {list(delays)}.")
+        if not isinstance(losses, bool):
+            raise ValueError(f"losses is True or False; got {losses!r}.")
+        self.losses = losses
+        self.n_repeats = _whole("n_repeats", n_repeats)
+        if len(self.factors) != len(CLIMB):
+            raise ValueError(
+                f"The questionnaire climbs through {len(CLIMB)} factors; got {len(self.factors)}."
+            )
+        if design == "adaptive" and self.n_repeats != 1:
+            raise ValueError(
+                f"The questionnaire is asked once; got n_repeats {n_repeats}. Set design to "
+                '"grid", or give each subject several sessions.'
+            )
+        # These two are the same for all sessions of one design.
+        self.ends_early = design == "adaptive"  # type: ignore[misc]
+        self.size = "n_repeats" if design == "grid" else None
+        self._questions = self._questionnaire() if design == "adaptive" else self._grid()
+        self._check_sums()
+        self._load_words(history, reasoning, templates)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "design": self.plan,
+            "amount": self.amount,
+            "delay": self.delay,
+            "factors": list(self.factors),
+            "shares": list(self.shares),
+            "delays": list(self.delays),
+            "losses": self.losses,
+            "n_repeats": self.n_repeats,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """At most 13 for the questionnaire, all cells of the grid times the repeats otherwise."""
+        return len(self._questions["item"]) * self.n_repeats
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """What the questions hold; option 1 is the sooner sum (first 0) or the later one (1)."""
+        later = self._questions["later_amounts"]
+        held = {name: self._questions[name] for name in self.stimulus if name in self._questions}
+        ends = {name: (int(v.min()), int(v.max())) for name, v in held.items()}
+        ends["later_amount"] = (int(later.min()), int(later.max()))
+        return {**{name: ends[name] for name in self.stimulus}, "first": (0, 1)}
+
+    @property
+    def n_draws(self) -> int:
+        """One number per trial for what is called option 1, and on the grid one for the order."""
+        return self.n_trials * (1 if self.plan == "adaptive" else 2)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions; later_amounts[..., k] is the later sum at factor k.
+
+        `ladder` says how a trial gets its factor: 0 begins a baseline, 1 and 2 go on with it, and 3
+        takes the factor that made the participant wait in the first one, or else the first.
+        """
+        n, n_trials = len(uniforms), self.n_trials
+        if self.plan == "adaptive":
+            order = np.broadcast_to(np.arange(n_trials), (n, n_trials))
+        else:
+            order = np.argsort(uniforms[:, n_trials:], axis=1) % len(self._questions["item"])
+        tables = {name: column[order] for name, column in self._questions.items()}
+        tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
+        return tables
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number in the questionnaire."""
+        if self.plan == "grid":
+            return super().slots(frame, session)
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions.
+
+        Which question of the questionnaire follows hangs on the answers. It is asked whole, but
+        for answers that are missing; kept are the questions about items of which the session has
+        a row, as far as any session has them.
+        """
+        own = recorded.of(sessions)
+        if self.plan == "grid":
+            tables = super().again(recorded, sessions, rng)
+            later = tables.pop("later_amount")[..., None]
+            return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
+        tables = self.tables(np.full((len(sessions), self.n_draws), 0.5))
+        item = tables["item"]
+        spare = ((0, 0), (0, self.n_trials - own.there.shape[1]))
+        there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
+        kept = np.zeros(there.shape, dtype=bool)
+        for each in np.unique(item):
+            kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
+        anywhere = np.pad(recorded.there.any(axis=0), spare[1])
+        withheld = there & ~answered
+        return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
+
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """Return the later sums that follow from the actions, and which trials take place."""
+        later = design.table["later_amounts"]
+        if "withheld" in design.table:
+            actions = np.where(design.table["withheld"], -1, actions)
+        brought: dict[str, NDArray[Any]] = {"reward": self.rewards(design, actions)}
+        if self.plan == "grid":
+            return {**brought, "later_amount": later[..., 0]}
+        factor = factors_asked(actions)
+        asked = np.maximum(factor, 0)[..., None]
+        brought["later_amount"] = np.take_along_axis(later, asked, axis=-1)[..., 0]
+        brought["present"] = factor != OVER
+        return brought
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        shown = np.column_stack(
+            [
+                pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+                for name in self.stimulus
+            ]
+        )
+        fits = self._on_grid(shown) if self.plan == "grid" else self._on_path(trials, shown)
+        wrong = np.flatnonzero(~fits)
+        if len(wrong):
+            row = frame.iloc[wrong[0]]
+            got = ", ".join(f"{name} {row[name]}" for name in self.stimulus)
+            rule = (
+                "ask what is on the grid"
+                if self.plan == "grid"
+                else "follow from the answers before them"
+            )
+            raise ValueError(
+                f"Trials of {self.name} {rule}; {trials.place(wrong[0])} has {got}, which does "
+                f"not belong to {self!r}. Use the settings it was asked with."
+            )
+
+    def _questionnaire(self) -> dict[str, NDArray[Any]]:
+        """Return the 13 questions of a session, [13], and their later sums [13, 5]."""
+        factors = np.array(self.factors)
+        sums = (self.amount, 10 * self.amount, -self.amount)
+        rows: list[tuple[int, int, int, int, int, NDArray[np.float64]]] = []
+        for item, amount in enumerate(sums):
+            rows += [(item, amount, 0, self.delay, k, amount * factors) for k in range(LADDER)]
+        once, twice = self.amount * factors, self.amount * (1.0 + 2.0 * (factors - 1.0))
+        rows += [
+            (3, self.amount, self.delay, 2 * self.delay, LADDER, once),
+            (4, self.amount, 0, 2 * self.delay, LADDER, twice),
+            (5, self.amount, 0, self.delay, LADDER, once),
+            (6, self.amount, 0, self.delay, LADDER, once),
+        ]
+        names = ("item", "sooner_amount", "sooner_delay", "later_delay", "ladder")
+        columns = dict(zip(names, np.array([row[:-1] for row in rows]).T, strict=True))
+        later = np.round(np.array([row[-1] for row in rows])).astype(np.int64)
+        return {**columns, "later_amounts": later}
+
+    def _grid(self) -> dict[str, NDArray[Any]]:
+        """Return the cells of the grid, [cells], and their later sums [cells, 1]."""
+        signs = (1, -1) if self.losses else (1,)
+        cells = np.array(
+            [
+                (0 if sign > 0 else 2, sign * round(share * self.amount), 0, months, LADDER)
+                for sign, months, share in product(signs, self.delays, self.shares)
+            ]
+        )
+        names = ("item", "sooner_amount", "sooner_delay", "later_delay", "ladder")
+        columns = dict(zip(names, cells.T, strict=True))
+        return {**columns, "later_amounts": np.sign(cells[:, 1:2]) * self.amount}
+
+    def _check_sums(self) -> None:
+        """Make sure that rounding leaves the sums apart."""
+        later = np.abs(self._questions["later_amounts"])
+        sooner = np.abs(self._questions["sooner_amount"])
+        apart = (sooner > 0).all() and (later > sooner[:, None]).all()
+        if self.plan == "adaptive":
+            apart = apart and bool((np.diff(later, axis=1) > 0).all())
+        else:
+            apart = apart and len({round(share * self.amount) for share in self.shares}) == len(
+                self.shares
+            )
+        if not apart:
+            raise ValueError(
+                f"Sums are rounded to whole numbers and must differ; with the amount "
+                f"{self.amount} some do not. Choose a larger amount."
+            )
+
+    def _on_grid(self, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
+        q = self._questions
+        cells = np.column_stack(
+            [q["later_amounts"][:, 0] if n == "later_amount" else q[n] for n in self.stimulus]
+        )
+        known = pd.MultiIndex.from_arrays(list(cells.T.astype(float)))
+        return np.asarray(pd.MultiIndex.from_arrays(list(shown.T)).isin(known))
+
+    def _on_path(self, trials: Trials, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
+        frame, n = trials.frame, self.n_trials
+        session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
+        trial = frame["trial"].to_numpy(dtype=np.int64)
+        inside = (trial >= 0) & (trial < n)
+        actions = np.full((int(session.max()) + 1, n), -1)
+        given = frame["action"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
+        actions[session[inside], trial[inside]] = given[inside]
+        factor = factors_asked(actions)[session, np.where(inside, trial, 0)]
+        at = np.where(inside, trial, 0)
+        expected = {name: c[at] for name, c in self._questions.items() if name != "later_amounts"}
+        expected["later_amount"] = self._questions["later_amounts"][at, np.maximum(factor, 0)]
+        wanted = np.column_stack([expected[name] for name in self.stimulus])
+        fits: NDArray[np.bool_] = inside & (factor != OVER) & (wanted == shown).all(axis=1)
+        return fits
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._later = design.table["later_amounts"].tolist()
+        self._climbed = START
+        self._waits_at = OVER  # position of the factor that made the participant wait
+
+    def _factor(self, trial: int) -> int:
+        """Return the position of the factor that a trial asks for; OVER if it falls away."""
+        if self.plan == "grid":
+            return 0
+        if trial >= BASELINES * LADDER:
+            return self._waits_at
+        return START if trial % LADDER == 0 else self._climbed
+
+    def _pointless(self, trial: int) -> bool:
+        return self._factor(trial) == OVER
+
+    def _shown(self, trial: int) -> dict[str, int | float]:
+        return {"later_amount": self._later[trial][self._factor(trial)]}
+
+    def _take(self, trial: int, action: int | None) -> None:
+        if self.plan == "grid" or trial >= BASELINES * LADDER:
+            return
+        factor = self._factor(trial)
+        self._climbed = OVER if action is None else CLIMB[factor][action]
+        if trial < LADDER and action is not None:
+            self._waits_at = min(SCORES[factor][action], len(CLIMB) - 1)
+
+    def _load_words(self, history: History, reasoning: Reasoning, templates: str | None) -> None:
+        shipped = Path(__file__).with_suffix(".toml")
+        self._choose_words(history, reasoning, templates, shipped)
+        words = load_templates(templates or shipped, self._wanted(), self.required)
+        self._forms = {name: words[name] for name in _OPTIONS}
+        self._now, self._months = words["now"].text, words["months"]
+        for name in (*_OPTIONS, "now", "months"):
+            if "\n" in words[name].text:
+                raise ValueError(f"The template {name!r} is one line; {templates} has several.")
+        self._place_of: dict[tuple[int | float, ...], int] = {}
+        self._question_of: dict[tuple[str, str], dict[str, int | float]] = {}
+        q = self._questions
+        for place, later in enumerate(q["later_amounts"].tolist()):
+            for k, amount in enumerate(later):
+                if q["ladder"][place] not in (ASKED_AT[k], LADDER):
+                    continue
+                seen: dict[str, int | float] = {
+                    name: amount if name == "later_amount" else int(q[name][place])
+                    for name in self.stimulus
+                }
+                told = (self._sentence(seen, SOONER), self._sentence(seen, LATER))
+                known = self._question_of.setdefault(told, seen)
+                if known != seen or told[::-1] in self._question_of:
+                    raise ValueError(
+                        f"Each question has words of its own; {known} and {seen} read alike: "
+                        f"{told}. Let the templates tell them apart."
+                    )
+                self._place_of.setdefault(tuple(seen.values()), place)
+
+    def _wanted(self) -> dict[str, Names]:
+        sums: Names = frozenset({"amount", "premium", "months"})
+        return {
+            **super()._wanted(),
+            "now": frozenset(),
+            "months": frozenset({"months"}),
+            "receive": frozenset({"amount", "when"}),
+            "pay": frozenset({"amount", "when"}),
+            **dict.fromkeys(("wait_for_more", "pay_to_have_now", "wait"), sums),
+        }
+
+    def _sentence(self, seen: Mapping[str, int | float], action: int) -> str:
+        """Return the sentence of an option."""
+        side = "sooner" if action == SOONER else "later"
+        amount, months = abs(int(seen[f"{side}_amount"])), int(seen[f"{side}_delay"])
+        item = ITEMS[int(seen["item"])]
+        premium = abs(int(seen["later_amount"])) - abs(int(seen["sooner_amount"]))
+        if item == "delay_speed_up" and action == LATER:
+            form, amount = "wait_for_more", amount - premium
+        elif item == "delay_length":
+            form, amount = (
+                ("pay_to_have_now", amount + premium) if action == SOONER else ("wait", amount)
+            )
+        else:
+            form = "pay" if item == "loss" else "receive"
+        when = self._months.render(months=months) if months else self._now
+        return self._forms[form].render(amount=amount, premium=premium, months=months, when=when)
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        if "first" not in observation:
+            return {}
+        told = [self._sentence(observation, action) for action in (SOONER, LATER)]
+        first = int(observation["first"])
+        return {"one": told[first], "two": told[1 - first]}
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        return {"label": self._options(turn.observation)[turn.action]}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        one, two = found["one"], found["two"]
+        for first, told in enumerate(((one, two), (two, one))):
+            seen = self._question_of.get(told)
+            if seen is not None:
+                place = self._place_of[tuple(seen.values())]
+                trial = place if self.plan == "adaptive" else len(turns)
+                return {"trial": trial, **seen, "first": first}
+        raise ValueError(
+            f"The prompt asks for {one!r} or {two!r}, which {self!r} does not. Use the settings "
+            "and templates it was rendered with."
+        )
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        return Turn(seen, told_name(found["label"], self._options(seen)), None)
+
+    def _options(self, observation: Observation) -> list[str]:
+        return list(_LABELS[:: -1 if observation["first"] else 1])
+
+
+def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
+    climb, scores = np.array(CLIMB), np.array(SCORES)
+    asked = np.empty(actions.shape, dtype=np.int64)
+    waits_at = np.full(actions.shape[:-1], OVER)
+    factor = np.full(actions.shape[:-1], START)
+    for trial in range(BASELINES * LADDER):
+        if trial % LADDER == 0:
+            factor = np.full_like(factor, START)
+        asked[..., trial] = factor
+        action = actions[..., trial]
+        going = (factor != OVER) & (action >= 0)
+        if trial < LADDER:
+            ended = np.where(going, np.minimum(scores[factor, action], len(CLIMB) - 1), OVER)
+            waits_at = np.maximum(waits_at, ended)
+        factor = np.where(going, climb[factor, action], OVER)
+    asked[..., BASELINES * LADDER :] = waits_at[..., None]
+    return asked
+
+
+def _whole(name: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+        raise ValueError(f"{name} is a whole number from 1 on; got {given!r}.")
+    return int(given)
+
+
+def _rising(name: str, given: Sequence[float], low: float, high: float) -> tuple[float, ...]:
+    rule = f"{name} are numbers between {low:g} and {high:g} in rising order"
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    inside = values.ndim == 1 and len(values) > 0 and np.all((low < values) & (values < high))
+    if not inside or np.any(np.diff(values) <= 0):
+        raise ValueError(f"{rule}; got {values.tolist()}.")
+    return tuple(values.tolist())

@@ -1,0 +1,588 @@
+"""The two-step task: a choice that leads to one of two states, and in it a choice that pays."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.environments.design import Design, Recorded
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.answer import Answer, parse_label
+from knownminds.environments.words.prompt import Message, Template
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Reasoning,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+NOWHERE = -1  # the state at the first stage
+
+_UNSEEN = "?"  # stands for a name that no prompt has told so far
+_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
+_N_ALIENS = 4  # two on each of two planets
+_SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
+
+
+class TwoStep(Retelling):
+    """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
+
+    Shuttle (action) k of the first stage reaches planet (state) k with probability `transition`
+    and the other planet otherwise. Each of the two aliens on each planet pays 1 with a
+    probability of its own, and otherwise 0. These four probabilities begin uniformly within
+    `rates` and change every day by a Normal(0, drift) step, reflected at the ends of `rates`.
+
+    A day takes up two slots: trial 2 d is the first stage of day d, trial 2 d + 1 its second. The
+    column "stage" is 0 or 1, "state" the planet (0 or 1) at the second stage and -1 at the
+    first, where there is none yet. The first stage pays nothing. Where its answer is missing, the
+    second stage falls away.
+
+    Parameters
+    ----------
+    n_days
+        Days of two choices, at least 1; 20 in CogBench, 200 is usual with people.
+    transition
+        Probability that a shuttle reaches its own planet, from 0.5 to 1.
+    drift
+        Standard deviation of the daily change of each alien's probability, from 0 on.
+    rates
+        Lowest and highest probability of an alien to pay.
+    released
+        Whether probabilities stop at the ends of `rates` as in the released code of CogBench,
+        instead of being reflected.
+    tell_transition
+        Whether the introduction says how often a shuttle reaches its own planet, and that the
+        chances of aliens change independently. Without, as in CogBench, players see from their
+        journal alone that flights may end elsewhere. Models of this task that plan know the
+        probability either way.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `two_step.toml`.
+    """
+
+    name = "two_step"
+    summary = "a shuttle to one of two planets, then a deal with one of two aliens there"
+    source = "Daw, Gershman, Seymour, Dayan and Dolan 2011"
+    size = "n_days"
+    stimulus = ("stage", "transition", "state")
+    wording = ("first",)
+    dependent = ("state",)
+    n_actions = 2
+    performance_bounds = (0.0, 1.0)
+
+    kinds = ("flight", "deal")
+    introductions = ("introduction", "introduction_told")
+    introducing = frozenset({"n_days", "percent"})
+    placing = frozenset({"day", "planet"})
+    asking = frozenset({"first", "second"})
+    telling = frozenset({"label", "reward"})
+    required: ClassVar = {
+        "question_flight": ("day", "first", "second"),
+        "history_line_flight": ("day", "label"),
+        "missing_line_flight": ("day",),
+        "question_deal": ("day", "planet", "first", "second"),
+        "history_line_deal": ("day", "planet", "label", "reward"),
+        "missing_line_deal": ("day", "planet"),
+        "feedback_deal": ("reward",),
+    }
+    thought = "I go by what my days have brought so far."
+
+    def __init__(
+        self,
+        n_days: int = 20,
+        transition: float = 0.7,
+        drift: float = 0.025,
+        rates: Sequence[float] = (0.25, 0.75),
+        released: bool = False,
+        tell_transition: bool = False,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        if isinstance(n_days, bool) or not isinstance(n_days, int | np.integer) or n_days < 1:
+            raise ValueError(f"n_days is a whole number from 1 on; got {n_days!r}.")
+        self.n_days = int(n_days)
+        self.transition = _number("transition", transition, 0.5, 1.0)
+        self.drift = _number("drift", drift, 0.0, np.inf)
+        self.rates = _rates(rates)
+        if not isinstance(released, bool | np.bool_):
+            raise ValueError(f"released is True or False; got {released!r}.")
+        self.released = bool(released)
+        if not isinstance(tell_transition, bool | np.bool_):
+            raise ValueError(f"tell_transition is True or False; got {tell_transition!r}.")
+        self.tell_transition = bool(tell_transition)
+        self._choose_words(
+            history,
+            reasoning,
+            templates,
+            Path(__file__).with_suffix(".toml"),
+            introduction="introduction_told" if self.tell_transition else "introduction",
+            n_days=self.n_days,
+            percent=f"{100 * self.transition:g}",
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_days": self.n_days,
+            "transition": self.transition,
+            "drift": self.drift,
+            "rates": list(self.rates),
+            "released": self.released,
+            "tell_transition": self.tell_transition,
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """Two stages for each day."""
+        return 2 * self.n_days
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Stage 0 or 1; state -1 (none yet), 0 or 1; option 0 or 1 is mentioned first."""
+        return {
+            "stage": (0, 1),
+            "transition": (0.5, 1.0),
+            "state": (NOWHERE, 1),
+            "first": (0, 1),
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """Per day: the flight, four payments, four changes, two orders of mention; then names."""
+        return 11 * self.n_days + len(_LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return stages, flights that go as planned, what all aliens would pay, and orders.
+
+        "arrives" [N, n_trials] says on both stages of a day whether its shuttle reaches its own
+        planet; "gems" [N, n_trials, 4] what the aliens pay that day, alien a of planet s at
+        2 s + a, and "chances" with what probability.
+        """
+        n, days = len(uniforms), self.n_days
+        drawn = uniforms[:, : 11 * days].reshape(n, days, 11)
+        chances = self._chances(drawn[..., 5:9])
+        gems = drawn[..., 1:5] < chances
+        return {
+            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
+            "transition": np.full((n, 2 * days), self.transition),
+            "arrives": np.repeat(drawn[..., 0] < self.transition, 2, axis=1).astype(np.int64),
+            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
+            "chances": np.repeat(chances, 2, axis=1),
+            "first": (drawn[..., 9:] < 0.5).reshape(n, 2 * days).astype(np.int64),
+        }
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row, which is its number: 2 d + stage for day d."""
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def drawn_anew(self, columns: Collection[str]) -> str:
+        """Say by what rule `again` draws."""
+        low, high = self.rates
+        return (
+            "Which planet was reached and what the aliens paid was drawn anew, their chances "
+            f"between {low:g} and {high:g} with daily steps of sd {self.drift:g}."
+        )
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
+        own = recorded.of(sessions)
+        n, n_slots = own.there.shape
+        odd = n_slots % 2
+
+        def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
+            return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
+
+        there, answered, lost = (whole(v, False) for v in (own.there, own.answered, own.lost))
+        days = there.shape[1] // 2
+        told = np.where(own.there, own.columns["transition"], np.nan)
+        transition = np.broadcast_to(np.nanmean(told, axis=1, keepdims=True), (n, days))
+        arrives = rng.random((n, days)) < transition
+        gems = rng.random((n, days, 4)) < self._chances(rng.random((n, days, 4)))
+        # After a first stage without an answer there is no second, so none was lost.
+        lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
+        return {
+            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
+            "transition": np.repeat(transition, 2, axis=1),
+            "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),
+            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
+            "present": answered | lost,
+            "kept": answered,
+        }
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the planets (and their shuttles) and of the aliens on each."""
+        letters = _LETTERS[np.argsort(uniforms[11 * self.n_days :])]
+        return {
+            "planets": letters[:2].tolist(),
+            "aliens": letters[2 : 2 + _N_ALIENS].reshape(2, 2).tolist(),
+        }
+
+    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the actions of whole sessions pay; NaN at the first stage."""
+        rewards: NDArray[np.float64] = self.follow(design, actions)["reward"]
+        return rewards
+
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """Return gems, planets, and which second stages take place."""
+        flight, deal = actions[..., 0::2], actions[..., 1::2]
+        arrives = design.table["arrives"][..., 0::2]
+        planet = np.where(arrives, flight, 1 - flight)
+        paid = np.take_along_axis(
+            design.table["gems"][..., 1::2, :],
+            (2 * np.clip(planet, 0, 1) + np.maximum(deal, 0))[..., None],
+            axis=-1,
+        )[..., 0]
+        state, present = np.full(actions.shape, NOWHERE), np.ones(actions.shape, dtype=bool)
+        reward = np.full(actions.shape, np.nan)
+        state[..., 1::2], present[..., 1::2], reward[..., 1::2] = planet, flight >= 0, paid
+        return {"reward": reward, "state": state, "present": present}
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read which shuttle, or which alien, the answer names."""
+        noun = "alien" if observation["stage"] else "shuttle"
+        options = self._options(observation)
+        return parse_label(text, options, marked=self.reasoning != "none", noun=noun)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        if "reward" not in frame:
+            raise ValueError(
+                f"Trials of {self.name} have a column 'reward'; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
+            )
+        stage, state, reward = (
+            pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+            for name in ("stage", "state", "reward")
+        )
+        trial = frame["trial"].to_numpy(dtype=np.int64)
+        given = frame["action"].notna().to_numpy()
+        second = stage == 1
+        # Whether the row before is the first stage of the same day.
+        code = pd.factorize(frame["subject"].astype(str) + "\n" + frame["session"].astype(str))[0]
+        follows = np.zeros(len(frame), dtype=bool)
+        follows[1:] = (code[1:] == code[:-1]) & (trial[1:] == trial[:-1] + 1) & given[:-1]
+        transition = pd.to_numeric(frame["transition"], errors="coerce").to_numpy(dtype=float)
+        rules = (
+            (
+                (stage == 0) | second,
+                "A stage is 0 or 1",
+                stage,
+                "Number the two choices of a day so.",
+            ),
+            (
+                stage == trial % 2,
+                "First stages have even trial numbers and second stages odd ones",
+                stage,
+                "Number the trials 2 d + stage for day d from 0.",
+            ),
+            (
+                np.where(second, (state == 0) | (state == 1), state == NOWHERE),
+                "A state is 0 or 1 at the second stage and -1 at the first",
+                state,
+                "Recode the states, for example with knownminds.environments.stages_of_days.",
+            ),
+            (
+                (transition >= 0.5) & (transition <= 1.0),
+                "The column 'transition' is the probability of a common transition, 0.5 to 1",
+                transition,
+                "Write it in every row.",
+            ),
+            (
+                ~second | follows,
+                "A second stage follows an answered first stage of its day, in the row before",
+                trial,
+                "Drop the row, or fill in the first stage.",
+            ),
+            (
+                np.isnan(reward) | (second & ((reward == 0) | (reward == 1))),
+                "Rewards are 0 or 1 at the second stage and missing at the first",
+                reward,
+                "Recode them, for example 1 for a treasure and 0 for none.",
+            ),
+            (
+                ~second | (given != np.isnan(reward)),
+                "At the second stage a reward is there exactly where an action is",
+                reward,
+                "Fill it in, or drop the row.",
+            ),
+        )
+        for kept, rule, found, remedy in rules:
+            wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
+            if len(wrong):
+                value = found[wrong[0]]
+                told = "nothing" if np.isnan(value) else f"{value:g}"
+                raise ValueError(f"{rule}; {trials.place(wrong[0])} has {told}. {remedy}")
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Planets and aliens are numbered in the order of their letters; those that the prompt does
+        not tell are filled with a sign that is none.
+
+        Raises
+        ------
+        ValueError
+            If the prompt tells of more planets, or aliens on a planet, than there are.
+        """
+        planets: set[str] = set()
+        aliens: dict[str, set[str]] = {}
+        for planet, names in self._named(messages):
+            if planet is None:
+                planets.update(names)
+            else:
+                planets.add(planet)
+                aliens.setdefault(planet, set()).update(names)
+        for place, heard in (("are", planets), *((f"live on {p}", a) for p, a in aliens.items())):
+            if len(heard) > 2:
+                what = "planets" if place == "are" else "aliens"
+                raise ValueError(
+                    f"There {place} two {what}; the prompt names {', '.join(sorted(heard))}. "
+                    "Use the settings and templates it was rendered with."
+                )
+        known = sorted(planets)
+        return {
+            "planets": (known + [_UNSEEN] * 2)[:2],
+            "aliens": [
+                (sorted(aliens.get(planet, ())) + [_UNSEEN] * 2)[:2]
+                for planet in (known + [_UNSEEN] * 2)[:2]
+            ],
+        }
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._arrives = design.table["arrives"].tolist()
+        self._gems = design.table["gems"].tolist()
+        self._planet = NOWHERE
+
+    def _take(self, trial: int, action: int | None) -> None:
+        if trial % 2 == 0:
+            own = bool(self._arrives[trial])
+            self._planet = NOWHERE if action is None else action if own else 1 - action
+
+    def _shown(self, trial: int) -> dict[str, int | float]:
+        return {"state": self._planet if trial % 2 else NOWHERE}
+
+    def _pointless(self, trial: int) -> bool:
+        return trial % 2 == 1 and self._planet == NOWHERE
+
+    def _reward(self, trial: int, action: int) -> float | None:
+        if trial % 2 == 0:
+            return None
+        gems: float = self._gems[trial][2 * self._planet + action]
+        return gems
+
+    def _chances(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the aliens' probabilities day by day from uniforms[N, days, 4]."""
+        low, high = self.rates
+        begin = low + (high - low) * uniforms[:, 0]
+        steps = self.drift * ndtri(np.maximum(uniforms[:, 1:], _SMALLEST))
+        if self.released:
+            chances = np.empty_like(uniforms)
+            chances[:, 0] = begin
+            for day in range(1, uniforms.shape[1]):
+                chances[:, day] = np.clip(chances[:, day - 1] + steps[:, day - 1], low, high)
+            return chances
+        # Steps are symmetric: a walk that is reflected whenever it crosses an end has the law of
+        # a free walk that is folded into the interval afterwards.
+        free = np.concatenate([begin[:, None], begin[:, None] + np.cumsum(steps, axis=1)], axis=1)
+        width = high - low
+        if width == 0.0:
+            return np.full_like(free, low)
+        return high - np.abs((free - low) % (2.0 * width) - width)
+
+    def _kind(self, observation: Observation) -> str:
+        return self.kinds[int(observation["stage"])]
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"day": int(observation["trial"]) // 2 + 1}
+        if observation["stage"]:
+            words["planet"] = self.design.labels["planets"][observation["state"]]
+        if "first" in observation:
+            options, first = self._options(observation), int(observation["first"])
+            words |= {"first": options[first], "second": options[1 - first]}
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        words: dict[str, object] = {"label": self._options(turn.observation)[turn.action]}
+        if turn.reward is not None:
+            words["reward"] = _gems(turn.reward)
+        return words
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        stage = self.kinds.index(kind)
+        if not found["day"].isdigit():
+            raise ValueError(f"The days of a prompt are whole numbers; got {found['day']!r}.")
+        seen: dict[str, int | float] = {
+            "trial": 2 * (int(found["day"]) - 1) + stage,
+            "stage": stage,
+            "transition": self.transition,
+            "state": NOWHERE,
+        }
+        if stage:
+            seen["state"] = told_name(found["planet"], self.design.labels["planets"])
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._options(seen))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        return Turn(
+            seen, told_name(found["label"], self._options(seen)), self._reward_of(kind, found)
+        )
+
+    def _reward_of(self, kind: str, found: Found) -> float | None:
+        return told_number(found["reward"].split(" ")[0]) if "reward" in found else None
+
+    def _options(self, observation: Observation) -> list[str]:
+        labels = self.design.labels
+        options: list[str] = labels["planets"]
+        if observation["stage"]:
+            options = labels["aliens"][observation["state"]]
+        return options
+
+    def _named(self, messages: Sequence[Message]) -> list[tuple[str | None, tuple[str, ...]]]:
+        """Return the names that the messages tell: of a planet's aliens, or (None) of shuttles."""
+        first, *later = [m.content for m in messages if m.role == "user"] or [""]
+        named: list[tuple[str | None, tuple[str, ...]]] = []
+        for form in (*self._retold.values(), *self._opening.values()):
+            found = form.read(first)
+            if found is not None:
+                named.append((found.get("planet"), (found["first"], found["second"])))
+                lines = found["past"].split("\n") if "past" in found else []
+                told, followed = tuple(self._lines.values()), tuple(self._following.values())
+                named += [_names_in(told, line) for line in lines]
+                named += [_names_in(followed, message) for message in later]
+                break
+        return named  # if nothing was found, `read` will say what is wrong
+
+
+def stages_of_days(
+    days: pd.DataFrame,
+    *,
+    shuttles: Sequence[Any] = (0, 1),
+    planets: Sequence[Any] = (0, 1),
+    aliens: Sequence[Sequence[Any]] = ((0, 1), (0, 1)),
+    transition: float = 0.7,
+) -> pd.DataFrame:
+    """Return a table of days, one row each, as the trials of this experiment, one row per stage.
+
+    Parameters
+    ----------
+    days
+        Columns subject, trial (number of the day, from 0), action1, state, action2, reward, and
+        session if there are several. Where action1 or action2 is blank, nothing was chosen; without
+        action1, the rest of the row is not looked at.
+    shuttles, planets
+        What action1 and state are called; shuttle k commonly leads to planet k.
+    aliens
+        What action2 is called on each planet.
+    transition
+        Probability of a common transition.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or a row holds a name that is not on offer.
+    """
+    wanted = ["subject", "trial", "action1", "state", "action2", "reward"]
+    missing = [name for name in wanted if name not in days]
+    if missing:
+        raise ValueError(
+            f"A table of days has the columns {', '.join(wanted)}; {missing[0]!r} is missing among "
+            f"{', '.join(map(str, days.columns))}. Rename yours."
+        )
+    keys = ["subject", *(["session"] if "session" in days else [])]
+    rows: list[dict[str, Any]] = []
+    for number, day in enumerate(days.to_dict("records"), start=1):
+        common = {name: day[name] for name in keys} | {"transition": transition}
+        trial = 2 * int(day["trial"])
+        flight = _code(day["action1"], shuttles, "action1", number)
+        rows.append(common | {"trial": trial, "stage": 0, "state": NOWHERE, "action": flight})
+        if flight is None:
+            continue
+        planet = _code(day["state"], planets, "state", number)
+        if planet is None:
+            raise ValueError(
+                f"A day with action1 has a state; row {number} has none. "
+                "Fill it in, or leave action1 blank."
+            )
+        deal = _code(day["action2"], aliens[planet], "action2", number)
+        paid = np.nan if deal is None else float(day["reward"])
+        rows.append(
+            common
+            | {"trial": trial + 1, "stage": 1, "state": planet, "action": deal, "reward": paid}
+        )
+    frame = pd.DataFrame(rows)
+    frame["outcome"] = np.where(frame["action"].isna(), "malformed", "ok")
+    return frame
+
+
+def _code(name: Any, names: Sequence[Any], column: str, row: int) -> int | None:
+    if pd.isna(name) or name == "":
+        return None
+    if name not in names:
+        raise ValueError(
+            f"The column {column!r} holds {', '.join(map(str, names))} here; row {row} has "
+            f"{name!r}. Say what is on offer with shuttles=, planets= and aliens=."
+        )
+    return list(names).index(name)
+
+
+def _gems(reward: float) -> str:
+    return f"{reward:g} gem{'' if reward == 1 else 's'}"
+
+
+def _number(name: str, value: Any, low: float, high: float) -> float:
+    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not good or not low <= value <= high or not np.isfinite(value):
+        scope = f"from {low:g} on" if np.isinf(high) else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name} is a number {scope}; got {value!r}.")
+    return float(value)
+
+
+def _rates(rates: Any) -> tuple[float, float]:
+    rule = "rates holds the lowest and the highest probability of an alien to pay, from 0 to 1"
+    try:
+        low, high = (float(rate) for rate in rates)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {rates!r}.") from None
+    if not 0.0 <= low <= high <= 1.0:
+        raise ValueError(f"{rule}; got {low:g} and {high:g}.")
+    return low, high
+
+
+@lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told
+def _names_in(forms: tuple[Template, ...], text: str) -> tuple[str | None, tuple[str, ...]]:
+    """Return the planet and the aliens, or (None) the shuttles, named in one line or message."""
+    for form in forms:
+        found = form.read(text)
+        if found is not None:
+            names = (found[name] for name in ("label", "first", "second") if name in found)
+            return found.get("planet"), tuple(names)
+    return None, ()

@@ -1,0 +1,676 @@
+"""Collider: how likely one of three linked variables is to be present, given the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.design import session_stream
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.words.answer import Answer, Outcome, _told, _unreadable, parse_number
+from knownminds.environments.words.cover_stories import (
+    SENSES,
+    SHIPPED,
+    Scene,
+    Variable,
+    filler,
+    load_stories,
+)
+from knownminds.environments.words.prompt import Message, Prompt, load_templates
+
+from .causal_graph import (
+    DIRECTIONS,
+    EDGES,
+    GRAPHS,
+    NOT_TOLD,
+    PRESENT,
+    TASKS,
+    VARIABLES,
+    Directions,
+    Graph,
+    Question,
+    questions,
+)
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Content = Literal[
+    "meaningful", "all", "alnum", "num_symb", "letters", "letters_digits", "digits_symbols"
+]
+Overload = Literal["none", "d", "e", "de"]
+Form = Literal["numeric", "chain_of_thought"]
+CONTENTS: tuple[str, ...] = get_args(Content)
+OVERLOADS: tuple[str, ...] = get_args(Overload)
+FORMS: tuple[str, ...] = get_args(Form)
+
+Context = tuple[int, int, int, int, int, int, int]  # query, told, domain, sense, round
+Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_DIGITS = "0123456789"
+_SYMBOLS = "!#$+=?@^~"  # none that quotes, brackets, marks up or ends a sentence
+# The thesis's kinds: each character is drawn from one alphabet.
+_MIXED = {
+    "all": _LETTERS + _DIGITS + _SYMBOLS,
+    "alnum": _LETTERS + _DIGITS,
+    "num_symb": _DIGITS + _SYMBOLS,
+}
+_ALPHABETS = {  # of the greater and the smaller part of a name
+    "letters": (_LETTERS, _LETTERS),
+    "letters_digits": (_LETTERS, _DIGITS),
+    "digits_symbols": (_DIGITS, _SYMBOLS),
+}
+_NAME = 10  # characters of a name
+_SECOND = 4  # how many of them come from the second alphabet
+_PLACES = ("first", "second", "third")
+
+_PLAIN = frozenset[str]()
+_SEEN = frozenset({"one", "many", "present", "absent", "more"})
+_LINKED = frozenset({"cause", "causes", "effect", "more"})
+WANTED = {
+    "prompt": frozenset(
+        {"introduction", "variables", "links", "together", "one", "observed", "asked", "answer"}
+    ),
+    "variable": _SEEN | {"description"},
+    "link": _LINKED | {"mechanism"},
+    "together_collider": _PLAIN,
+    "together_chain": _PLAIN,
+    "together_fork": _PLAIN,
+    "observed_one": frozenset({"one_fact"}),
+    "observed_two": frozenset({"one_fact", "other_fact"}),
+    "answer_numeric": _PLAIN,
+    "answer_chain_of_thought": _PLAIN,
+    "round": frozenset({"round", "repeats"}),
+    "abstract_introduction": frozenset(_PLACES),
+    "abstract_variable": _SEEN,
+    "abstract_link": _LINKED,
+    "abstract_one": _PLAIN,
+    "abstract_many": _PLAIN,
+    "abstract_causes": _PLAIN,
+    **{f"abstract_{place}_{sense}": frozenset({"name"}) for place in _PLACES for sense in "pm"},
+    "filler": _PLAIN,
+}
+REQUIRED = {
+    "prompt": ("variables", "links", "observed", "asked", "answer"),
+    "variable": ("present", "absent", "more"),
+    "link": ("cause", "effect", "mechanism", "more"),
+    "observed_one": ("one_fact",),
+    "observed_two": ("one_fact", "other_fact"),
+    "round": ("round",),
+    "abstract_variable": ("present", "absent", "more"),
+    "abstract_link": ("cause", "effect", "more"),
+    **{f"abstract_{place}_{sense}": ("name",) for place in _PLACES for sense in "pm"},
+}
+
+_THOUGHT = "I go along the links from what I learned to what I am asked."
+_FRAME = re.compile(
+    r"<answer>\s*<reasoning>.*</reasoning>\s*<likelihood>[^<]*</likelihood>\s*</answer>", re.DOTALL
+)
+_OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
+_PERCENT = re.compile(r"(?<=\d) ?%(?!\.?\d)")
+
+
+class Collider(Environment):
+    """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
+
+    A prompt tells a cover story: three variables, each of which is present or absent, and which of
+    them bring about which others, by which mechanism. It says whether one or two of them are
+    present, and asks how likely another one is to be, from 0 to 100. No strength and no frequency
+    is told, so no answer is true or false, and `performance` is NaN. Each trial stands alone:
+    nothing is paid, and no prompt tells of earlier ones.
+
+    The collider has 20 questions, both directions of the tasks I to XI but for I and III, which
+    have one; chain and fork have 24, every variable given all that can be told of one or both
+    others. A session asks each question once per domain and sense condition, in an order of its
+    own: 240 of the collider.
+
+    Trials have the columns graph (0 collider, 1 chain, 2 fork); query, the position of the
+    variable asked about (C1, C2, E of the collider, C1, C2, C3 of the others); first, second and
+    third, what is told of each variable (-1 nothing, 0 absent, 1 present); domain and sense,
+    positions among the domains of the stories and in `SENSES`; and round, from 0. The response is
+    the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman number
+    or letter) and queried instead; see `complete`.
+
+    Parameters
+    ----------
+    graph
+        "collider" C1 -> E <- C2, "chain" C1 -> C2 -> C3, or "fork" C2 <- C1 -> C3.
+    domains
+        Which stories are told, in any part: "economy", "sociology", "weather".
+    senses
+        In which conditions: a letter per variable, p (as "high") or m (as "low") for its value 1.
+        Value 0 is "normal".
+    content
+        "meaningful" tells the stories. All others have random names of ten characters for
+        variables, drawn for each session, in a world of which nothing is known; values are high
+        or low, strong or weak, powerful or weak, without "normal", and there are no mechanisms.
+        The domain is then a triple of names. "all" (letters, digits and symbols), "alnum" (letters
+        and digits) and "num_symb" (digits and symbols) are the thesis's kinds: each character is
+        drawn from the whole of its alphabet, so that a name may by chance lack one part of it. Of
+        symbols only those occur that neither quote nor bracket nor end a sentence. "letters",
+        "letters_digits" and "digits_symbols" are kinds of ours, with six characters of the first
+        sort and four of the second.
+    overload
+        What is appended that has nothing to do with the question: "d" the description of another
+        domain's variable to each variable, "e" another domain's mechanism to each link, "de"
+        both, "none" neither.
+    control
+        Whether what is appended is filler without meaning, of the same length: each word is
+        replaced by one with as many letters. (Tokens may differ: the words are not English.) The
+        thesis reports overload="e" where variables mean something, and the control of "de" where
+        they do not.
+    directions
+        "both", or "one": 11 questions of the collider, about C1, or about the effect given C2
+        alone; 13 of the fork, about C1 and C2. A chain has no second direction.
+    repeats
+        How often a session asks each question, round by round. With more than one, a prompt
+        begins with the number of the round: the same prompt would bring the same answer again
+        from those who answer by a seed.
+    answer
+        "numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML
+        frame.
+    templates
+        A TOML file with wording of your own; None for ours, `collider.toml`.
+    stories
+        A TOML file with domains of your own; None for ours, `cover_stories.toml`.
+    """
+
+    name = "collider"
+    summary = "how likely a cause or an effect is on a causal graph, 0 to 100; no true answers"
+    source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
+    stimulus = ("graph", "query", "first", "second", "third", "domain", "sense")
+    wording = ("round",)
+    given = "response"
+    n_actions = 0
+    response_range = (0.0, 100.0)
+    feedback = False
+    retold = False
+    size = "repeats"
+
+    def __init__(
+        self,
+        graph: Graph = "collider",
+        domains: Sequence[str] | None = None,
+        senses: Sequence[str] = SENSES,
+        content: Content = "meaningful",
+        overload: Overload = "none",
+        control: bool = False,
+        directions: Directions = "both",
+        repeats: int = 1,
+        answer: Form = "numeric",
+        templates: str | None = None,
+        stories: str | None = None,
+    ):
+        for setting, given, known in (
+            ("graph", graph, GRAPHS),
+            ("content", content, CONTENTS),
+            ("overload", overload, OVERLOADS),
+            ("directions", directions, DIRECTIONS),
+            ("answer", answer, FORMS),
+        ):
+            if given not in known:
+                raise ValueError(f"{setting} is one of {', '.join(known)}; got {given!r}.")
+        if not isinstance(control, bool | np.bool_):
+            raise ValueError(f"control is True or False; got {control!r}.")
+        if control and overload == "none":
+            raise ValueError(
+                "A control is one of an overload; got control=True and overload='none'. "
+                "Set overload to d, e or de."
+            )
+        if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 1:
+            raise ValueError(f"repeats is a whole number from 1 on; got {repeats!r}.")
+        self.graph = graph
+        self.content = content
+        self.overload = overload
+        self.control = bool(control)
+        self.directions = directions
+        self.repeats = int(repeats)
+        self.answer = answer
+        self.templates = templates
+        self.stories = stories
+        told = load_stories(stories or SHIPPED)
+        self._all_domains = tuple(told)
+        self.domains = _part_of("domains", domains or self._all_domains, self._all_domains)
+        self.senses = _part_of("senses", senses, SENSES)
+
+        self._scenes = {
+            (d, s): told[domain].scene(sense)
+            for d, domain in enumerate(told)
+            for s, sense in enumerate(SENSES)
+        }
+        self._distractions = [
+            self._all_domains.index(story.words["distraction"]) for story in told.values()
+        ]
+        self._words = load_templates(
+            templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+        )
+        self._asked = questions(graph, directions)
+        self._contexts = self._grid()
+        self._known: tuple[Names, dict[Context, str], dict[str, Context]] = ((), {}, {})
+        self._check_words()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "graph": self.graph,
+            "domains": list(self.domains),
+            "senses": list(self.senses),
+            "content": self.content,
+            "overload": self.overload,
+            "control": self.control,
+            "directions": self.directions,
+            "repeats": self.repeats,
+            "answer": self.answer,
+            "templates": self.templates,
+            "stories": self.stories,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """Questions x domains x senses x repeats."""
+        return len(self._contexts)
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Positions in the lists of graphs, variables, domains and senses; -1 for nothing told.
+
+        Where there is one domain or round, the bounds leave room for two: spaces of Gymnasium
+        want ends that differ.
+        """
+        return {
+            "graph": (0, len(GRAPHS) - 1),
+            "query": (0, 2),
+            "first": (NOT_TOLD, PRESENT),
+            "second": (NOT_TOLD, PRESENT),
+            "third": (NOT_TOLD, PRESENT),
+            "domain": (0, max(len(self._all_domains) - 1, 1)),
+            "sense": (0, len(SENSES) - 1),
+            "round": (0, max(self.repeats - 1, 1)),
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """One number per trial, to put them in order, and two per character of a name."""
+        named = 0 if self.content == "meaningful" else 3 * len(self._all_domains)
+        return self.n_trials + 2 * _NAME * named
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions in the order in which they are asked, round by round."""
+        columns = np.array(self._contexts, dtype=np.int64).T
+        order = np.argsort(uniforms[:, : self.n_trials] + columns[-1], axis=1)
+        tables: dict[str, NDArray[Any]] = {"graph": np.full_like(order, GRAPHS.index(self.graph))}
+        for name, column in zip((*self.stimulus[1:], *self.wording), columns, strict=True):
+            tables[name] = column[order]
+        return tables
+
+    def labels(self, uniforms: NDArray[np.float64]) -> Any:
+        """Return the names of the variables, by domain; none where they mean something."""
+        if self.content == "meaningful":
+            return ()
+        drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, _NAME)
+        return {"names": [[_name(u, self.content) for u in triple] for triple in drawn]}
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the graph that its trials tell."""
+        if "graph" in frame and frame["graph"].isin([1, 2]).all():
+            return cls(graph=GRAPHS[int(frame["graph"].iloc[0])])
+        return cls()
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table with the columns that follow from others.
+
+        Where query, first, second and third are absent and `task` is there, they are found from
+        it: a roman number (I to XI) or letter (a to k) of the collider's tasks. With
+        directions="one" that is all; else `queried` says which variable was asked about (C1, C2
+        or E), and in task II, which asks about the effect in both directions, `present` says
+        which cause is present (C1 or C2). Domains and senses may be given by name; where there is
+        only one, the column may be absent, and so may `graph`.
+
+        Raises
+        ------
+        ValueError
+            At the first trial whose task, variable, domain or sense is unknown.
+        """
+        frame = trials.frame
+        added: dict[str, Any] = {}
+        asked = self.stimulus[1:5]
+        if "task" in frame and not set(asked) & set(frame) and self.graph == "collider":
+            names = [name for name in ("task", "queried", "present") if name in frame]
+            kinds = frame.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
+            firsts = np.unique(kinds, return_index=True)[1]  # the first row of each kind
+            found = np.array([self._found(trials, row) for row in firsts.tolist()])
+            added |= dict(zip(asked, found[kinds].T, strict=True))
+        if "graph" not in frame:
+            added["graph"] = GRAPHS.index(self.graph)
+        for name, chosen, known in (
+            ("domain", self.domains, self._all_domains),
+            ("sense", self.senses, SENSES),
+        ):
+            if name not in frame and len(chosen) == 1:
+                added[name] = known.index(chosen[0])
+            elif name in frame and not pd.api.types.is_numeric_dtype(frame[name]):
+                added[name] = _positions(trials, name, known)
+        return frame.assign(**added) if added else frame
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        columns = [
+            pd.to_numeric(frame[name], errors="coerce").astype(float) for name in self.stimulus
+        ]
+        grid = {(float(GRAPHS.index(self.graph)), *map(float, c[:-1])) for c in self._contexts}
+        known = pd.MultiIndex.from_arrays(columns).isin(pd.MultiIndex.from_tuples(list(grid)))
+        wrong = np.flatnonzero(~known)
+        if len(wrong):
+            row = frame.iloc[wrong[0]]
+            got = ", ".join(f"{name} {row[name]}" for name in self.stimulus)
+            raise ValueError(
+                f"Trials of {self.name} ask questions of its grid; {trials.place(wrong[0])} has "
+                f"{got}, which is none of {self!r}. Use the settings it was asked with, or leave "
+                "such rows out."
+            )
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the question into words; earlier trials are not told."""
+        texts, _ = self._in_words(self.design.labels)
+        context = self._context(observation)
+        if context not in texts:
+            raise ValueError(f"{dict(observation)} is no question of {self!r}.")
+        return Prompt((Message("user", texts[context]),))
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the number from 0 to 100.
+
+        In the numeric form it is all there is, by the rules of `parse_number`; decimals are kept
+        and never rescaled: 0.75 is three quarters of a point. A percent sign right behind the
+        number, or after one blank, is repaired: on this scale 75% can only be 75. Ranges,
+        fractions, decimal commas, and the word for percent are malformed.
+
+        In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
+        the same rules; nothing else is read. It is malformed if either tag is missing or stands
+        more than once. What else departs from the frame is repaired and noted.
+        """
+        if self.answer == "chain_of_thought":
+            return _parse_frame(text)
+        return _parse_percentage(text)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        number = np.format_float_positional(float(choice), trim="-")
+        if self.answer == "numeric":
+            return number
+        return (
+            f"<answer><reasoning>{_THOUGHT}</reasoning><likelihood>{number}</likelihood></answer>"
+        )
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        Raises ValueError if the messages are not a prompt of this environment with these settings
+        and, where variables have random names, of this session.
+        """
+        design = self.design
+        _, contexts = self._in_words(design.labels)
+        context = contexts.get(messages[0].content) if len(messages) == 1 else None
+        if context is None:
+            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a question of its grid; got "
+                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
+            )
+        fields = (*self.stimulus[1:], *self.wording)
+        asked = list(zip(*(design.table[name].tolist() for name in fields), strict=True))
+        return [], {
+            "trial": asked.index(context),
+            "graph": GRAPHS.index(self.graph),
+            **dict(zip(fields, context, strict=True)),
+        }
+
+    def _grid(self) -> list[Context]:
+        """Return all contexts."""
+        return [
+            (*question, self._all_domains.index(domain), SENSES.index(sense), r)
+            for r in range(self.repeats)
+            for domain in self.domains
+            for sense in self.senses
+            for question in self._asked
+        ]
+
+    def _context(self, observation: Observation) -> Context:
+        query, first, second, third, domain, sense, r = (
+            int(observation[name]) for name in (*self.stimulus[1:], *self.wording)
+        )
+        return query, first, second, third, domain, sense, r
+
+    def _check_words(self) -> None:
+        """Raise ValueError unless every question has words of its own."""
+        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
+            raise ValueError(
+                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
+                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
+            )
+        texts, contexts = self._in_words(self.draw(session_stream(0)).labels)
+        for context, text in texts.items():
+            if contexts[text] != context:
+                raise ValueError(
+                    f"Each question has words of its own; {contexts[text]} and {context} (query, "
+                    f"first, second, third, domain, sense, round) both read {text!r}. Let "
+                    "templates and stories tell them apart."
+                )
+
+    def _in_words(self, labels: Any) -> tuple[dict[Context, str], dict[str, Context]]:
+        """Return the prompts of a session with these names, and what each asks."""
+        names: Names = tuple(map(tuple, labels["names"])) if labels else ()
+        known = self._known
+        if known[0] != names or not known[1]:
+            scenes = {
+                (d, s): self._scenes[d, s] if not names else self._abstract(names[d], SENSES[s])
+                for d, s in {context[4:6] for context in self._contexts}
+            }
+            told = {place: self._story(scene, *place) for place, scene in scenes.items()}
+            texts = {
+                context: self._text(context, scenes[context[4:6]], told[context[4:6]])
+                for context in self._contexts
+            }
+            contexts = {text: context for context, text in reversed(texts.items())}
+            known = self._known = (names, texts, contexts)
+        return known[1], known[2]
+
+    def _abstract(self, names: Sequence[str], sense: str) -> Scene:
+        """Return the scene of variables that have names and no meaning."""
+        words = self._words
+        variables = []
+        for place, name, letter in zip(_PLACES, names, sense, strict=True):
+            present, absent = (
+                words[f"abstract_{place}_{which}"].render(name=name)
+                for which in (letter, "m" if letter == "p" else "p")
+            )
+            variables.append(Variable("", present, absent, words["abstract_causes"].text))
+        return Scene(
+            words["abstract_introduction"].render(**dict(zip(_PLACES, names, strict=True))),
+            words["abstract_one"].text,
+            words["abstract_many"].text,
+            tuple(variables),
+            {},
+        )
+
+    def _story(self, scene: Scene, domain: int, sense: int) -> dict[str, str]:
+        """Return what the prompts of a scene have in common."""
+        words = self._words
+        kind = "" if self.content == "meaningful" else "abstract_"
+        other = self._scenes[self._distractions[domain], sense]
+        variables = [
+            words[f"{kind}variable"].render(
+                description=variable.description,
+                one=scene.one,
+                many=scene.many,
+                present=variable.present,
+                absent=variable.absent,
+                more=self._more("d", elsewhere.description),
+            )
+            for variable, elsewhere in zip(scene.variables, other.variables, strict=True)
+        ]
+        links = [
+            words[f"{kind}link"].render(
+                cause=_opening(scene.variables[cause].present),
+                causes=scene.variables[cause].causes,
+                effect=scene.variables[effect].present,
+                mechanism=scene.mechanisms.get((cause, effect), ""),
+                more=self._more("e", other.mechanisms[cause, effect]),
+            )
+            for cause, effect in EDGES[self.graph]
+        ]
+        return {
+            "introduction": scene.introduction,
+            "variables": "\n".join(line.strip() for line in variables),
+            "links": "\n".join(line.strip() for line in links),
+            "together": words[f"together_{self.graph}"].text,
+            "one": scene.one,
+            "answer": words[f"answer_{self.answer}"].text,
+        }
+
+    def _more(self, part: str, text: str) -> str:
+        """Return what an overload appends to a variable (d) or a link (e)."""
+        if part not in self.overload or self.overload == "none":
+            return ""
+        return filler(text, self._words["filler"].text) if self.control else text
+
+    def _text(self, context: Context, scene: Scene, told: Mapping[str, str]) -> str:
+        query, *values = context[:4]
+        words = self._words
+        facts = [
+            variable.present if value == PRESENT else variable.absent
+            for variable, value in zip(scene.variables, values, strict=True)
+            if value != NOT_TOLD
+        ]
+        if len(facts) == 1:
+            observed = words["observed_one"].render(one_fact=facts[0])
+        else:
+            observed = words["observed_two"].render(one_fact=facts[0], other_fact=facts[1])
+        text = words["prompt"].render(
+            **told, observed=observed, asked=scene.variables[query].present
+        )
+        if self.repeats > 1:
+            opening = words["round"].render(round=context[-1] + 1, repeats=self.repeats)
+            text = f"{opening}\n\n{text}"
+        return text
+
+    def _found(self, trials: Trials, row: int) -> Question:
+        """Return the question that a row names by task and variable."""
+        at = trials.frame.iloc[row]
+        said = str(at["task"]).strip()
+        named = [t for t in TASKS if said.casefold() in (t.roman.casefold(), t.letter)]
+        if not named:
+            raise ValueError(
+                f"Tasks of {self.name} are I to XI or the letters a to k; {trials.place(row)} has "
+                f"{at['task']!r}. Correct it, or leave the row out."
+            )
+        task = named[0]
+        either = {0: task.question}
+        if task.mirrored is not None and self.directions == "both":
+            either[1] = task.mirrored
+        if len(either) == 1 and "queried" not in trials.frame:
+            return either[0]
+        column = "present" if task.roman == "II" and len(either) == 2 else "queried"
+        names = VARIABLES["collider"]
+        by_name = {
+            names[q[1:].index(PRESENT) if column == "present" else q[0]]: q for q in either.values()
+        }
+        value = str(at[column]).strip().upper() if column in trials.frame else None
+        if value not in by_name:
+            rule = (
+                "which cause is present" if column == "present" else "which variable is asked about"
+            )
+            got = "there is no such column" if value is None else f"it has {at[column]!r}"
+            raise ValueError(
+                f"In task {task.roman} of {self.name} the column {column!r} says {rule} "
+                f"({' or '.join(by_name)}); in {trials.place(row)} {got}. Fill it in, or set "
+                "directions='one' if all questions are those in the first direction."
+            )
+        return by_name[value]
+
+
+def _name(uniforms: NDArray[np.float64], content: str) -> str:
+    """Make a name of ten characters from uniforms[2, 10]."""
+    place, chosen = uniforms
+    if content in _MIXED:
+        mixed = _MIXED[content]
+        return "".join(mixed[int(u * len(mixed))] for u in chosen)
+    second = np.isin(np.arange(_NAME), np.argsort(place)[:_SECOND])
+    alphabets = _ALPHABETS[content]
+    picked = (alphabets[int(s)] for s in second)
+    return "".join(
+        letters[int(u * len(letters))] for letters, u in zip(picked, chosen, strict=True)
+    )
+
+
+def _opening(phrase: str) -> str:
+    """Return a phrase as it opens a sentence."""
+    return phrase[:1].upper() + phrase[1:]
+
+
+def _parse_percentage(text: str) -> Answer:
+    """Read one number from 0 to 100, which a percent sign may follow."""
+    answer = parse_number(text, 0.0, 100.0)
+    bare = _PERCENT.sub("", text)
+    if answer.response is not None or text.count("%") != 1 or bare == text:
+        return answer
+    again = parse_number(bare, 0.0, 100.0)
+    notes = [note for note in (again.note, "percent sign") if note]
+    if again.response is None:
+        return replace(again, text=text)
+    return replace(again, outcome=Outcome.REPAIRED, text=text, note=_told(notes))
+
+
+def _parse_frame(text: str) -> Answer:
+    """Read the one likelihood in an XML frame."""
+    if not text.strip():
+        return Answer(Outcome.EMPTY, text=text, note="no text")
+    opened, closed = list(_OPEN.finditer(text)), list(_CLOSE.finditer(text))
+    if not opened or not closed:
+        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>")
+    if len(opened) > 1 or len(closed) > 1 or closed[0].start() < opened[0].end():
+        return Answer(Outcome.MALFORMED, text=text, note="expected one <likelihood>")
+    inside = text[opened[0].end() : closed[0].start()]
+    answer = _parse_percentage(inside)
+    if answer.response is None:
+        outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
+        return replace(answer, outcome=outcome, text=text)
+    notes = [answer.note] if answer.note else []
+    if not _FRAME.fullmatch(text.strip()):
+        notes.append("other than the frame" if not _FRAME.search(text) else "text around the frame")
+    outcome = Outcome.REPAIRED if notes else Outcome.OK
+    return replace(answer, outcome=outcome, text=text, note=_told(notes))
+
+
+def _positions(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return the positions of names."""
+    values = trials.frame[column]
+    wrong = np.flatnonzero(~values.isin(known))
+    if len(wrong):
+        raise ValueError(
+            f"The column {column!r} names one of {', '.join(known)}, or its position there from "
+            f"0; {trials.place(wrong[0])} has {values[wrong[0]]!r}. Correct it."
+        )
+    return np.array([known.index(value) for value in values.tolist()])
+
+
+def _part_of(name: str, given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the chosen members in the order in which trials number them."""
+    many = isinstance(given, Iterable) and not isinstance(given, str)
+    chosen = list(given) if many else [given]
+    strange = [member for member in chosen if member not in known]
+    if strange or not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"{name} are one or more of {', '.join(known)}, each once; got {given!r}.")
+    return tuple(member for member in known if member in chosen)

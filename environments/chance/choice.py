@@ -1,0 +1,127 @@
+"""Choice: a text about a pick among lettered options breaks off right before the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+from .chance import uniform
+from .outcome_grid import (
+    NONE,
+    Asking,
+    BrokenOff,
+    Context,
+    Distractors,
+    Form,
+    Values,
+    one_of,
+    part_of,
+    part_told,
+    size_told,
+)
+
+Kind = Literal["single", "independent"]
+KINDS: tuple[str, ...] = get_args(Kind)
+SIZES = (2, 4, 6)
+OPTIONS = ("A", "B", "C", "D", "E", "F")
+
+
+class Choice(BrokenOff):
+    """Which of some lettered options is picked at random; every trial is a context of its own.
+
+    A session goes once through the contexts of a number of options, in mixed order: one pick
+    ("single"), or a second one that has nothing to do with the first ("independent"), which may
+    have been any option. That makes 3, 5 and 7 contexts of 2, 4 and 6 options. Nothing is paid,
+    and no prompt tells of earlier trials. The action is the position of the letter; all have the
+    same probability.
+
+    Trials have the columns options; kind (0 single, 1 independent); previous (position of the
+    option that was picked before, -1 where there is none); cell (a number for all of these);
+    asked and correct (the outcome whose probability is asked for, and the position of the right
+    letter; -1 in the other forms).
+
+    Parameters
+    ----------
+    n_options
+        2, 4 or 6.
+    kinds
+        Which part of the grid is asked.
+    form, distractors, templates, asking
+        As told of `BrokenOff`: "question", "continuation" or "stated".
+    """
+
+    name = "choice"
+    summary = "which of 2, 4 or 6 lettered options is picked, 3 to 7 contexts, no rewards"
+    source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario choice"
+    own = ("options", "kind", "previous")
+    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "options": (2, 6),
+        "kind": (0, 1),
+        "previous": (-1, 5),
+    }
+    stimulus = (*own, "cell", "asked", "correct")
+    scenario = 3
+    digits = (1, 1, 1)
+    n_actions = 4
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        "setup": frozenset({"n_options", "options"}),
+        "single": frozenset[str](),
+        "independent": frozenset({"previous"}),
+        "and": frozenset({"before", "last"}),
+    }
+    done = KINDS
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "setup": ("options",),
+        "independent": ("previous",),
+        "and": ("before", "last"),
+    }
+
+    def __init__(
+        self,
+        n_options: int = 4,
+        kinds: Sequence[Kind] = ("single", "independent"),
+        form: Form = "question",
+        distractors: Distractors = "published",
+        templates: str | None = None,
+        asking: Asking = "whole",
+    ):
+        self.n_options = one_of("n_options", n_options, SIZES)
+        self.kinds = part_of("kinds", kinds, KINDS)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_options": self.n_options,
+            "kinds": list(self.kinds),
+            **self._shared_settings,
+        }
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        return {
+            **size_told("n_options", "options", asked["options"], SIZES),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        options, kind, previous = values
+        return Context.of_letters(cls.name, values, uniform(options), previous if kind else None)
+
+    def _all(self) -> Iterator[Values]:
+        for kind in self.kinds:
+            for previous in (NONE,) if kind == "single" else range(self.n_options):
+                yield self.n_options, KINDS.index(kind), previous
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        options, kind, previous = values
+        *before, last = OPTIONS[:options]
+        listed = self._words["and"].render(before=", ".join(before), last=last)
+        told = {"n_options": options, "options": listed, "previous": OPTIONS[previous]}
+        return ("setup",), KINDS[kind], told
+
+    def _names(self, values: Values) -> Sequence[str]:
+        return OPTIONS[: values[0]]

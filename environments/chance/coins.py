@@ -1,0 +1,165 @@
+"""Coins: a text about tossed coins breaks off, and a number has to complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
+
+from .chance import binomial, share_of
+from .outcome_grid import (
+    NONE,
+    Asking,
+    BrokenOff,
+    Context,
+    Distractors,
+    Form,
+    Values,
+    one_of,
+    part_of,
+    part_told,
+    size_told,
+    weights_of,
+    weights_told,
+)
+
+Face = Literal["heads", "tails"]
+Kind = Literal["single", "independent", "dependent"]
+FACES: tuple[str, ...] = get_args(Face)
+KINDS: tuple[str, ...] = get_args(Kind)
+SIZES = (2, 3)
+HEAVIEST = 9998  # what the number of a context has room for
+
+_COINS = frozenset({"n_coins", "face", "other"})
+
+
+class Coins(BrokenOff):
+    """How many of some tossed coins show a face; every trial is a context of its own.
+
+    A session goes once through the grid of contexts, in mixed order: the face that is counted,
+    how much more often it comes up than the other, and whether there is one toss ("single"), a
+    second one that has nothing to do with the first ("independent"), or a second one whose
+    number is added to that of the first ("dependent"), whose number is told. That makes 42
+    contexts of 2 coins and 54 of 3. Nothing is paid, and no prompt tells of earlier trials.
+
+    The action is how many of the coins of the last toss show the face. What is said is that
+    number, or, after a dependent toss, the sum of both tosses. The truth is the same for all
+    three kinds: a binomial distribution in which the face has the probability k / (k + 1).
+
+    To draw many answers to the same context, live many sessions: each has a sampling seed of its
+    own. Within a session one seed goes with all prompts, so that a context that came again would
+    bring the same answer again.
+
+    Trials have the columns coins; face (0 heads, 1 tails, the one that is counted); weight (k);
+    kind (0 single, 1 independent, 2 dependent); previous (the number of the first toss, -1
+    where there is none); cell (a number for all of these); asked and correct (the outcome whose
+    probability is asked for, and the position of the right letter; -1 in the other forms).
+
+    Parameters
+    ----------
+    n_coins
+        2 or 3.
+    faces, weights, kinds
+        Which part of the grid is asked; all of it in the original. A weight is a whole number
+        from 1 on: how many times as often as the other face the counted one comes up.
+    form, distractors, templates, asking
+        As told of `BrokenOff`: "question", "continuation" or "stated".
+    """
+
+    name = "coins"
+    summary = "how many of 2 or 3 tossed coins show a face, 42 or 54 contexts, no rewards"
+    source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario coins"
+    own = ("coins", "face", "weight", "kind", "previous")
+    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "coins": (2, 3),
+        "face": (0, 1),
+        "weight": (1, 5),
+        "kind": (0, 2),
+        "previous": (-1, 3),
+    }
+    stimulus = (*own, "cell", "asked", "correct")
+    scenario = 2
+    digits = (1, 1, 4, 1, 1)
+    n_actions = 3  # and 4 where there are 3 coins
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        "setup": frozenset({"n_coins"}),
+        "fair": _COINS,
+        "weighted": _COINS | {"weight"},
+        "single": _COINS,
+        "independent": _COINS | {"previous"},
+        "dependent": _COINS | {"previous"},
+        "heads": frozenset[str](),
+        "tails": frozenset[str](),
+    }
+    done = KINDS
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "weighted": ("weight",),
+        "single": ("face",),
+        "independent": ("face", "previous"),
+        "dependent": ("face", "previous"),
+    }
+
+    def __init__(
+        self,
+        n_coins: int = 2,
+        faces: Sequence[Face] = ("heads", "tails"),
+        weights: Sequence[int] = (1, 3, 5),
+        kinds: Sequence[Kind] = ("single", "independent", "dependent"),
+        form: Form = "question",
+        distractors: Distractors = "published",
+        templates: str | None = None,
+        asking: Asking = "whole",
+    ):
+        self.n_coins = one_of("n_coins", n_coins, SIZES)
+        self.faces = part_of("faces", faces, FACES)
+        self.kinds = part_of("kinds", kinds, KINDS)
+        self.weights = weights_of(weights, HEAVIEST)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_coins": self.n_coins,
+            "faces": list(self.faces),
+            "weights": list(self.weights),
+            "kinds": list(self.kinds),
+            **self._shared_settings,
+        }
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        return {
+            **size_told("n_coins", "coins", asked["coins"], SIZES),
+            **part_told("faces", asked["face"], FACES),
+            **weights_told(asked["weight"], HEAVIEST),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        coins, _, weight, kind, previous = values
+        chance = binomial(coins, share_of(weight))
+        if KINDS[kind] == "dependent":
+            chance = chance.shifted(previous)
+        return Context.of_numbers(cls.name, values, chance, previous if kind else None)
+
+    def _all(self) -> Iterator[Values]:
+        for face, weight, kind in product(self.faces, self.weights, self.kinds):
+            for previous in (NONE,) if kind == "single" else range(self.n_coins + 1):
+                yield self.n_coins, FACES.index(face), weight, KINDS.index(kind), previous
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        coins, face, weight, kind, previous = values
+        told = {
+            "n_coins": coins,
+            "face": self._words[FACES[face]].text,
+            "other": self._words[FACES[1 - face]].text,
+            "weight": weight,
+            "previous": previous,
+        }
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
+
+    def _names(self, values: Values) -> list[str]:
+        return [str(outcome) for outcome in self._grid[values].chance.outcomes]

@@ -1,0 +1,232 @@
+"""Dice: a text about thrown dice breaks off, and their sum has to complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+from .chance import Chance, uniform_sum
+from .outcome_grid import (
+    NONE,
+    Asking,
+    BrokenOff,
+    Context,
+    Distractors,
+    Form,
+    Values,
+    one_of,
+    part_of,
+    part_told,
+    size_told,
+)
+
+Kind = Literal["single", "independent", "dependent", "observation", "two_observations"]
+Observed = Literal["smaller", "larger", "even", "odd", "not_first", "not_middle"]
+KINDS: tuple[str, ...] = get_args(Kind)
+OBSERVATIONS: tuple[str, ...] = get_args(Observed)
+SIZES = (1, 2, 3)
+FACES = tuple(range(4, 13))
+PAIRS = (
+    *((size, other) for size in ("smaller", "larger") for other in OBSERVATIONS[2:]),
+    ("even", "not_first"),
+    ("even", "not_middle"),
+)
+
+_DICE = frozenset({"n_dice", "faces", "lowest", "highest"})
+_FORMS = ("one", "many")  # of the words: for a die, and for several
+
+
+class Dice(BrokenOff):
+    """The sum of some thrown dice; every trial is a context of its own.
+
+    A session goes once through the 23 contexts of a number of dice and of faces, in mixed order:
+    one throw ("single"); a second one that has nothing to do with the first ("independent"), or
+    whose result is added to that of the first ("dependent"), where the first was the lowest, the
+    middle or the highest; and one throw of which one thing ("observation") or two
+    ("two_observations") are known. All 27 pairs of 1 to 3 dice and 4 to 12 faces make 621
+    contexts, those with an even number of faces 345. Nothing is paid, and no prompt tells of
+    earlier trials.
+
+    The middle is the lowest and the highest sum halved, rounded down. What may be known: that the
+    sum is smaller than the middle + 1, larger than the middle, even, odd, not the lowest, not the
+    middle.
+
+    The action is how far the sum of the last throw is above the lowest. What is said is the sum,
+    or, after a dependent throw, that of both throws. The truth is the distribution of a sum of
+    uniform numbers, cut down to what is known; sums that are known not to be keep their action.
+
+    Trials have the columns dice; faces; kind (0 single, 1 independent, 2 dependent, 3 one
+    observation, 4 two); previous (the sum of the first throw, -1 where there is none);
+    observation and second (0 smaller, 1 larger, 2 even, 3 odd, 4 not the lowest, 5 not the
+    middle; -1 where there is none); cell (a number for all of these); asked and correct (the
+    outcome whose probability is asked for, and the position of the right letter; -1 in the other
+    forms).
+
+    Parameters
+    ----------
+    n_dice, n_faces
+        1 to 3 dice of 4 to 12 faces.
+    kinds
+        Which part of the grid is asked.
+    form, distractors, templates, asking
+        As told of `BrokenOff`: "question", "continuation" or "stated".
+    """
+
+    name = "dice"
+    summary = "the sum of 1 to 3 dice of 4 to 12 faces, 23 contexts of each, no rewards"
+    source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario dice"
+    own = ("dice", "faces", "kind", "previous", "observation", "second")
+    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "dice": (1, 3),
+        "faces": (4, 12),
+        "kind": (0, 4),
+        "previous": (-1, 36),
+        "observation": (-1, 5),
+        "second": (-1, 5),
+    }
+    stimulus = (*own, "cell", "asked", "correct")
+    scenario = 1
+    digits = (1, 2, 1, 2, 1, 1)
+    n_actions = 6
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        "setup_one": _DICE,
+        "setup_many": _DICE,
+        **{f"{kind}_{form}": _DICE for kind in ("single",) for form in _FORMS},
+        **{
+            f"{kind}_{form}": _DICE | {"previous"}
+            for kind in ("independent", "dependent")
+            for form in _FORMS
+        },
+        **{f"observation_{form}": _DICE | {"observation"} for form in _FORMS},
+        **{f"two_observations_{form}": _DICE | {"observation", "second"} for form in _FORMS},
+        "smaller": frozenset({"number"}),
+        "larger": frozenset({"number"}),
+        "even": frozenset[str](),
+        "odd": frozenset[str](),
+        "not_first": frozenset({"number"}),
+        "not_middle": frozenset({"number"}),
+    }
+    done = tuple(f"{kind}_{form}" for kind in get_args(Kind) for form in ("one", "many"))
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "setup_one": ("faces",),
+        "setup_many": ("n_dice", "faces"),
+        **{f"{kind}_{f}": ("previous",) for kind in ("independent", "dependent") for f in _FORMS},
+        **{f"observation_{form}": ("observation",) for form in _FORMS},
+        **{f"two_observations_{form}": ("observation", "second") for form in _FORMS},
+        **{name: ("number",) for name in ("smaller", "larger", "not_first", "not_middle")},
+    }
+
+    def __init__(
+        self,
+        n_dice: int = 1,
+        n_faces: int = 6,
+        kinds: Sequence[Kind] = (
+            "single",
+            "independent",
+            "dependent",
+            "observation",
+            "two_observations",
+        ),
+        form: Form = "question",
+        distractors: Distractors = "published",
+        templates: str | None = None,
+        asking: Asking = "whole",
+    ):
+        self.n_dice = one_of("n_dice", n_dice, SIZES)
+        self.n_faces = one_of("n_faces", n_faces, FACES)
+        self.kinds = part_of("kinds", kinds, KINDS)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "n_dice": self.n_dice,
+            "n_faces": self.n_faces,
+            "kinds": list(self.kinds),
+            **self._shared_settings,
+        }
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        return {
+            **size_told("n_dice", "dice", asked["dice"], SIZES),
+            **size_told("n_faces", "faces", asked["faces"], FACES),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        dice, faces, kind, previous, *observed = values
+        throw = uniform_sum(dice, faces)
+        chance = throw
+        for code in observed:
+            if code != NONE:
+                chance = chance.given(_holds(OBSERVATIONS[code], throw))
+        if KINDS[kind] == "dependent":
+            chance = chance.shifted(previous)
+        told = previous if previous != NONE else None
+        return Context.of_numbers(cls.name, values, chance, told)
+
+    def _all(self) -> Iterator[Values]:
+        throw = uniform_sum(self.n_dice, self.n_faces)
+        before = (throw.outcomes[0], throw.middle, throw.outcomes[-1])
+        for kind in self.kinds:
+            begin = (self.n_dice, self.n_faces, KINDS.index(kind))
+            if kind == "single":
+                yield (*begin, NONE, NONE, NONE)
+            elif kind in ("independent", "dependent"):
+                for previous in before:
+                    yield (*begin, previous, NONE, NONE)
+            elif kind == "observation":
+                for code in range(len(OBSERVATIONS)):
+                    yield (*begin, NONE, code, NONE)
+            else:
+                for pair in PAIRS:
+                    yield (*begin, NONE, *(OBSERVATIONS.index(name) for name in pair))
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        dice, faces, kind, previous, *observed = values
+        throw = uniform_sum(dice, faces)
+        first, second = (self._known(code, throw) for code in observed)
+        told = {
+            "n_dice": dice,
+            "faces": faces,
+            "lowest": throw.outcomes[0],
+            "highest": throw.outcomes[-1],
+            "previous": previous,
+            "observation": first,
+            "second": second,
+        }
+        form = _FORMS[dice > 1]
+        return (f"setup_{form}",), f"{KINDS[kind]}_{form}", told
+
+    def _known(self, code: int, throw: Chance) -> str:
+        if code == NONE:
+            return ""
+        name = OBSERVATIONS[code]
+        number = {
+            "smaller": throw.middle + 1,
+            "larger": throw.middle,
+            "not_first": throw.outcomes[0],
+            "not_middle": throw.middle,
+        }
+        return self._words[name].render(number=number.get(name))
+
+    def _names(self, values: Values) -> list[str]:
+        return [str(outcome) for outcome in self._grid[values].chance.outcomes]
+
+
+def _holds(name: str, throw: Chance) -> Callable[[int], bool]:
+    """Return whether what is observed holds of a sum."""
+    lowest, middle = throw.outcomes[0], throw.middle
+    rules: dict[str, Callable[[int], bool]] = {
+        "smaller": lambda number: number < middle + 1,
+        "larger": lambda number: number > middle,
+        "even": lambda number: number % 2 == 0,
+        "odd": lambda number: number % 2 == 1,
+        "not_first": lambda number: number != lowest,
+        "not_middle": lambda number: number != middle,
+    }
+    return rules[name]

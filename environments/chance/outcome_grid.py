@@ -1,0 +1,675 @@
+"""Texts about chance that break off right before the outcome; questions about probabilities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
+from knownminds.environments.words.prompt import Message, Prompt, Role, load_templates
+
+from .chance import Chance
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Form = Literal["question", "continuation", "stated"]
+Distractors = Literal["published", "plausible"]
+Asking = Literal["whole", "gap"]
+FORMS: tuple[str, ...] = get_args(Form)
+DISTRACTORS: tuple[str, ...] = get_args(Distractors)
+ASKINGS: tuple[str, ...] = get_args(Asking)
+NONE = -1  # the previous outcome, or the one that is asked about, where there is none
+
+LETTERS = ("A", "B", "C", "D", "E")
+FACTORS = (Fraction(1, 3), Fraction(1, 2), Fraction(1), Fraction(2), Fraction(3))
+CORRECT = FACTORS.index(Fraction(1))
+DECIMALS = 3
+# In which order the four wrong options follow each other.
+ARRANGEMENTS = tuple(permutations(k for k in range(len(FACTORS)) if k != CORRECT))
+
+# What may draw a sampler to an outcome, whatever its probability.
+MARKS = ("first", "middle", "round", "repeat", "heads", "left")
+FORM_WORDS = {
+    "question": frozenset({"context"}),
+    "stated": frozenset({"context", "outcome", "options"}),
+    "whole": frozenset({"context", "question", "options"}),
+}
+FORM_REQUIRED = {
+    "question": ("context",),
+    "stated": ("context", "outcome", "options"),
+    "whole": ("context", "question", "options"),
+}
+PAST = ("previous", "observation", "second")  # what is known before the outcome is asked for
+MOST_OUTCOMES = 34  # of 3 dice with 12 faces
+Values = tuple[int, ...]  # a context, by the columns of its scenario
+
+
+@dataclass(frozen=True)
+class Context:
+    """A chance set-up, up to where its text breaks off.
+
+    Parameters
+    ----------
+    scenario : the name of the experiment
+    values : the context, by the columns of that experiment
+    chance : the exact probability of each outcome; the order is that of the actions
+    previous : the outcome that the text tells of an earlier draw, as it is said; None for none
+    marks : whether each outcome has each of `MARKS`, [outcomes, marks]: the first of those that
+        can come (of two named options, the one named first); the middle one; a multiple of ten;
+        the same as `previous`; called heads; called left
+    """
+
+    scenario: str
+    values: Values
+    chance: Chance
+    previous: int | None
+    marks: NDArray[np.bool_]
+
+    def __post_init__(self) -> None:
+        """Keep what many share from being changed."""
+        self.marks.flags.writeable = False
+
+    @classmethod
+    def of_numbers(
+        cls, scenario: str, values: Values, chance: Chance, previous: int | None
+    ) -> Context:
+        """Return a context whose outcomes are numbers."""
+        said = np.array(chance.outcomes)
+        marks = marks_of_places(chance, previous)
+        marks[:, MARKS.index("round")] = said % 10 == 0
+        # That nothing came is no round number.
+        marks[said == 0, MARKS.index("round")] = False
+        return cls(scenario, values, chance, previous, marks)
+
+    @classmethod
+    def of_letters(
+        cls, scenario: str, values: Values, chance: Chance, previous: int | None
+    ) -> Context:
+        """Return a context whose outcomes are options in a fixed order, but no numbers."""
+        return cls(scenario, values, chance, previous, marks_of_places(chance, previous))
+
+
+def marks_of_places(chance: Chance, previous: int | None) -> NDArray[np.bool_]:
+    """Return the marks that outcomes have by their place alone, [outcomes, marks]."""
+    said = np.array(chance.outcomes)
+    possible = said[[share > 0 for share in chance.shares]]
+    marks = np.zeros((len(said), len(MARKS)), dtype=bool)
+    marks[:, MARKS.index("first")] = said == possible[0]
+    if len(possible) > 2:  # of two there is no middle
+        marks[:, MARKS.index("middle")] = said == (possible[0] + possible[-1]) // 2
+    if previous is not None:
+        marks[:, MARKS.index("repeat")] = said == previous
+    return marks
+
+
+def options_of(share: Fraction, distractors: str = "published") -> tuple[Fraction, ...] | None:
+    """Return five probabilities to choose from, the right one in the middle, to 3 decimals.
+
+    "published": a third, a half, twice and three times the right one, also where that is more
+    than 1. "plausible": the same factors on its odds, so that all lie between 0 and 1. None where
+    five such numbers cannot be told apart, or a plausible one would be 0 or 1.
+    """
+    if distractors == "published":
+        exact = [factor * share for factor in FACTORS]
+    else:
+        # Odds f p / (1 - p) make the probability f p / (1 - p + f p).
+        exact = [f * share / (1 - share + f * share) for f in FACTORS] if share else [share]
+    shown = tuple(round(x, DECIMALS) for x in exact)
+    if len(set(shown)) < len(FACTORS) or min(shown) <= 0:
+        return None
+    return shown if distractors == "published" or max(shown) < 1 else None
+
+
+class BrokenOff(Environment):
+    """A session goes once through a grid of contexts, each with an outcome to tell.
+
+    Settings that all such experiments have:
+
+    Parameters
+    ----------
+    form
+        "question" asks for the outcome that completes the text, and the reply has to be that
+        outcome. "continuation" has the text as a message that the participant has begun, which
+        breaks off right before the outcome: for models that can be made to go on with it, as a
+        local model can; the answer is what its continuation begins with. "stated" asks for the
+        probability of one outcome, drawn anew for each session, with five options to choose
+        from; the action is then the position of the letter, and the truth has the probability
+        1 at the right one.
+    distractors
+        The wrong options of the form "stated". "published": a third, a half, twice and three
+        times the right probability, also where that is above 1 and gives the answer away.
+        "plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose
+        five options are not different numbers to 3 decimals (between 0 and 1 where they are to
+        be plausible) are not asked about, and contexts without any other are left out.
+    asking
+        How the form "stated" asks. "whole", as the original does: the situation in whole sentences
+        up to before the outcome, then a question that names the event, then the options. "gap":
+        the text that breaks off, and a question about what belongs there.
+    templates
+        A TOML file with wording of your own; None for ours, `<name>.toml`.
+    """
+
+    own: ClassVar[tuple[str, ...]]  # the columns that say which context it is
+    ranges: ClassVar[Mapping[str, tuple[int, int]]]  # what they hold in the original
+    scenario: ClassVar[int]  # the first digit of `cell`
+    digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
+    words: ClassVar[Mapping[str, frozenset[str]]]
+    required: ClassVar[Mapping[str, tuple[str, ...]]]
+    done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
+    wording = ("arrangement",)
+    feedback = False
+    performance_bounds = (0.0, 1.0)
+    retold = False
+
+    form: Form
+    distractors: Distractors
+    templates: str | None
+    asking: Asking
+
+    def _begin_grid(
+        self,
+        grid: Iterable[Values],
+        form: Form,
+        distractors: Distractors,
+        templates: str | None,
+        asking: Asking,
+    ) -> None:
+        """Take the settings that all have, and make the grid with its words."""
+        if form not in FORMS:
+            raise ValueError(f"form is one of {', '.join(FORMS)}; got {form!r}.")
+        if distractors not in DISTRACTORS:
+            raise ValueError(
+                f"distractors are one of {', '.join(DISTRACTORS)}; got {distractors!r}."
+            )
+        if asking not in ASKINGS:
+            raise ValueError(f"asking is one of {', '.join(ASKINGS)}; got {asking!r}.")
+        self.form, self.distractors, self.templates = form, distractors, templates
+        self.asking = asking
+        self._grid = {values: self.context_at(values) for values in grid}
+        self._options: dict[Values, dict[int, tuple[Fraction, ...]]] = {}
+        if form == "stated":
+            for values, context in self._grid.items():
+                found = (
+                    (k, options_of(p, distractors)) for k, p in enumerate(context.chance.shares)
+                )
+                self._options[values] = {k: options for k, options in found if options}
+            self._grid = {v: context for v, context in self._grid.items() if self._options[v]}
+            if not self._grid:
+                raise ValueError(
+                    f"No outcome of {type(self).__name__} has five {distractors} options that "
+                    'differ. Take a larger part of the grid, or distractors="published".'
+                )
+            self.n_actions = len(LETTERS)
+        else:
+            self.n_actions = len(next(iter(self._grid.values())).chance.outcomes)
+        self._load_words()
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment whose grid is that part of the whole that the trials ask.
+
+        Raises
+        ------
+        ValueError
+            If they ask contexts of several sizes, such as of one die and of two.
+        """
+        if not set(cls.own) <= set(frame):
+            return cls()
+        asked = {
+            name: set(pd.to_numeric(frame[name], errors="coerce").dropna().astype(int).tolist())
+            for name in (*cls.own, "correct")
+            if name in frame
+        }
+        form: Form = "stated" if max(asked.get("correct", ()), default=NONE) >= 0 else "question"
+        settings: dict[str, Any] = {"form": form, **cls._told_by(asked)}
+        return cls(**settings)
+
+    @classmethod
+    @abstractmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        """Return the settings that follow from what each column holds.
+
+        What no setting can be is left out, so that `check` names the trial.
+        """
+
+    @classmethod
+    @abstractmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these values of `own` tell."""
+
+    @abstractmethod
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        """Return the templates of the set-up, that of what is done, and what is filled in."""
+
+    def _text(self, values: Values) -> str:
+        """Put the context into words, up to where it breaks off."""
+        setup, kind, told = self._parts(values)
+        return " ".join(self._words[part].render(**told) for part in (*setup, kind))
+
+    def _whole(self, values: Values, place: int) -> tuple[str, str]:
+        """Return the situation in whole sentences, and the question about an outcome."""
+        setup, kind, told = self._parts(values)
+        parts = (*setup, f"told_{kind}")
+        asked = self._words[f"asked_{kind}"].render(**told, outcome=self._names(values)[place])
+        return " ".join(self._words[part].render(**told) for part in parts), asked
+
+    @abstractmethod
+    def _names(self, values: Values) -> Sequence[str]:
+        """Return what is said for each outcome."""
+
+    @property
+    def _shared_settings(self) -> dict[str, Any]:
+        return {
+            "form": self.form,
+            "distractors": self.distractors,
+            "templates": self.templates,
+            "asking": self.asking,
+        }
+
+    @property
+    def contexts(self) -> tuple[Context, ...]:
+        """The contexts of the grid, in its order."""
+        return tuple(self._grid.values())
+
+    @property
+    def n_trials(self) -> int:
+        """As many as there are contexts."""
+        return len(self._grid)
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """What the columns hold over all settings, but for larger weights."""
+        columns = np.array(list(self._grid)).T
+        room = 10 ** sum(self.digits)
+        found: dict[str, tuple[int, int] | tuple[float, float]] = {
+            name: (min(low, int(column.min())), max(high, int(column.max())))
+            for (name, (low, high)), column in zip(self.ranges.items(), columns, strict=True)
+        }
+        return found | {
+            "cell": (self.scenario * room, (self.scenario + 1) * room - 1),
+            "asked": (NONE, MOST_OUTCOMES - 1),
+            "correct": (NONE, len(LETTERS) - 1),
+            "arrangement": (NONE, len(ARRANGEMENTS) - 1),
+        }
+
+    @property
+    def scored(self) -> bool:
+        """Whether letters are right or wrong; no outcome that can come is."""
+        return self.form == "stated"
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 where the right letter was given, 0 for another, NaN for none, [rows]."""
+        action = trials.frame["action"].to_numpy(dtype=float, na_value=np.nan)
+        correct = trials.frame["correct"].to_numpy(dtype=float)
+        return np.where(np.isnan(action) | (correct < 0), np.nan, (action == correct) * 1.0)
+
+    @property
+    def n_draws(self) -> int:
+        """One number per context to put them in order; two more for a question about it."""
+        return self.n_trials * (3 if self.form == "stated" else 1)
+
+    @classmethod
+    def cells(cls, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of each context, [contexts], from its columns, [contexts, own].
+
+        Its digits are the number of the scenario and then the columns, each one larger than it
+        is, so that there is room for -1.
+        """
+        cell = np.full(len(values), cls.scenario, dtype=np.int64)
+        for column, digits in zip(np.asarray(values, dtype=np.int64).T, cls.digits, strict=True):
+            cell = cell * 10**digits + column + 1
+        return cell
+
+    @classmethod
+    def values_of(cls, cell: int) -> Values:
+        """Return the columns of the context with this number."""
+        found = []
+        for digits in reversed(cls.digits):
+            cell, rest = divmod(cell, 10**digits)
+            found.append(rest - 1)
+        if cell != cls.scenario:
+            raise ValueError(f"Contexts of {cls.name} begin with {cls.scenario}; got {cell}.")
+        return tuple(reversed(found))
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the contexts in the order in which they are asked, and the questions."""
+        n = self.n_trials
+        order = np.argsort(uniforms[:, :n], axis=1)
+        columns = np.array(list(self._grid), dtype=np.int64)
+        tables = {name: c[order] for name, c in zip(self.own, columns.T, strict=True)}
+        tables["cell"] = self.cells(columns)[order]
+        if self.form != "stated":
+            none = np.full_like(order, NONE)
+            return tables | {"asked": none, "correct": none, "arrangement": none}
+        count, places = self._askable
+        which = (uniforms[:, n : 2 * n] * count[order]).astype(np.int64)
+        drawn = (uniforms[:, 2 * n :] * len(LETTERS) * len(ARRANGEMENTS)).astype(np.int64)
+        correct, arrangement = np.divmod(drawn, len(ARRANGEMENTS))
+        asked = places[order, which]
+        return tables | {"asked": asked, "correct": correct, "arrangement": arrangement}
+
+    @cached_property
+    def _askable(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """How many outcomes of each context are asked about, and which."""
+        asked = [list(self._options[values]) for values in self._grid]
+        count = np.array([len(places) for places in asked])
+        padded = np.full((len(asked), count.max()), NONE)
+        for row, places in zip(padded, asked, strict=True):
+            row[: len(places)] = places
+        return count, padded
+
+    def truth(self, observation: Observation) -> NDArray[np.float64]:
+        """Return the exact probability of each action's outcome, [n_actions].
+
+        Of a question about a probability it is 1 for the right letter.
+        """
+        context = self._grid[self._values(observation)]
+        if self.form != "stated":
+            return context.chance.probabilities
+        right = np.zeros(len(LETTERS))
+        right[int(observation["correct"])] = 1.0
+        return right
+
+    def options(self, observation: Observation) -> tuple[str, ...]:
+        """Return the five probabilities to choose from, as they are shown; none if none are."""
+        if self.form != "stated":
+            return ()
+        values, place = self._values(observation), int(observation["asked"])
+        found = self._options[values].get(place)
+        if found is None:
+            raise ValueError(f"{self!r} asks for no probability of outcome {place} of {values}.")
+        order = list(ARRANGEMENTS[int(observation["arrangement"])])
+        order.insert(int(observation["correct"]), CORRECT)
+        return tuple(f"{float(found[k]):.{DECIMALS}f}" for k in order)
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the context into words; earlier trials are not told."""
+        values = self._values(observation)
+        text = self._texts[values]
+        if self.form == "continuation":
+            return Prompt((Message("assistant", text),))
+        role: Role = "user"
+        if self.form == "question":
+            return Prompt((Message(role, self._words["question"].render(context=text)),))
+        shown = zip(LETTERS, self.options(observation), strict=True)
+        options = "\n".join(f"{letter}) {option}" for letter, option in shown)
+        place = int(observation["asked"])
+        if self.asking == "whole":
+            story, question = self._whole(values, place)
+            asked = self._words["whole"].render(context=story, question=question, options=options)
+        else:
+            outcome = self._names(values)[place]
+            asked = self._words["stated"].render(context=text, outcome=outcome, options=options)
+        return Prompt((Message(role, asked),))
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the outcome, or the letter; one that is not on offer is malformed.
+
+        In the form "continuation" it is what the text begins with, however it goes on.
+        """
+        if self.form == "continuation":
+            return parse_beginning(text, self._labels(observation))
+        return parse_label(text, self._labels(observation))
+
+    def parse_cut(self, text: str, observation: Observation) -> Answer:
+        """Read what a continuation begins with, if that is certain; of a reply, nothing."""
+        if self.form == "continuation":
+            return parse_beginning(text, self._labels(observation), cut=True)
+        return super().parse_cut(text, observation)
+
+    def say(self, action: int, observation: Observation) -> str:
+        """Answer as asked: with the outcome or the letter alone."""
+        return self._labels(observation)[action]
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        Raises ValueError if the messages are not a prompt of this environment with these settings.
+        """
+        seen = self._seen(messages[0].content) if len(messages) == 1 else None
+        if seen is None:
+            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a context of its grid; got "
+                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
+            )
+        cells = self.design.table["cell"]
+        trial = int(np.flatnonzero(cells == seen["cell"])[0])
+        return [], {"trial": trial, **seen}
+
+    def _seen(self, text: str) -> dict[str, int] | None:
+        """Return what a prompt tells, but for the number of the trial; None if it is none."""
+        told: dict[str, str] | None = {"context": text}
+        whole = self.form == "stated" and self.asking == "whole"
+        if self.form != "continuation":
+            told = self._words["whole" if whole else self.form].read(text)
+        if told is None:
+            return None
+        values, place = self._values_told.get(told["context"]), NONE
+        if whole:
+            values, place = self._whole_told.get((told["context"], told["question"]), (None, NONE))
+        if values is None:
+            return None
+        question = {"asked": NONE, "correct": NONE, "arrangement": NONE}
+        if self.form == "stated":
+            if not whole:
+                names = list(self._names(values))
+                place = names.index(told["outcome"]) if told["outcome"] in names else NONE
+            options = self._options[values].get(place)
+            lines = told["options"].split("\n")
+            if options is None or len(lines) != len(LETTERS):
+                return None
+            shown = [f"{float(option):.{DECIMALS}f}" for option in options]
+            letters = [f"{letter}) " for letter in LETTERS]
+            given = [line.removeprefix(k) for line, k in zip(lines, letters, strict=True)]
+            if sorted(given) != sorted(shown):
+                return None
+            order = [shown.index(option) for option in given]
+            correct = order.index(CORRECT)
+            rest = tuple(k for k in order if k != CORRECT)
+            arrangement = ARRANGEMENTS.index(rest)
+            question = {"asked": place, "correct": correct, "arrangement": arrangement}
+        cell = int(self.cells(np.array([values]))[0])
+        return {**dict(zip(self.own, values, strict=True)), "cell": cell, **question}
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the trials with the number of their context, and no question where none is."""
+        frame = trials.frame
+        if not set(self.own) <= set(frame):
+            return frame
+        added: dict[str, Any] = {}
+        if "cell" not in frame:
+            columns = frame[list(self.own)].apply(pd.to_numeric, errors="coerce")
+            whole = columns.notna().all(axis=1).to_numpy()
+            values = columns.fillna(NONE).to_numpy().astype(np.int64)
+            added["cell"] = np.where(whole, self.cells(values), NONE)
+        if self.form != "stated":
+            added |= {name: NONE for name in ("asked", "correct") if name not in frame}
+        return frame.assign(**added) if added else frame
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        if set(self.own) <= set(trials.frame):
+            # Before the actions: how many there are hangs on the settings.
+            self._check_contexts(trials)
+        super().check(trials)
+        self._check_questions(trials)
+
+    def _load_words(self) -> None:
+        file = self.templates or Path(__file__).with_name(f"{self.name}.toml")
+        kinds = self.done
+        wanted = {**self.words, **FORM_WORDS}
+        wanted |= {f"told_{kind}": self.words[kind] for kind in kinds}
+        wanted |= {f"asked_{kind}": self.words[kind] | {"outcome"} for kind in kinds}
+        required = {**self.required, **FORM_REQUIRED}
+        required |= {f"asked_{kind}": ("outcome",) for kind in kinds}
+        for kind in kinds:
+            past = [name for name in self.required.get(kind, ()) if name in PAST]
+            required[f"told_{kind}"] = tuple(past)
+        self._words = load_templates(file, wanted, required)
+        self._texts: dict[Values, str] = {}
+        self._values_told: dict[str, Values] = {}
+        for values in self._grid:
+            text = self._text(values)
+            same = self._values_told.setdefault(text, values)
+            if same != values:
+                raise ValueError(
+                    f"Each context has words of its own; {self._told(same)} and "
+                    f"{self._told(values)} both read {text!r}. Let the templates tell them apart."
+                )
+            self._texts[values] = text
+            names = self._names(values)
+            if len(set(names)) < len(names):
+                raise ValueError(
+                    f"Outcomes have different names; those of {self._told(values)} are "
+                    f"{', '.join(names)}. Let the templates tell them apart."
+                )
+
+    @cached_property
+    def _whole_told(self) -> dict[tuple[str, str], tuple[Values, int]]:
+        """Which context and outcome each situation with its question is about."""
+        found: dict[tuple[str, str], tuple[Values, int]] = {}
+        for values, askable in self._options.items():
+            for place in askable:
+                text = self._whole(values, place)
+                same = found.setdefault(text, (values, place))
+                if same != (values, place):
+                    raise ValueError(
+                        f"Each question has words of its own; {self._told(same[0])} and "
+                        f"{self._told(values)} both read {' '.join(text)!r}. Let the templates "
+                        "tell them apart."
+                    )
+        return found
+
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        if self.form == "stated":
+            return LETTERS
+        return self._names(self._values(observation))
+
+    def _values(self, observation: Observation) -> Values:
+        values = tuple(int(observation[name]) for name in self.own)
+        if values not in self._grid:
+            raise ValueError(f"{self._told(values)} is no context of {self!r}.")
+        return values
+
+    def _told(self, values: Values) -> str:
+        return ", ".join(f"{n} {v}" for n, v in zip(self.own, values, strict=True))
+
+    def _check_contexts(self, trials: Trials) -> None:
+        columns = [pd.to_numeric(trials.frame[name], errors="coerce") for name in self.own]
+        asked = pd.MultiIndex.from_arrays([column.astype(float) for column in columns])
+        wrong = np.flatnonzero(~asked.isin(pd.MultiIndex.from_tuples(list(self._grid))))
+        if len(wrong):
+            row = trials.frame.iloc[wrong[0]]
+            got = ", ".join(f"{name} {row[name]}" for name in self.own)
+            raise ValueError(
+                f"Trials of {self.name} ask contexts of its grid; {trials.place(wrong[0])} has "
+                f"{got}, which is none of {self!r}. Use the settings it was asked with, or leave "
+                "such rows out."
+            )
+
+    def _check_questions(self, trials: Trials) -> None:
+        frame = trials.frame
+        values = frame[list(self.own)].to_numpy().astype(np.int64)
+        wrong = np.flatnonzero(frame["cell"].to_numpy(dtype=float) != self.cells(values))
+        if len(wrong):
+            raise ValueError(
+                f"The cell of a trial of {self.name} follows from its context; "
+                f"{trials.place(wrong[0])} has cell {frame['cell'][wrong[0]]} and "
+                f"{self._told(tuple(values[wrong[0]].tolist()))}. Leave the column out."
+            )
+        asked = frame["asked"].to_numpy(dtype=float)
+        if self.form != "stated":
+            wrong = np.flatnonzero((asked != NONE) | (frame["correct"].to_numpy(float) != NONE))
+            told = 'asks for no probability. Use form="stated"'
+        else:
+            askable = pd.MultiIndex.from_tuples(
+                [(*v, place) for v in self._grid for place in self._options[v]]
+            )
+            given = pd.MultiIndex.from_arrays([*values.T.astype(float), asked])
+            correct = frame["correct"].to_numpy(dtype=float)
+            wrong = np.flatnonzero(~given.isin(askable) | ~np.isin(correct, range(len(LETTERS))))
+            told = "has no such question. Use the distractors it was asked with"
+        if len(wrong):
+            row = frame.iloc[wrong[0]]
+            raise ValueError(
+                f"{trials.place(wrong[0])} has asked {row['asked']} and correct {row['correct']}; "
+                f"{self!r} {told}, or leave such rows out."
+            )
+
+
+def part_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the chosen members in their order in the grid."""
+    many = isinstance(given, Iterable) and not isinstance(given, str)
+    chosen = list(given) if many else [given]
+    strange = [member for member in chosen if isinstance(member, bool) or member not in known]
+    if strange or not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(
+            f"{name} are one or more of {', '.join(map(str, known))}, each once; got {given!r}."
+        )
+    return tuple(member for member in known if member in chosen)
+
+
+def size_told(name: str, what: str, held: set[int], known: Sequence[int]) -> dict[str, int]:
+    """Return the setting that is the only one of the known sizes that trials have, if any is.
+
+    Raises
+    ------
+    ValueError
+        If they have several.
+    """
+    sizes = [size for size in known if size in held]
+    if len(sizes) > 1:
+        raise ValueError(
+            f"An experiment has one number of {what}; these trials have "
+            f"{', '.join(map(str, sizes))}. Take one after the other, or give all of them to "
+            "`maximum_a_posteriori` or `hierarchical`, which fit trials of several experiments."
+        )
+    return {name: sizes[0]} if sizes else {}
+
+
+def part_told(name: str, held: set[int], known: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the setting that says which members trials have, by their positions, if any."""
+    members = [member for k, member in enumerate(known) if k in held]
+    return {name: members} if members else {}
+
+
+def weights_told(held: set[int], most: int) -> dict[str, list[int]]:
+    """Return the weights that trials have, if they are any."""
+    weights = sorted(weight for weight in held if 1 <= weight <= most)
+    return {"weights": weights} if weights else {}
+
+
+def weights_of(given: Any, most: int) -> tuple[int, ...]:
+    """Return weights from small to large."""
+    chosen = list(given) if isinstance(given, Iterable) else [given]
+    whole = all(
+        isinstance(weight, int | np.integer) and not isinstance(weight, bool) and weight >= 1
+        for weight in chosen
+    )
+    if not whole or not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(
+            f"weights are one or more whole numbers from 1 on, each once; got {given!r}."
+        )
+    if max(chosen) > most:
+        raise ValueError(f"weights go up to {most}; got {max(chosen)}.")
+    return tuple(sorted(map(int, chosen)))
+
+
+def one_of(name: str, given: Any, known: Sequence[int]) -> int:
+    """Return a size that is on offer."""
+    if isinstance(given, bool) or given not in known:
+        raise ValueError(f"{name} is one of {', '.join(map(str, known))}; got {given!r}.")
+    return int(given)

@@ -1,0 +1,152 @@
+"""Preference: a text about a draw between two named options breaks off right before the name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
+
+from .chance import Chance, share_of
+from .outcome_grid import (
+    MARKS,
+    NONE,
+    Asking,
+    BrokenOff,
+    Context,
+    Distractors,
+    Form,
+    Values,
+    marks_of_places,
+    part_of,
+    part_told,
+    weights_of,
+    weights_told,
+)
+
+Kind = Literal["single", "independent"]
+Pair = Literal["heads_tails", "left_right"]
+KINDS: tuple[str, ...] = get_args(Kind)
+PAIRS: tuple[str, ...] = get_args(Pair)
+NAMES = (("heads", "tails"), ("left", "right"))
+HEAVIEST = 9998  # what the number of a context has room for
+
+
+class Preference(BrokenOff):
+    """Which of two named options is drawn; every trial is a context of its own.
+
+    A session goes once through 36 contexts, in mixed order: the pair of names, which of them is
+    named first, how much more often that one is drawn than the other, and whether there is one
+    draw ("single") or a second one that has nothing to do with the first ("independent"), which
+    may have been either. Nothing is paid, and no prompt tells of earlier trials.
+
+    The action is 0 for heads or left, 1 for tails or right, whichever is named first. The option
+    that is named first has the probability k / (k + 1).
+
+    Trials have the columns pair (0 heads and tails, 1 left and right); first (the option that is
+    named first, as an action); weight (k); kind (0 single, 1 independent); previous (the option
+    drawn before, -1 where there is none); cell (a number for all of these); asked and correct
+    (the outcome whose probability is asked for, and the position of the right letter; -1 in the
+    other forms).
+
+    Parameters
+    ----------
+    pairs, weights, kinds
+        Which part of the grid is asked; all of it in the original, with the weights 1, 2, 3. A
+        weight is a whole number from 1 on.
+    form, distractors, templates, asking
+        As told of `BrokenOff`: "question", "continuation" or "stated".
+    """
+
+    name = "preference"
+    summary = "which of two named options is drawn, 36 contexts, no rewards"
+    source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario preference"
+    own = ("pair", "first", "weight", "kind", "previous")
+    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
+        "pair": (0, 1),
+        "first": (0, 1),
+        "weight": (1, 3),
+        "kind": (0, 1),
+        "previous": (-1, 1),
+    }
+    stimulus = (*own, "cell", "asked", "correct")
+    scenario = 4
+    digits = (1, 1, 4, 1, 1)
+    n_actions = 2
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        "setup": frozenset({"first", "other"}),
+        "fair": frozenset({"first", "other"}),
+        "weighted": frozenset({"first", "other", "weight"}),
+        "single": frozenset[str](),
+        "independent": frozenset({"previous"}),
+        **{name: frozenset[str]() for names in NAMES for name in names},
+    }
+    done = KINDS
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "setup": ("first", "other"),
+        "weighted": ("weight",),
+        "independent": ("previous",),
+    }
+
+    def __init__(
+        self,
+        pairs: Sequence[Pair] = ("heads_tails", "left_right"),
+        weights: Sequence[int] = (1, 2, 3),
+        kinds: Sequence[Kind] = ("single", "independent"),
+        form: Form = "question",
+        distractors: Distractors = "published",
+        templates: str | None = None,
+        asking: Asking = "whole",
+    ):
+        self.pairs = part_of("pairs", pairs, PAIRS)
+        self.weights = weights_of(weights, HEAVIEST)
+        self.kinds = part_of("kinds", kinds, KINDS)
+        self._begin_grid(self._all(), form, distractors, templates, asking)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "pairs": list(self.pairs),
+            "weights": list(self.weights),
+            "kinds": list(self.kinds),
+            **self._shared_settings,
+        }
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        return {
+            **part_told("pairs", asked["pair"], PAIRS),
+            **weights_told(asked["weight"], HEAVIEST),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        pair, first, weight, kind, previous = values
+        share = share_of(weight)
+        shares = (share, 1 - share) if first == 0 else (1 - share, share)
+        chance, told = Chance((0, 1), shares), previous if kind else None
+        marks = marks_of_places(chance, told)
+        marks[:, MARKS.index("first")] = [first == 0, first == 1]
+        marks[0, MARKS.index(NAMES[pair][0])] = True
+        return Context(cls.name, values, chance, told, marks)
+
+    def _all(self) -> Iterator[Values]:
+        for pair, first, weight, kind in product(self.pairs, (0, 1), self.weights, self.kinds):
+            for previous in (NONE,) if kind == "single" else (0, 1):
+                yield PAIRS.index(pair), first, weight, KINDS.index(kind), previous
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        _, first, weight, kind, previous = values
+        names = self._names(values)
+        told = {
+            "first": names[first],
+            "other": names[1 - first],
+            "weight": weight,
+            "previous": names[previous],
+        }
+        return ("setup", "fair" if weight == 1 else "weighted"), KINDS[kind], told
+
+    def _names(self, values: Values) -> list[str]:
+        return [self._words[name].text for name in NAMES[values[0]]]

@@ -1,0 +1,451 @@
+"""Discrete belief networks as plain arrays, with exact posteriors of many contexts at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from knownminds.environments.words.names import unknown
+
+Array = NDArray[np.float64]
+States = NDArray[np.int64]
+
+UNTOLD = -1  # the state of a node of which nothing is told
+LARGEST_TABLE = 2**24  # entries that one elimination may need per context
+_AT_ONCE = 2**21  # entries that are held for all contexts of a batch together
+_ROUNDING = 1e-6  # by how much probabilities in a file may miss 1
+
+
+class NetworkTooLargeError(ValueError):
+    """An elimination that needs larger tables than are held."""
+
+
+@dataclass(frozen=True)
+class NoisyOr:
+    """A node of two states that each of its parents can bring about without the others.
+
+    P(state 1 | parents) = 1 - (1 - leak) prod_k (1 - strengths[k][state of parent k]); Pearl 1988.
+
+    Parameters
+    ----------
+    leak : probability of state 1 without any parent's help
+    strengths : of each parent, the probability with which each of its states brings it about
+    """
+
+    leak: float
+    strengths: tuple[tuple[float, ...], ...]
+
+    def table(self) -> Array:
+        """Return P(state | parents), [*states of the parents, 2]."""
+        spared = np.array(1.0 - self.leak)
+        for strength in self.strengths:
+            spared = spared[..., None] * (1.0 - np.asarray(strength, dtype=float))
+        return np.stack([spared, 1.0 - spared], axis=-1)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A variable of a network, what its states are called, and how it hangs on its parents.
+
+    Parameters
+    ----------
+    name : of the variable
+    states : names of its states
+    parents : names of the nodes it hangs on
+    law : P(state | parents), [*states of the parents, states], or a noisy or
+    """
+
+    name: str
+    states: tuple[str, ...]
+    parents: tuple[str, ...]
+    law: Array | NoisyOr
+
+    @property
+    def table(self) -> Array:
+        """P(state | parents), [*states of the parents, states]."""
+        return self.law.table() if isinstance(self.law, NoisyOr) else self.law
+
+
+# A table over variables by number; its first axis is the context, of length 1 where all share it.
+_Factor = tuple[tuple[int, ...], Array]
+
+
+class BeliefNetwork:
+    """A joint distribution of discrete variables: the product of P(node | its parents).
+
+    Parameters
+    ----------
+    nodes
+        In any order.
+
+    Raises
+    ------
+    ValueError
+        Naming the node, if a name stands twice, a parent is unknown, nodes form a cycle, or
+        probabilities have the wrong number or do not sum to 1.
+    """
+
+    def __init__(self, nodes: Sequence[Node]):
+        self.nodes = tuple(nodes)
+        self.names = tuple(node.name for node in self.nodes)
+        twice = [name for name in self.names if self.names.count(name) > 1]
+        if twice:
+            raise ValueError(f"Nodes of a network have names of their own; got {twice[0]!r} twice.")
+        if not self.nodes:
+            raise ValueError("A network has at least one node; got none.")
+        self._position = {name: i for i, name in enumerate(self.names)}
+        for node in self.nodes:
+            for parent in node.parents:
+                if parent not in self._position:
+                    told = unknown("node", parent, self.names, f" among the parents of {node.name}")
+                    raise ValueError(told)
+            if len(set(node.states)) < len(node.states) or not node.states:
+                raise ValueError(
+                    f"States of a node have names of their own; {node.name} has "
+                    f"{', '.join(node.states) or 'none'}."
+                )
+        self.parents = tuple(
+            tuple(self._position[parent] for parent in node.parents) for node in self.nodes
+        )
+        self.cards = tuple(len(node.states) for node in self.nodes)
+        self.order = self._ordered()
+        for node, parents in zip(self.nodes, self.parents, strict=True):
+            _check_law(node, [self.nodes[parent] for parent in parents])
+
+    def position(self, name: str) -> int:
+        """Return the number of a node; ValueError names the nearest ones if there is none."""
+        if name not in self._position:
+            raise ValueError(unknown("node", name, self.names, " in this network"))
+        return self._position[name]
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of parent and child."""
+        return tuple((parent, node.name) for node in self.nodes for parent in node.parents)
+
+    @cached_property
+    def joint(self) -> Array:
+        """The probability of every combination of states, [*states]; for small networks.
+
+        Raises
+        ------
+        NetworkTooLargeError
+            If there are more than 2**24 combinations.
+        """
+        n = prod(self.cards)
+        if n > LARGEST_TABLE:
+            raise NetworkTooLargeError(
+                f"A joint table holds at most {LARGEST_TABLE} combinations of states; this "
+                f"network has {n}. Ask for posteriors, which need less."
+            )
+        total = np.ones(self.cards)
+        for i, node in enumerate(self.nodes):
+            axes = (*self.parents[i], i)
+            total *= _spread(node.table, axes, tuple(range(len(self.nodes))))
+        return total
+
+    def evidence(self, told: Mapping[str, str]) -> States:
+        """Return what is told of each node as numbers of states, -1 for nothing, [nodes]."""
+        states = np.full(len(self.nodes), UNTOLD)
+        for name, state in told.items():
+            i = self.position(name)
+            if state not in self.nodes[i].states:
+                raise ValueError(unknown("state", state, self.nodes[i].states, f" of {name}"))
+            states[i] = self.nodes[i].states.index(state)
+        return states
+
+    def sample(self, uniforms: Array) -> States:
+        """Draw states of all nodes, [cases, nodes], from uniforms[cases, nodes]."""
+        states = np.zeros(uniforms.shape, dtype=np.int64)
+        for i in self.order:
+            row = self.nodes[i].table[tuple(states[:, parent] for parent in self.parents[i])]
+            below = np.cumsum(row, axis=-1)[..., :-1]
+            states[:, i] = (uniforms[:, i, None] >= below).sum(axis=-1)
+        return states
+
+    def enumerated(self, query: Sequence[str], evidence: ArrayLike) -> Array:
+        """Return what `posterior` does, from the joint table: slow, for checks of small networks.
+
+        Raises
+        ------
+        ValueError
+            If what is told has probability 0.
+        """
+        asked = tuple(self.position(name) for name in query)
+        found = []
+        for context, told in enumerate(self._contexts(asked, evidence)):
+            part = self.joint
+            for i, state in enumerate(told):
+                if state != UNTOLD:
+                    part = np.take(part, [state], axis=i)
+            rest = tuple(i for i in range(len(self.nodes)) if i not in asked)
+            kept = sorted(asked)
+            own = part.sum(axis=rest).transpose([kept.index(i) for i in asked])
+            found.append(self._normalised(own[None], np.array([told]), np.array([context]))[0])
+        return np.array(found)
+
+    def posterior(self, query: Sequence[str], evidence: ArrayLike) -> Array:
+        """Return P(query | evidence) exactly, [contexts, *states of the query].
+
+        By variable elimination (Zhang and Poole 1994), for all contexts at once in which the
+        same nodes are told: what is told selects a part of each table before anything is
+        multiplied, and nodes that bear on nothing are left out.
+
+        Parameters
+        ----------
+        query
+            Names of nodes; those with several are asked for jointly.
+        evidence
+            States, [contexts, nodes]; -1 where nothing is told.
+
+        Raises
+        ------
+        NetworkTooLargeError
+            If tables of more than 2**24 entries are needed.
+        ValueError
+            If a node is unknown, a state is out of range, a node is both asked for and told, or
+            what is told has probability 0.
+        """
+        asked = tuple(self.position(name) for name in query)
+        told = self._contexts(asked, evidence)
+        found = np.empty((len(told), *(self.cards[i] for i in asked)))
+        kinds, kind = np.unique(told != UNTOLD, axis=0, return_inverse=True)
+        for k, observed in enumerate(kinds):
+            rows = np.flatnonzero(kind.ravel() == k)
+            order, largest = self._plan(asked, observed)
+            if largest > LARGEST_TABLE:
+                raise NetworkTooLargeError(
+                    f"Exact posteriors hold tables of up to {LARGEST_TABLE} entries; this network "
+                    f"needs {largest} where {int(observed.sum())} nodes are told. Tell of more "
+                    "nodes, or leave edges out."
+                )
+            step = max(_AT_ONCE // largest, 1)
+            for start in range(0, len(rows), step):
+                part = rows[start : start + step]
+                own = self._eliminated(asked, observed, told[part], order)
+                found[part] = self._normalised(own, told[part], part)
+        return found
+
+    def largest_table(self, query: Sequence[str], observed: ArrayLike) -> int:
+        """Return how many entries the largest table has when these nodes are told."""
+        asked = tuple(self.position(name) for name in query)
+        return self._plan(asked, np.asarray(observed, dtype=bool))[1]
+
+    def _ordered(self) -> tuple[int, ...]:
+        """Return the nodes in an order in which parents come first."""
+        order: list[int] = []
+        left = set(range(len(self.nodes)))
+        while left:
+            free = sorted(i for i in left if not left.intersection(self.parents[i]))
+            if not free:
+                raise ValueError(
+                    "Nodes of a network form no cycle; got "
+                    f"{' -> '.join(self._cycle(left))}. Take one of these edges out."
+                )
+            order += free
+            left.difference_update(free)
+        return tuple(order)
+
+    def _cycle(self, left: set[int]) -> list[str]:
+        """Return a cycle among nodes all of which have a parent among them."""
+        path = [min(left)]
+        while True:
+            before = min(left.intersection(self.parents[path[-1]]))
+            if before in path:
+                round_trip = [*path[path.index(before) :], before]
+                return [self.names[i] for i in reversed(round_trip)]
+            path.append(before)
+
+    def _contexts(self, asked: tuple[int, ...], evidence: ArrayLike) -> States:
+        told = np.atleast_2d(np.asarray(evidence, dtype=np.int64))
+        if told.shape[1] != len(self.nodes):
+            raise ValueError(
+                f"Evidence has a column per node; there are {len(self.nodes)} nodes and "
+                f"{told.shape[1]} columns."
+            )
+        wrong = np.argwhere((told < UNTOLD) | (told >= np.array(self.cards)))
+        if len(wrong):
+            context, i = wrong[0]
+            raise ValueError(
+                f"States of {self.names[i]} are 0 to {self.cards[i] - 1}, -1 where nothing is "
+                f"told; context {context} has {told[context, i]}."
+            )
+        both = np.argwhere(told[:, list(asked)] != UNTOLD)
+        if len(both):
+            context, k = both[0]
+            raise ValueError(
+                f"What is asked for is not told; context {context} tells {self.names[asked[k]]}."
+            )
+        return told
+
+    def _normalised(self, own: Array, told: States, contexts: States) -> Array:
+        own = np.maximum(own, 0.0)  # a noisy or subtracts, and may miss 0 by a rounding error
+        total = own.sum(axis=tuple(range(1, own.ndim)), keepdims=True)
+        lost = np.flatnonzero(total.ravel() <= 0.0)
+        if len(lost):
+            states = ", ".join(
+                f"{node.name}={node.states[state]}"
+                for node, state in zip(self.nodes, told[lost[0]], strict=True)
+                if state != UNTOLD
+            )
+            raise ValueError(
+                f"What is told has to be possible; context {contexts[lost[0]]} has probability "
+                f"0: {states}."
+            )
+        normalised: Array = own / total
+        return normalised
+
+    def _relevant(self, asked: tuple[int, ...], observed: NDArray[np.bool_]) -> list[int]:
+        """Return the nodes that bear on the question: asked for, told, and all above them."""
+        found: set[int] = set()
+        above = [*asked, *np.flatnonzero(observed).tolist()]
+        while above:
+            i = above.pop()
+            if i not in found:
+                found.add(i)
+                above += self.parents[i]
+        return sorted(found)
+
+    def _scopes(self, relevant: Sequence[int]) -> list[tuple[tuple[int, ...], Array]]:
+        """Return the factors, without an axis of contexts.
+
+        A noisy or is one factor per parent, joined by a variable of its own, numbered behind the
+        nodes (Heckerman 1993): a table over all its parents is never made. In state 0 of that
+        variable stands what the parents have spared, in state 1 the certain event, and
+        P(absent) = state 0, P(present) = state 1 - state 0.
+        """
+        factors: list[tuple[tuple[int, ...], Array]] = []
+        for i in relevant:
+            node, law = self.nodes[i], self.nodes[i].law
+            if not isinstance(law, NoisyOr):
+                factors.append(((*self.parents[i], i), law))
+                continue
+            joint = len(self.nodes) + i
+            spared = 1.0 - law.leak
+            factors.append(((joint, i), np.array([[spared, -spared], [0.0, 1.0]])))
+            for parent, strength in zip(self.parents[i], law.strengths, strict=True):
+                kept = 1.0 - np.asarray(strength, dtype=float)
+                factors.append(((joint, parent), np.stack([kept, np.ones(len(kept))])))
+            assert len(node.states) == 2
+        return factors
+
+    def _card(self, variable: int) -> int:
+        return self.cards[variable] if variable < len(self.cards) else 2
+
+    def _plan(
+        self, asked: tuple[int, ...], observed: NDArray[np.bool_]
+    ) -> tuple[tuple[int, ...], int]:
+        """Return an order in which variables go, and the entries of the largest table it needs.
+
+        Of two greedy orders, smallest table next and fewest new neighbours next, the better one.
+        """
+        relevant = self._relevant(asked, observed)
+        told = set(np.flatnonzero(observed).tolist())
+        scopes = [frozenset(scope) - told for scope, _ in self._scopes(relevant)]
+        plans = [self._greedy(asked, scopes, by_fill) for by_fill in (False, True)]
+        return min(plans, key=lambda plan: plan[1])
+
+    def _greedy(
+        self, asked: tuple[int, ...], scopes: list[frozenset[int]], by_fill: bool
+    ) -> tuple[tuple[int, ...], int]:
+        near: dict[int, set[int]] = {v: set() for scope in scopes for v in scope}
+        for scope in scopes:
+            for v in scope:
+                near[v] |= scope - {v}
+        left = set(near) - set(asked)
+        order: list[int] = []
+        largest = prod(self._card(i) for i in asked)
+        while left:
+            sizes = {v: prod(self._card(i) for i in (v, *near[v])) for v in left}
+            new = dict.fromkeys(left, 0)
+            if by_fill:
+                new = {v: sum(len(near[v] - near[w]) - 1 for w in near[v]) for v in left}
+            v = min(left, key=lambda v: (new[v], sizes[v], v))
+            largest = max(largest, sizes[v])
+            for w in near[v]:
+                near[w] |= near[v] - {w}
+                near[w].discard(v)
+            order.append(v)
+            left.remove(v)
+        return tuple(order), largest
+
+    def _eliminated(
+        self,
+        asked: tuple[int, ...],
+        observed: NDArray[np.bool_],
+        told: States,
+        order: Sequence[int],
+    ) -> Array:
+        """Return P(query, evidence), [contexts, *states of the query]."""
+        factors: list[_Factor] = []
+        for scope, table in self._scopes(self._relevant(asked, observed)):
+            seen = [k for k, i in enumerate(scope) if i < len(observed) and observed[i]]
+            rest = [k for k in range(len(scope)) if k not in seen]
+            ordered = table.transpose(*seen, *rest)
+            own = ordered[tuple(told[:, scope[k]] for k in seen)] if seen else ordered[None]
+            factors.append((tuple(scope[k] for k in rest), own))
+        for v in order:
+            bucket = [factor for factor in factors if v in factor[0]]
+            factors = [factor for factor in factors if v not in factor[0]]
+            joined = sorted(set().union(*(scope for scope, _ in bucket)) - {v})
+            factors.append((tuple(joined), _product(bucket, (*joined, v)).sum(axis=-1)))
+        return np.broadcast_to(
+            _product(factors, asked), (len(told), *(self.cards[i] for i in asked))
+        )
+
+
+def _product(factors: Sequence[_Factor], axes: tuple[int, ...]) -> Array:
+    """Multiply tables, [contexts, *axes]; the small ones first."""
+    total: Array = np.ones((1,) * (len(axes) + 1))
+    for scope, table in sorted(factors, key=lambda factor: factor[1].size):
+        total = total * _spread(table, scope, axes, 1)
+    return total
+
+
+def _spread(table: Array, scope: tuple[int, ...], axes: tuple[int, ...], ahead: int = 0) -> Array:
+    """Return a view of a table with an axis for each of `axes`, behind the first `ahead` ones."""
+    kept = [a for a in axes if a in scope]
+    ordered = table.transpose(*range(ahead), *(ahead + scope.index(a) for a in kept))
+    index = (slice(None),) * ahead + tuple(slice(None) if a in scope else None for a in axes)
+    spread: Array = ordered[index]
+    return spread
+
+
+def _check_law(node: Node, parents: Sequence[Node]) -> None:
+    cards = tuple(len(parent.states) for parent in parents)
+    if isinstance(node.law, NoisyOr):
+        strengths = node.law.strengths
+        shares = [node.law.leak, *(s for strength in strengths for s in strength)]
+        if len(node.states) != 2 or tuple(map(len, strengths)) != cards:
+            raise ValueError(
+                f"A noisy or has two states and a strength for each state of its parents; "
+                f"{node.name} has {len(node.states)} states and strengths "
+                f"{tuple(map(len, strengths))} for parents of {cards}."
+            )
+        if not all(0.0 <= share <= 1.0 for share in shares):
+            raise ValueError(
+                f"Strengths and leak of a noisy or are 0 to 1; {node.name} has others."
+            )
+        return
+    due = (*cards, len(node.states))
+    if node.law.shape != due:
+        raise ValueError(
+            f"The table of a node has an axis for each parent and one for itself; {node.name} "
+            f"needs {due}, got {node.law.shape}."
+        )
+    wrong = np.argwhere(
+        (np.abs(node.law.sum(axis=-1) - 1.0) > _ROUNDING) | ~(node.law >= 0.0).all(axis=-1)
+    )
+    if len(wrong):
+        row = tuple(wrong[0].tolist())
+        told = [f"{p.name}={p.states[k]}" for p, k in zip(parents, row, strict=True)]
+        given = f" given {', '.join(told)}" if told else ""
+        values = ", ".join(f"{p:g}" for p in node.law[row])
+        raise ValueError(
+            f"Probabilities of a node are 0 or more and sum to 1; {node.name}{given} has {values}."
+        )

@@ -1,0 +1,636 @@
+"""Diagnosis: how likely a condition is given what is told of a person, and whether to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.environments.design import Recorded
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.words.answer import Answer
+from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
+from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.told_history import REASONINGS, Reasoning
+
+from .belief_network import UNTOLD
+from .evidence_contexts import MOST_PER_BIN, EvidenceContexts, spread_contexts
+from .network_files import MINIMUM_SUPPORT, load_network
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Elicitation = Literal["plain", "squared", "absolute", "bayesian"]
+Asked = Literal["belief", "decision", "expectation"]
+Parts = Literal["distribution", "separate"]
+ELICITATIONS: tuple[str, ...] = get_args(Elicitation)
+ASKED: tuple[str, ...] = get_args(Asked)
+PARTS: tuple[str, ...] = get_args(Parts)
+# By the number in the column question.
+QUESTIONS = ("belief", "decision", "part", "within", "share")
+BELIEF, DECISION, PART, WITHIN, SHARE = range(5)
+ACTIONS = ("Yes", "Defer", "No")
+YES, DEFER, NO = range(3)
+
+_ANSWERS = ("No", "Yes")
+_STEPS = ("Can decide", "Decision")
+_KINDS = {DECISION: "decision", SHARE: "share"}  # of answers; all others are a probability
+_THOUGHT = "I weigh what is told of this person."
+_ABSENT = {"repetition": 0, "elicitation": 0, "part": -1, "idiosyncrasy": 0.0}  # unless told
+_PLAIN = frozenset[str]()
+_ABOUT = frozenset({"condition", "person"})
+WANTED = {
+    "prompt": frozenset({"heading", "person", "facts", "question", "task", "answer"}),
+    "heading_once": frozenset({"case"}),
+    "heading_again": frozenset({"case", "round", "rounds"}),
+    "question_belief": _ABOUT,
+    "question_decision": _ABOUT,
+    "question_part": _ABOUT | {"part"},
+    "question_within": _ABOUT | {"part"},
+    "question_share": _ABOUT | {"parts"},
+    "part_line": frozenset({"label", "part", "person"}),
+    "share_line": frozenset({"label"}),
+    **{f"elicitation_{elicitation}": _ABOUT for elicitation in ELICITATIONS},
+    **{
+        f"answer_{kind}_{reasoning}": _PLAIN
+        for kind in ("probability", "decision")
+        for reasoning in REASONINGS
+    },
+    **{f"answer_share_{reasoning}": frozenset({"n", "lines"}) for reasoning in REASONINGS},
+}
+REQUIRED = {
+    "prompt": ("heading", "facts", "question", "task", "answer"),
+    "heading_once": ("case",),
+    "heading_again": ("case", "round"),
+    "question_part": ("part",),
+    "question_within": ("part",),
+    "question_share": ("parts",),
+    "part_line": ("label", "part"),
+    "share_line": ("label",),
+    **{f"answer_share_{reasoning}": ("lines",) for reasoning in REASONINGS},
+}
+
+
+class Diagnosis(Environment):
+    """Beliefs and decisions about a condition whose exact probability is known.
+
+    A belief network draws whether a person has a condition (theta) and what is told of them (x),
+    so that P(theta = 1 | x) is known exactly. Each question stands alone: how likely the condition
+    is, under several elicitations; in two steps, whether what is known is enough to decide and
+    which way one would decide if one had to, which makes Yes, Defer or No; and, for an expectation
+    to be iterated, with which probabilities the states z of another variable hold given x, and how
+    likely the condition is given x and z. Nothing is paid and nothing is retold.
+
+    A session has `n_contexts` contexts, as many in each bin of the exact probability as in any
+    other that the network reaches. Their theta is drawn once, so answers to the same context are
+    a cluster. In each of `repeats` rounds every context is asked all questions, one after the
+    other: the beliefs, the plain one first, the decision, then P(z | x) for every z and
+    P(theta = 1 | x, z) for every z. The order of the contexts is mixed anew in every round.
+
+    The probabilities P(z | x) are asked for as the paper does, in one question whose reply is a
+    distribution over all z that sums to 1; it is a trial for each z, which share prompt and reply.
+    With `parts` "separate" there is a question with yes or no for each z instead: answers of .65
+    to two of them are both in order, and sum to 1.3.
+
+    Trials have the columns context and repetition, from 0; question (0 belief, 1 decision, 2 part:
+    P(z | x) in a question of its own, 3 within: P(theta = 1 | x, z), 4 share: P(z | x) as one of
+    the numbers of a distribution); elicitation (0 plain, 1 squared, 2 absolute,
+    3 bayesian; 0 for questions that have none); part, the number of z, -1 where there is none;
+    posterior, the exact probability that is asked for, of a decision that of the condition;
+    marginal, P(theta = 1 | x), and conditional, P(theta = 1 | x, z) or, where there is no part, the
+    same as marginal, by both of which a coherent mind goes; state, theta; idiosyncrasy, a standard
+    normal number of the context that is shown to nobody and by which a known mind misreads it,
+    everywhere alike; and evidence, which of the network's contexts it is. The action is 0 Yes,
+    1 Defer or 2 No; the response is the probability stated.
+
+    Parameters
+    ----------
+    network
+        "heart" (20 nodes), "diabetes" (22), "fever" (14) or "crying" (13), which are ours and
+        estimated from no patients; the path of a .bif file, or of a .csv file with a row per
+        case; or the name of a network that ships with pgmpy, such as "asia".
+    target
+        The node asked about, which has two states; None for that of a shipped network.
+    auxiliary
+        The node z over which expectations are iterated; None for that of a shipped network, and
+        else for a parent of the target. It is never told.
+    edges
+        Pairs of parent and child, for a .csv file; None for edges from the target to all others.
+    parts
+        How P(z | x) is asked for: as one "distribution", or in "separate" questions.
+    n_contexts
+        How many contexts a session has.
+    repeats
+        How many rounds.
+    elicitations
+        In which ways beliefs are asked for, in any part: "plain"; "squared" and "absolute" tell of
+        a loss; "bayesian" tells to reason by Bayes' rule.
+    questions
+        What is asked, in any part: "belief", "decision", "expectation".
+    bins
+        Into how many equal bins [0, 1] is cut.
+    minimum_support
+        How many cases of a .csv file each stratum needs.
+    reasoning
+        "none" asks for the lines of the answer alone; "chain_of_thought" and "step_back" for
+        thoughts before them.
+    templates
+        A TOML file with wording of your own; None for ours, `diagnosis.toml`.
+    """
+
+    name = "diagnosis"
+    summary = "probabilities of a condition given evidence, and decisions: yes, defer or no"
+    source = "Yamin et al. 2026"
+    stimulus = (
+        "context",
+        "repetition",
+        "question",
+        "elicitation",
+        "part",
+        "posterior",
+        "marginal",
+        "conditional",
+        "state",
+        "idiosyncrasy",
+    )
+    wording = ("evidence",)
+    given = "either"
+    n_actions = 3
+    response_range = (0.0, 1.0)
+    feedback = False
+    performance_bounds = (0.0, 1.0)
+    retold = False
+    size = "n_contexts"
+
+    def __init__(
+        self,
+        network: str = "heart",
+        target: str | None = None,
+        n_contexts: int = 200,
+        repeats: int = 5,
+        elicitations: Sequence[str] = ELICITATIONS,
+        questions: Sequence[str] = ASKED,
+        bins: int = 20,
+        minimum_support: int = MINIMUM_SUPPORT,
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+        auxiliary: str | None = None,
+        edges: Sequence[Sequence[str]] | None = None,
+        parts: Parts = "distribution",
+    ):
+        for setting, given in (
+            ("n_contexts", n_contexts),
+            ("repeats", repeats),
+            ("bins", bins),
+            ("minimum_support", minimum_support),
+        ):
+            whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
+            if not whole or given < 1:
+                raise ValueError(f"{setting} is a whole number from 1 on; got {given!r}.")
+        if reasoning not in REASONINGS:
+            raise ValueError(f"reasoning is one of {', '.join(REASONINGS)}; got {reasoning!r}.")
+        if parts not in PARTS:
+            raise ValueError(f"parts is one of {', '.join(PARTS)}; got {parts!r}.")
+        if edges is not None and not all(len(pair) == 2 for pair in edges):
+            raise ValueError(f"edges are pairs of parent and child; got {edges!r}.")
+        self.network = str(network)
+        self.target = target
+        self.auxiliary = auxiliary
+        self.edges = None if edges is None else [list(map(str, pair)) for pair in edges]
+        self.n_contexts = int(n_contexts)
+        self.repeats = int(repeats)
+        self.bins = int(bins)
+        self.minimum_support = int(minimum_support)
+        self.reasoning = reasoning
+        self.templates = templates
+        self.parts = parts
+        self.elicitations = _part_of("elicitations", elicitations, ELICITATIONS)
+        self.questions = _part_of("questions", questions, ASKED)
+        pairs = None if self.edges is None else tuple((a, b) for a, b in self.edges)
+        self.belief_network, self._about = load_network(
+            self.network, target, auxiliary, pairs, self.minimum_support
+        )
+        self._parts = self._about.says[self._about.auxiliary]
+        self._labels = tuple(map(_letter, range(len(self._parts))))
+        self._words = load_templates(
+            templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+        )
+        self._check_words()
+        self._asked = self._questions()
+        self._trial_of: tuple[Any, dict[tuple[int, ...], int]] = (None, {})
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        return {
+            "network": self.network,
+            "target": self.target,
+            "n_contexts": self.n_contexts,
+            "repeats": self.repeats,
+            "elicitations": list(self.elicitations),
+            "questions": list(self.questions),
+            "bins": self.bins,
+            "minimum_support": self.minimum_support,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+            "auxiliary": self.auxiliary,
+            "edges": self.edges,
+            "parts": self.parts,
+        }
+
+    @property
+    def n_trials(self) -> int:
+        """Contexts x rounds x questions."""
+        return self.n_contexts * self.repeats * len(self._asked)
+
+    @property
+    def n_questions(self) -> int:
+        """Contexts x rounds x questions, a distribution being one."""
+        shared = sum(question == SHARE and part > 0 for question, _, part in self._asked)
+        return self.n_contexts * self.repeats * (len(self._asked) - shared)
+
+    @property
+    def n_parts(self) -> int:
+        """How many states the auxiliary has."""
+        return len(self._parts)
+
+    def continues(self, observation: Observation) -> bool:
+        """Say whether a trial is a further state of the distribution that the one before began."""
+        return observation["question"] == SHARE and observation["part"] > 0
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Numbers of contexts, rounds, questions, elicitations and parts; probabilities.
+
+        Where there is one context or round, the bounds leave room for two: spaces of Gymnasium
+        want ends that differ.
+        """
+        return {
+            "context": (0, max(self.n_contexts - 1, 1)),
+            "repetition": (0, max(self.repeats - 1, 1)),
+            "question": (0, len(QUESTIONS) - 1),
+            "elicitation": (0, len(ELICITATIONS) - 1),
+            "part": (-1, self.n_parts - 1),
+            "posterior": (0.0, 1.0),
+            "marginal": (0.0, 1.0),
+            "conditional": (0.0, 1.0),
+            "state": (0, 1),
+            "idiosyncrasy": (-np.inf, np.inf),
+            "evidence": (0, self.bins * MOST_PER_BIN - 1),
+        }
+
+    def acts(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
+        """Say which trials ask for a decision; the others ask for a probability."""
+        asked: NDArray[np.bool_] = np.asarray(columns["question"]) == DECISION
+        return asked
+
+    @cached_property
+    def contexts(self) -> EvidenceContexts:
+        """The contexts from which sessions draw theirs; found when they are first needed."""
+        return spread_contexts(self.belief_network, self._about, self.bins)
+
+    @cached_property
+    def drawn(self) -> frozenset[str]:
+        """Names of the design's tables."""
+        return frozenset((*self.stimulus, *self.wording))
+
+    @property
+    def n_draws(self) -> int:
+        """Four numbers per context, and one per context and round, to put them in order."""
+        return (4 + self.repeats) * self.n_contexts
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the contexts, round by round, and what is asked of each."""
+        known, n = self.contexts, self.n_contexts
+        each = uniforms.reshape(len(uniforms), 4 + self.repeats, n)
+        # Numbers of contexts say nothing of their probability: runs are dealt out at random.
+        run = np.argsort(np.argsort(each[:, 0], axis=1), axis=1)
+        low, high = known.blocks(n)
+        chosen = low[run] + (each[:, 1] * (high - low)[run]).astype(np.int64)
+        state = (each[:, 2] < known.posterior[chosen]).astype(np.int64)
+        idiosyncrasy = ndtri(np.maximum(each[:, 3], np.finfo(float).tiny))
+        order = np.argsort(each[:, 4:], axis=2)
+
+        question, elicitation, part = np.array(self._asked, dtype=np.int64).T
+        exact = np.column_stack([known.posterior, known.part, known.within])
+        given = np.where(part >= 0, 1 + self.n_parts + part, 0)
+        at = np.where(np.isin(question, (PART, SHARE)), 1 + part, given)
+        shape = (*order.shape, len(self._asked))
+
+        def by_slot(values: NDArray[Any]) -> NDArray[Any]:
+            """Give what holds for slots (trailing axis 1) or questions to all trials."""
+            return np.broadcast_to(values, shape).reshape(len(uniforms), -1)
+
+        def of_context(values: NDArray[Any]) -> NDArray[Any]:
+            return np.take_along_axis(values[:, None], order, axis=2)[..., None]
+
+        evidence = of_context(chosen)
+        return {
+            "context": by_slot(order[..., None]),
+            "repetition": by_slot(np.arange(self.repeats)[:, None, None]),
+            "question": by_slot(question),
+            "elicitation": by_slot(elicitation),
+            "part": by_slot(part),
+            "posterior": exact[evidence, at].reshape(len(uniforms), -1),
+            "marginal": by_slot(known.posterior[evidence]),
+            "conditional": exact[evidence, given].reshape(len(uniforms), -1),
+            "state": by_slot(of_context(state)),
+            "idiosyncrasy": by_slot(of_context(idiosyncrasy)),
+            "evidence": by_slot(evidence),
+        }
+
+    def again(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions; who answers misreads each context anew."""
+        tables = super().again(recorded, sessions, rng)
+        context = tables["context"]
+        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
+        return tables | {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 minus the distance of each stated probability from the exact one.
+
+        NaN for decisions: which is best hangs on what is at stake, and that is nobody's but the
+        decider's.
+        """
+        frame = trials.frame
+        stated = frame["response"].to_numpy(dtype=float, na_value=np.nan)
+        near: NDArray[np.float64] = 1.0 - np.abs(stated - frame["posterior"].to_numpy(dtype=float))
+        return near
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the numbers of contexts and rounds that trials tell.
+
+        And the elicitation of P(z | x): separate only where all that is asked of it is.
+        """
+        told: dict[str, Any] = {}
+        if "question" in frame:
+            asked = set(frame["question"].dropna().tolist())
+            if asked & {PART, QUESTIONS[PART]} and not asked & {SHARE, QUESTIONS[SHARE]}:
+                told["parts"] = "separate"
+        for setting, column in (("n_contexts", "context"), ("repeats", "repetition")):
+            if column in frame and pd.api.types.is_numeric_dtype(frame[column]) and len(frame):
+                most = frame[column].max()
+                if pd.notna(most) and most >= 0 and most == int(most):
+                    told[setting] = int(most) + 1
+        return cls(**told)
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table with the columns that follow from others.
+
+        Questions and elicitations may be given by name. Absent columns are filled in: repetition 0,
+        elicitation plain, part -1, and idiosyncrasy 0, which nobody but a known mind has; marginal
+        and conditional from what posterior is on other rows of the context, missing where no row
+        tells.
+        """
+        frame = trials.frame
+        added: dict[str, Any] = {
+            name: value
+            for name, value in _ABSENT.items()
+            if name not in frame and {"context", "question", "posterior"} <= set(frame)
+        }
+        for column, known in (("question", QUESTIONS), ("elicitation", ELICITATIONS)):
+            if column in frame and not pd.api.types.is_numeric_dtype(frame[column]):
+                values = frame[column]
+                wrong = np.flatnonzero(~values.isin(known))
+                if len(wrong):
+                    raise ValueError(
+                        f"The column {column!r} names one of {', '.join(known)}, or its position "
+                        f"there from 0; {trials.place(wrong[0])} has {values[wrong[0]]!r}."
+                    )
+                added[column] = np.array([known.index(value) for value in values.tolist()])
+        frame = frame.assign(**added) if added else frame
+        if not {"context", "question", "posterior"} <= set(frame):
+            return frame
+        unit = [name for name in ("subject", "session", "context") if name in frame]
+        asked = frame["question"]
+        for name, own, within in (
+            ("marginal", asked <= DECISION, unit),
+            ("conditional", asked == WITHIN, [*unit, "part"]),
+        ):
+            if name not in frame:
+                told = frame["posterior"].where(own).astype(float)
+                keys = [frame[key] for key in within]
+                found = told.groupby(keys, sort=False).transform("first")
+                if name == "conditional":
+                    found = found.where(frame["part"] >= 0, frame["marginal"])
+                frame = frame.assign(**{name: found})
+        return frame
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        for name, rule, known in (
+            ("question", "0 belief, 1 decision, 2 part, 3 within, 4 share", range(len(QUESTIONS))),
+            ("elicitation", "0 plain, 1 squared, 2 absolute, 3 bayesian", range(len(ELICITATIONS))),
+            ("state", "0 without and 1 with the condition", range(2)),
+        ):
+            self._demand(trials, name, frame[name].isin(list(known)).to_numpy(), rule)
+        p = frame["posterior"].to_numpy(dtype=float, na_value=np.nan)
+        self._demand(trials, "posterior", (p >= 0.0) & (p <= 1.0), "a probability from 0 to 1")
+        parted = frame["question"].isin([PART, WITHIN, SHARE]).to_numpy()
+        told = (frame["part"] >= 0).to_numpy()
+        self._demand(trials, "part", told == parted, "from 0 for parts, within and shares, else -1")
+        states = frame.groupby(["subject", "session", "context"], sort=False)["state"]
+        once = (frame["state"] == states.transform("first")).to_numpy()
+        self._demand(trials, "state", once, "the same wherever a context is asked about")
+
+    def _demand(self, trials: Trials, name: str, kept: NDArray[np.bool_], rule: str) -> None:
+        wrong = np.flatnonzero(~kept)
+        if len(wrong):
+            raise ValueError(
+                f"The column {name!r} of {self.name} is {rule}; {trials.place(wrong[0])} has "
+                f"{trials.frame[name][wrong[0]]}. Correct it."
+            )
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the question into words; earlier trials are not told."""
+        return Prompt((Message("user", self._text(observation)),))
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the labelled lines of an answer.
+
+        Of a probability these are "No:" and "Yes:", each with a number from 0 to 1, which sum to 1;
+        the response is that behind Yes. Of a distribution over states they are "A:", "B:" and so
+        on, one for each; the response is that of the trial's state. A sum that misses 1 by .005
+        per line at most, as rounding to two decimals may, is repaired and noted, by more is
+        malformed: nothing is normalised. Of a decision they are "Can decide:" and "Decision:", each
+        with Yes or No: who cannot decide defers, whatever the second line says. A label that is
+        missing, or opens two lines, is malformed; without reasoning, so is any other line.
+        """
+        alone = self.reasoning == "none"
+        if observation["question"] == SHARE:
+            asked = self._labels[int(observation["part"])]
+            return parse_distribution(text, self._labels, asked, alone)
+        if self.asks(observation) == "response":
+            return parse_distribution(text, _ANSWERS, "Yes", alone)
+        read = parse_words(text, _STEPS, ("Yes", "No"), alone)
+        if isinstance(read, Answer):
+            return read
+        (unable, decided), answer = read
+        return replace(answer, action=DEFER if unable else (NO if decided else YES))
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked; who defers leans to No. A distribution has a number per state."""
+        if observation["question"] == SHARE:
+            if not isinstance(choice, tuple) or len(choice) != self.n_parts:
+                raise ValueError(
+                    f"A distribution has a number for each of {self.n_parts} states, in a tuple; "
+                    f"got {choice!r}."
+                )
+            pairs = zip(self._labels, choice, strict=True)
+            said = [f"{label}: {_decimal(round(float(q), 12))}" for label, q in pairs]
+        elif self.asks(observation) == "response":
+            p = float(choice)
+            rest = round(1.0 - p, 12)
+            said = [f"{label}: {_decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
+        else:
+            words = ("No" if choice == DEFER else "Yes", "Yes" if choice == YES else "No")
+            said = [f"{label}: {word}" for label, word in zip(_STEPS, words, strict=True)]
+        return "\n".join([*([] if self.reasoning == "none" else [_THOUGHT]), *said])
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        Theta, the idiosyncrasy and the exact probability are in no words: they are those that the
+        present session has for the case. Raises ValueError if the messages are not a prompt of
+        this session.
+        """
+        text = messages[0].content if len(messages) == 1 else ""
+        for observation in self._candidates(text):
+            if self._text(observation) == text:
+                return [], observation
+        begun = f" that begins {text[:60]!r}" if text else ""
+        raise ValueError(
+            f"A prompt of {self.name} is one message, about a case of this session; got "
+            f"{len(messages)}{begun}. Use the seed, settings and templates it was rendered with."
+        )
+
+    def _candidates(self, text: str) -> list[Observation]:
+        """Return the trials about the case, and in the round, that a prompt names."""
+        table = self.design.table
+        if self._trial_of[0] is not table:
+            slots = np.arange(0, self.n_trials, len(self._asked))
+            pairs = zip(table["context"][slots], table["repetition"][slots], strict=True)
+            first = {
+                self._heading(int(c), int(r)): int(t)
+                for (c, r), t in zip(pairs, slots, strict=True)
+            }
+            self._trial_of = (table, first)  # type: ignore[assignment]
+        known: Any = self._trial_of[1]
+        found = [h for h in _lines_of(text) if h in known]
+        if not found:
+            return []
+        start = known[found[0]]
+        return [
+            {"trial": t, **{name: table[name][t].item() for name in (*self.stimulus, "evidence")}}
+            for t in range(start, start + len(self._asked))
+        ]
+
+    def _heading(self, context: int, repetition: int) -> str:
+        form = "heading_once" if self.repeats == 1 else "heading_again"
+        return self._words[form].render(case=context + 1, round=repetition + 1, rounds=self.repeats)
+
+    def _text(self, observation: Observation) -> str:
+        question, part = int(observation["question"]), int(observation["part"])
+        about = {"condition": self._about.condition, "person": self._about.person}
+        answer = self._words[f"answer_{_KINDS.get(question, 'probability')}_{self.reasoning}"]
+        told: dict[str, Any] = {}
+        if question == SHARE:
+            line, share = self._words["part_line"], self._words["share_line"]
+            states = zip(self._labels, self._parts, strict=True)
+            person = self._about.person
+            about["parts"] = "\n".join(
+                line.render(label=k, part=z, person=person) for k, z in states
+            )
+            lines = "\n".join(share.render(label=label) for label in self._labels)
+            told = {"n": self.n_parts, "lines": lines}
+        elif part >= 0:
+            about["part"] = self._parts[part]
+        elicitation = ELICITATIONS[int(observation["elicitation"])]
+        task = self._words[f"elicitation_{elicitation}"].render(**about)
+        text = self._words["prompt"].render(
+            heading=self._heading(int(observation["context"]), int(observation["repetition"])),
+            person=self._about.person,
+            facts=self._facts(int(observation["evidence"])),
+            question=self._words[f"question_{QUESTIONS[question]}"].render(**about),
+            task=task if question == BELIEF else "",
+            answer=answer.render(**told),
+        )
+        return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
+
+    def _facts(self, evidence: int) -> str:
+        """Put what is told of a person into words, in the order of the network's nodes."""
+        told = self.contexts.evidence[evidence]
+        facts = [
+            self._about.says[node.name][state]
+            for node, state in zip(self.belief_network.nodes, told.tolist(), strict=True)
+            if state != UNTOLD
+        ]
+        *before, last = facts
+        return f"who {', '.join(before)} and {last}" if before else f"who {last}"
+
+    def _questions(self) -> list[tuple[int, int, int]]:
+        """Return what is asked about a context in a round: question, elicitation and part."""
+        asked = []
+        if "belief" in self.questions:
+            asked += [(BELIEF, ELICITATIONS.index(e), -1) for e in self.elicitations]
+        if "decision" in self.questions:
+            asked.append((DECISION, 0, -1))
+        if "expectation" in self.questions:
+            parts = range(len(self._parts))
+            first = SHARE if self.parts == "distribution" else PART
+            asked += [(question, 0, part) for question in (first, WITHIN) for part in parts]
+        return asked
+
+    def _check_words(self) -> None:
+        """Raise ValueError unless templates ask for the lines that are read."""
+        for kind, labels in (("probability", _ANSWERS), ("decision", _STEPS)):
+            name = f"answer_{kind}_{self.reasoning}"
+            for label in labels:
+                if f"{label}:" not in self._words[name].text:
+                    raise ValueError(
+                        f"The template {name!r} asks for the line {label!r}, by which answers are "
+                        f"read; got {self._words[name].text!r}."
+                    )
+        shown = self._words["share_line"].render(label="A")
+        if not shown.startswith("A:"):
+            raise ValueError(
+                "The template 'share_line' begins with the label and a colon, by which answers are "
+                f"read; got {self._words['share_line'].text!r}."
+            )
+        for form in ("heading_once", "heading_again"):
+            if "\n" in self._words[form].text:
+                raise ValueError(f"The template {form!r} is one line; got several.")
+
+
+def _lines_of(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines()]
+
+
+def _letter(k: int) -> str:
+    """Return A, B, ... Z, AA, AB, ... for 0, 1, ..."""
+    return ("" if k < 26 else _letter(k // 26 - 1)) + chr(ord("A") + k % 26)
+
+
+def _decimal(number: float) -> str:
+    return np.format_float_positional(number, trim="-")
+
+
+def _part_of(name: str, given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the chosen members in the order in which they are asked."""
+    chosen = [given] if isinstance(given, str) else list(given)
+    strange = [member for member in chosen if member not in known]
+    if strange or not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"{name} are one or more of {', '.join(known)}, each once; got {given!r}.")
+    return tuple(member for member in known if member in chosen)

@@ -1,0 +1,139 @@
+"""Contexts of evidence whose exact posteriors spread evenly from 0 to 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.design import session_stream
+
+from .belief_network import UNTOLD, BeliefNetwork, NetworkTooLargeError
+from .network_files import Told, posterior_by_pgmpy
+
+Array = NDArray[np.float64]
+
+MOST_PER_BIN = 60
+_CASES = 40_000  # drawn from the network
+_PATTERNS = 48  # sets of nodes that contexts tell of
+_PER_PATTERN = 400
+_SEED = 20_260_801  # of the contexts, which are the same in every session
+_POSSIBLE = 1e-12  # probability below which a part of the auxiliary is taken for impossible
+
+
+@dataclass(frozen=True, eq=False)
+class EvidenceContexts:
+    """Contexts that a network can bring, with all that can be asked of them, exactly.
+
+    They stand in order of the posterior. What is told in them are draws from the network; which
+    of these are kept depends on the posterior alone, so theta given what is told is as it was.
+
+    Parameters
+    ----------
+    evidence : states of the nodes, -1 where nothing is told, [contexts, nodes]
+    posterior : P(theta = 1 | x), [contexts]
+    part : P(z in B_j | x), [contexts, parts]; the parts are the states of the auxiliary
+    within : P(theta = 1 | x, z in B_j), [contexts, parts]
+    bins : how many equal bins [0, 1] is cut into
+    """
+
+    evidence: NDArray[np.int64]
+    posterior: Array
+    part: Array
+    within: Array
+    bins: int
+
+    def __len__(self) -> int:
+        """Return the number of contexts."""
+        return len(self.posterior)
+
+    @property
+    def bin(self) -> NDArray[np.int64]:
+        """The bin of each context's posterior, [contexts]."""
+        return bin_of(self.posterior, self.bins)
+
+    def blocks(self, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Cut the contexts into n runs of neighbours, as many in each bin as in any other.
+
+        Returns first and end of each run, [n]. Bins that no context reaches have none. Runs share
+        no context where a bin has at least as many contexts as runs.
+        """
+        reached, first, count = np.unique(self.bin, return_index=True, return_counts=True)
+        bin_of_run = np.arange(n) * len(reached) // n
+        runs = np.bincount(bin_of_run, minlength=len(reached))[bin_of_run]
+        place = np.arange(n) - np.searchsorted(bin_of_run, bin_of_run)
+        size = count[bin_of_run]
+        low = place * size // runs
+        high = np.maximum((place + 1) * size // runs, low + 1)
+        return first[bin_of_run] + low, first[bin_of_run] + high
+
+
+def bin_of(posterior: Array, bins: int) -> NDArray[np.int64]:
+    """Return which of so many equal bins of [0, 1] holds each probability; 1 is in the last."""
+    return np.minimum((posterior * bins).astype(np.int64), bins - 1)
+
+
+@lru_cache(maxsize=16)
+def spread_contexts(network: BeliefNetwork, told: Told, bins: int = 20) -> EvidenceContexts:
+    """Draw contexts from a network so that each bin of the posterior holds up to 60.
+
+    Half the cases have the condition and half have not, since bins are filled evenly anyway. Of
+    each some nodes are told, as many as the network says, never the target, the auxiliary, nor
+    what has no words. The same network always brings the same contexts.
+
+    Raises
+    ------
+    ValueError
+        If every context makes a part of the auxiliary impossible.
+    """
+    rng = session_stream(_SEED)
+    cases = network.sample(rng.random((_CASES, len(network.nodes))))
+    target = network.position(told.target)
+    with_it = cases[:, target] == told.present
+    tellable = np.array(
+        [network.position(n) for n in told.says if n not in (told.target, told.auxiliary)]
+    )
+    drawn = []
+    for _ in range(_PATTERNS):
+        n = int(rng.integers(told.fewest, told.most + 1))
+        seen = rng.permutation(tellable)[:n]
+        for kind in (with_it, ~with_it):
+            those = np.flatnonzero(kind)
+            if len(those):
+                part = np.full((_PER_PATTERN // 2, cases.shape[1]), UNTOLD)
+                part[:, seen] = cases[rng.choice(those, _PER_PATTERN // 2)][:, seen]
+                drawn.append(part)
+    evidence = np.unique(np.concatenate(drawn), axis=0)
+    posterior = exact_posterior(network, (told.target,), evidence)[:, told.present]
+    mixed = rng.permutation(len(evidence))
+    place = np.empty(len(mixed), dtype=np.int64)
+    where = bin_of(posterior[mixed], bins)
+    for k in range(bins):  # the number of each context within its bin
+        own = np.flatnonzero(where == k)
+        place[mixed[own]] = np.arange(len(own))
+    kept = np.flatnonzero(place < MOST_PER_BIN)
+    evidence = evidence[kept]
+    joint = exact_posterior(network, (told.target, told.auxiliary), evidence)
+    part = joint.sum(axis=1)
+    possible = (part > _POSSIBLE).all(axis=1)
+    if not possible.any():
+        raise ValueError(
+            f"Expectations are iterated over what is possible; some state of {told.auxiliary} is "
+            "impossible in every context. Choose another auxiliary."
+        )
+    posterior = joint[:, told.present].sum(axis=1)
+    order = np.argsort(posterior, kind="stable")
+    order = order[possible[order]]
+    within = joint[order, told.present] / part[order]
+    return EvidenceContexts(evidence[order], posterior[order], part[order], within, bins)
+
+
+def exact_posterior(network: BeliefNetwork, query: tuple[str, ...], evidence: Any) -> Array:
+    """Return P(query | evidence), by our elimination or, where it is too large, by pgmpy."""
+    try:
+        return network.posterior(query, evidence)
+    except NetworkTooLargeError:
+        return posterior_by_pgmpy(network, query, evidence)

@@ -1,0 +1,483 @@
+"""Belief networks from files: ours, BIF, tables of cases, and those that ship with pgmpy."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import tomllib
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.util import find_spec
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.words.names import unknown
+
+from .belief_network import BeliefNetwork, Node, NoisyOr
+
+MINIMUM_SUPPORT = 100
+INSTALL = 'pip install "knownminds[networks]"'
+_PRESENT = ("present", "yes", "true", "positive", "1", "t", "y")
+
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_VARIABLE = re.compile(
+    r"variable\s+(?P<name>\"[^\"]+\"|\S+)\s*\{[^{}]*?type\s+discrete\s*\[\s*(?P<n>\d+)\s*\]\s*"
+    r"\{(?P<states>[^{}]*)\}[^{}]*\}"
+)
+_PROBABILITY = re.compile(r"probability\s*\(\s*(?P<scope>[^()]+?)\s*\)\s*\{(?P<body>[^{}]*)\}")
+_ROW = re.compile(r"\((?P<states>[^()]*)\)(?P<values>[^;]*);")
+_TABLE = re.compile(r"\b(?P<kind>table|default)\b(?P<values>[^;]*);")
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is asked of a network, and how its nodes are told.
+
+    Parameters
+    ----------
+    target : the node asked about
+    present : its state 1, the condition
+    condition : completes "they ..."
+    auxiliary : the node over which expectations are iterated
+    person : whom a context is about
+    says : by node and state, completes "who ..."; nodes that are absent are never told
+    fewest, most : how many nodes a context tells of
+    """
+
+    target: str
+    present: int
+    condition: str
+    auxiliary: str
+    person: str
+    says: Mapping[str, tuple[str, ...]]
+    fewest: int
+    most: int
+
+
+def _shipped() -> dict[str, Any]:
+    text = Path(__file__).with_name("networks.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+SHIPPED: tuple[str, ...] = tuple(_shipped())
+
+
+@lru_cache(maxsize=32)
+def load_network(
+    network: str,
+    target: str | None = None,
+    auxiliary: str | None = None,
+    edges: tuple[tuple[str, str], ...] | None = None,
+    minimum_support: int = MINIMUM_SUPPORT,
+) -> tuple[BeliefNetwork, Told]:
+    """Return a network, and how it is told, by name or path.
+
+    Parameters
+    ----------
+    network
+        "heart", "diabetes", "fever" or "crying"; the path of a .bif or .csv file; or the name of a
+        network that ships with pgmpy.
+    target
+        The node asked about; None for that of a shipped network, and where no other has two
+        states.
+    auxiliary
+        The node over which expectations are iterated; None for that of a shipped network, and
+        else the first parent of the target that there is, or the first node beside it.
+    edges
+        Pairs of parent and child, which a table of cases does not tell; see `read_csv`.
+    minimum_support
+        How many cases a stratum of a table needs.
+
+    Raises
+    ------
+    ValueError
+        If there is no such network or node, the file cannot be read, or the target has not two
+        states.
+    """
+    found = _shipped()
+    path = Path(network)
+    if network in found:
+        table = found[network]
+        own, told = _of_table(network, table)
+        if target is None and auxiliary is None:
+            return own, told
+        says: Mapping[str, tuple[str, ...]] = told.says
+        return own, _asked(own, target or told.target, auxiliary or told.auxiliary, says, table)
+    if path.name.lower().endswith((".bif", ".bif.gz")):
+        own = read_bif(path)
+    elif path.suffix.lower() == ".csv":
+        own = read_csv(path, edges, minimum_support, target)
+    else:
+        own = from_pgmpy(network)
+    return own, _asked(own, target, auxiliary)
+
+
+def _asked(
+    network: BeliefNetwork,
+    target: str | None,
+    auxiliary: str | None,
+    says: Mapping[str, tuple[str, ...]] | None = None,
+    table: Mapping[str, Any] | None = None,
+) -> Told:
+    """Choose what is asked of a network that does not say it, and put its nodes into words."""
+    if target is None:
+        binary = [node.name for node in network.nodes if len(node.states) == 2]
+        if len(binary) != 1:
+            raise ValueError(
+                f"A target is needed where several nodes could be it; got {', '.join(binary)}. "
+                "Set target to the one that is asked about."
+            )
+        target = binary[0]
+    at = network.position(target)
+    states = network.nodes[at].states
+    if len(states) != 2:
+        raise ValueError(
+            f"A target has two states, without and with the condition; {target} has "
+            f"{', '.join(states)}. Choose another, or merge its states."
+        )
+    lower = [state.casefold() for state in states]
+    present = next((lower.index(word) for word in _PRESENT if word in lower), 1)
+    if len(network.nodes) < 3:
+        raise ValueError("A network has a target, an auxiliary and one node to be told; got fewer.")
+    if auxiliary is None:
+        auxiliary = next(
+            node for node in (*network.nodes[at].parents, *network.names) if node != target
+        )
+    network.position(auxiliary)
+    if auxiliary == target:
+        raise ValueError(f"The auxiliary is another node than the target; got {target!r} for both.")
+    words = {
+        node.name: tuple(f"has {node.name} = {state}" for state in node.states)
+        for node in network.nodes
+    }
+    if says:
+        words = {name: says.get(name, words[name]) for name in (*says, target, auxiliary)}
+    shipped = table is not None and target == table["target"]
+    condition = table["condition"] if table and shipped else f"have {target} = {states[present]}"
+    tellable = [name for name in words if name not in (target, auxiliary)]
+    fewest, most = table["told"] if table else (1, 8)
+    return Told(
+        target=target,
+        present=present,
+        condition=condition,
+        auxiliary=auxiliary,
+        person=table["person"] if table else "person",
+        says=words,
+        fewest=min(fewest, len(tellable)),
+        most=min(most, len(tellable)),
+    )
+
+
+def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Told]:
+    """Build a network from its table in our form."""
+    given = table["node"]
+    nodes = []
+    for own, node in given.items():
+        states = tuple(node["states"])
+        if "strengths" in node:
+            parents = tuple(node["strengths"])
+            strengths = tuple(tuple(map(float, s)) for s in node["strengths"].values())
+            nodes.append(Node(own, states, parents, NoisyOr(float(node["leak"]), strengths)))
+            continue
+        effects = node.get("effects", {})
+        for parent, effect in effects.items():
+            if parent not in given:
+                raise ValueError(unknown("node", parent, given, f" among the parents of {own}"))
+            if len(effect) != len(given[parent]["states"]):
+                raise ValueError(
+                    f"An effect has a value per state of the parent; that of {parent} on {own} in "
+                    f"{name} has {len(effect)}."
+                )
+        score = np.zeros(())
+        for effect in effects.values():
+            score = score[..., None] + np.asarray(effect, dtype=float)
+        steps = np.arange(len(states))
+        weights = np.exp(np.asarray(node["weights"], dtype=float) + steps * score[..., None])
+        table_of = weights / weights.sum(axis=-1, keepdims=True)
+        nodes.append(Node(own, states, tuple(effects), table_of))
+    says = {own: tuple(node["says"]) for own, node in given.items() if "says" in node}
+    told = Told(
+        target=table["target"],
+        present=1,
+        condition=table["condition"],
+        auxiliary=table["auxiliary"],
+        person=table["person"],
+        says=says,
+        fewest=table["told"][0],
+        most=table["told"][1],
+    )
+    return BeliefNetwork(nodes), told
+
+
+def read_bif(file: str | Path) -> BeliefNetwork:
+    """Read a network in the Bayesian interchange format.
+
+    Variables are discrete; a probability block holds a table, or a row per combination of the
+    parents' states with, at need, a default.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be read, a block names an unknown variable or state, a stratum has no
+        row, or probabilities do not sum to 1.
+    """
+    path = Path(file)
+    text = _COMMENT.sub(" ", _text(path, "BIF"))
+    states: dict[str, tuple[str, ...]] = {}
+    for found in _VARIABLE.finditer(text):
+        own = tuple(_words(found["states"]))
+        name = found["name"].strip('"')
+        if len(own) != int(found["n"]):
+            raise ValueError(
+                f"A BIF variable lists as many states as it says; {name} in {path.name} says "
+                f"{found['n']} and lists {len(own)}."
+            )
+        states[name] = own
+    if not states:
+        raise ValueError(
+            f"A BIF file has blocks 'variable NAME {{ type discrete [ N ] {{ ... }}; }}'; "
+            f"{path.name} has none."
+        )
+    nodes: dict[str, Node] = {}
+    for found in _PROBABILITY.finditer(text):
+        before, _, given = found["scope"].partition("|")
+        names = [*_words(before), *_words(given)]
+        for name in names:
+            if name not in states:
+                raise ValueError(
+                    unknown("node", name, states, f" in the block probability ({found['scope']})")
+                )
+        child = names[0]
+        if child in nodes:
+            raise ValueError(
+                f"A BIF node has one probability block; {child} in {path.name} has two."
+            )
+        table = _bif_table(path.name, child, names[1:], states, found["body"])
+        nodes[child] = Node(child, states[child], tuple(names[1:]), table)
+    without = [name for name in states if name not in nodes]
+    if without:
+        raise ValueError(
+            f"Each node of a BIF file has a probability block; {without[0]} in {path.name} "
+            "has none."
+        )
+    return BeliefNetwork([nodes[name] for name in states])
+
+
+def _bif_table(
+    file: str, own: str, parents: Sequence[str], states: Mapping[str, tuple[str, ...]], body: str
+) -> NDArray[np.float64]:
+    shape = (*(len(states[p]) for p in parents), len(states[own]))
+    table = np.full(shape, np.nan)
+    for found in _TABLE.finditer(body):
+        values = _numbers(file, own, found["values"])
+        if found["kind"] == "default" and len(values) == shape[-1]:
+            table[...] = values
+        elif found["kind"] == "table" and len(values) == table.size:
+            # The format lists the child's states slowest.
+            by_child = np.reshape(values, (shape[-1], *shape[:-1]))
+            table[...] = np.moveaxis(by_child, 0, -1)
+        else:
+            raise ValueError(
+                f"The table of {own} in {file} needs {table.size} probabilities (a default "
+                f"{shape[-1]}); it has {len(values)}."
+            )
+    for found in _ROW.finditer(_TABLE.sub(" ", body)):
+        given, values = _words(found["states"]), _numbers(file, own, found["values"])
+        if len(given) != len(parents) or len(values) != shape[-1]:
+            raise ValueError(
+                f"A row of {own} in {file} names {len(parents)} states and has {shape[-1]} "
+                f"probabilities; got ({', '.join(given)}) with {len(values)}."
+            )
+        at = []
+        for parent, state in zip(parents, given, strict=True):
+            if state not in states[parent]:
+                raise ValueError(unknown("state", state, states[parent], f" of {parent} in {file}"))
+            at.append(states[parent].index(state))
+        table[tuple(at)] = values
+    lost = np.argwhere(np.isnan(table).any(axis=-1))
+    if len(lost):
+        stratum = _stratum(parents, [states[p][k] for p, k in zip(parents, lost[0], strict=True)])
+        raise ValueError(f"Each stratum of a node has a row; {own} in {file} lacks {stratum}.")
+    return table
+
+
+def read_csv(
+    file: str | Path,
+    edges: Collection[tuple[str, str]] | None = None,
+    minimum_support: int = MINIMUM_SUPPORT,
+    target: str | None = None,
+) -> BeliefNetwork:
+    """Estimate a network from a table of cases: shares within strata, nothing smoothed.
+
+    Parameters
+    ----------
+    file
+        A CSV file with a row per case and a column per node; every distinct text is a state.
+    edges
+        Pairs of parent and child; None for edges from the target to every other column, which
+        then hang together through it alone.
+    minimum_support
+        How many cases every stratum, a combination of states of a node's parents, needs.
+
+    Raises
+    ------
+    ValueError
+        If a cell is empty, an edge names an unknown column, or a stratum has fewer cases, naming
+        it.
+    """
+    path = Path(file)
+    try:
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, encoding="utf-8")
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise ValueError(f"Cases are a readable CSV file; {path.name} is not: {error}") from None
+    if isinstance(minimum_support, bool) or minimum_support < 1:
+        raise ValueError(f"minimum_support is a whole number from 1 on; got {minimum_support!r}.")
+    empty = np.argwhere((table == "").to_numpy())
+    if len(empty):
+        row, column = empty[0]
+        raise ValueError(
+            f"Each case has a state of every node; row {row + 1} of {path.name} has no "
+            f"{table.columns[column]}. Leave such rows out, or name the gap a state."
+        )
+    names = [str(name) for name in table.columns]
+    if edges is None:
+        if target is None:
+            raise ValueError(
+                f"A table of cases tells no edges; {path.name} came without. Set target, for "
+                "edges from it to every other column, or set edges."
+            )
+        if target not in names:
+            raise ValueError(unknown("node", target, names, f" in {path.name}"))
+        edges = [(target, name) for name in names if name != target]
+    for pair in edges:
+        for name in pair:
+            if name not in names:
+                raise ValueError(unknown("node", name, names, f" in {path.name}"))
+    codes, states = {}, {}
+    for name in names:
+        states[name] = tuple(sorted(table[name].unique()))
+        codes[name] = np.searchsorted(np.array(states[name]), table[name].to_numpy(dtype=str))
+    nodes = []
+    for name in names:
+        parents = tuple(parent for parent, child in edges if child == name)
+        shape = (*(len(states[p]) for p in parents), len(states[name]))
+        counts = np.zeros(shape)
+        np.add.at(counts, tuple(codes[p] for p in (*parents, name)), 1)
+        support = counts.sum(axis=-1)
+        for at in product(*(range(k) for k in shape[:-1])):
+            if support[at] < minimum_support:
+                named = [states[p][k] for p, k in zip(parents, at, strict=True)]
+                raise ValueError(
+                    f"Each stratum has at least {minimum_support} cases; {name} in {path.name} "
+                    f"has {int(support[at])} where {_stratum(parents, named)}. Merge states, take "
+                    "edges out, or lower minimum_support."
+                )
+        nodes.append(Node(name, states[name], parents, counts / support[..., None]))
+    return BeliefNetwork(nodes)
+
+
+def from_pgmpy(name: str) -> BeliefNetwork:
+    """Return a network that ships with pgmpy, such as asia.
+
+    Raises
+    ------
+    ValueError
+        If pgmpy is not there or ships no network of this name.
+    """
+    found = find_spec("pgmpy")
+    if found is None or not found.submodule_search_locations:
+        raise ValueError(
+            f"{unknown('network', name, SHIPPED)} Those that ship with pgmpy need it: {INSTALL}. "
+            "Others are given by the path of a .bif or .csv file."
+        )
+    folder = Path(found.submodule_search_locations[0], "utils", "example_models")
+    ending = ".bif.gz"
+    shipped = [path.name.removesuffix(ending) for path in folder.glob(f"*{ending}")]
+    if name not in shipped:
+        told = unknown("network", name, {*SHIPPED, *shipped})
+        raise ValueError(f"{told} Others are given by the path of a .bif or .csv file.")
+    return read_bif(folder / f"{name}{ending}")
+
+
+def of_pgmpy(model: Any) -> BeliefNetwork:
+    """Return a discrete network of pgmpy in our form."""
+    nodes = []
+    for own in model.get_cpds():
+        child, *parents = own.variables
+        values = np.moveaxis(np.asarray(own.values, dtype=float), 0, -1)
+        states = tuple(map(str, own.state_names[child]))
+        nodes.append(Node(str(child), states, tuple(map(str, parents)), values))
+    return BeliefNetwork(nodes)
+
+
+def posterior_by_pgmpy(
+    network: BeliefNetwork, query: Sequence[str], evidence: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return P(query | evidence), [contexts, *states], by the variable elimination of pgmpy.
+
+    For networks whose elimination outgrows ours, and to check ours. Contexts that are told the
+    same are asked once.
+    """
+    try:
+        with warnings.catch_warnings():  # it warns of modules of its own that it imports
+            warnings.simplefilter("ignore", FutureWarning)
+            from pgmpy.factors.discrete import TabularCPD
+            from pgmpy.inference import VariableElimination
+            from pgmpy.models import DiscreteBayesianNetwork
+    except ImportError:
+        raise ValueError(f"A network as large as this one needs pgmpy: {INSTALL}.") from None
+    model = DiscreteBayesianNetwork(list(network.edges))
+    model.add_nodes_from(network.names)
+    for node in network.nodes:
+        cards = [len(network.nodes[network.position(p)].states) for p in node.parents]
+        model.add_cpds(
+            TabularCPD(
+                node.name,
+                len(node.states),
+                np.moveaxis(node.table, -1, 0).reshape(len(node.states), -1),
+                evidence=list(node.parents) or None,
+                evidence_card=cards or None,
+            )
+        )
+    engine = VariableElimination(model)
+    distinct, again = np.unique(evidence, axis=0, return_inverse=True)
+    found = []
+    for row in distinct:
+        told = {n: int(s) for n, s in zip(network.names, row, strict=True) if s >= 0}
+        own = engine.query(list(query), evidence=told, show_progress=False)
+        found.append(own.values.transpose([own.variables.index(name) for name in query]))
+    posteriors: NDArray[np.float64] = np.array(found)[again.ravel()]
+    return posteriors
+
+
+def _text(path: Path, kind: str) -> str:
+    try:
+        held = path.read_bytes()
+        return (gzip.decompress(held) if path.suffix == ".gz" else held).decode()
+    except (OSError, EOFError, UnicodeDecodeError) as error:
+        raise ValueError(f"A {kind} file is readable text; {path.name} is not: {error}") from None
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip().strip('"') for word in text.split(",") if word.strip()]
+
+
+def _numbers(file: str, own: str, text: str) -> list[float]:
+    try:
+        return [float(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise ValueError(
+            f"Probabilities of a BIF file are numbers; {own} in {file} has {text.strip()[:60]!r}."
+        ) from None
+
+
+def _stratum(parents: Sequence[str], states: Sequence[str]) -> str:
+    pairs = [f"{parent}={state}" for parent, state in zip(parents, states, strict=True)]
+    return ", ".join(pairs) or "nothing is given"

@@ -1,0 +1,83 @@
+"""Any experiment as a Gymnasium environment, for those who bring reinforcement learners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from knownminds.environments.environment import Choice, Environment, Observation
+
+try:
+    import gymnasium
+    from gymnasium import spaces
+except ImportError:
+    raise ImportError(
+        'GymnasiumEnvironment needs Gymnasium: pip install "knownminds[gymnasium]"'
+    ) from None
+
+
+class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
+    """An experiment with Gymnasium's spaces; one episode is one session.
+
+    ``reset(seed=s)`` begins the same session as the experiment's own; a reset without a seed goes
+    on in the same stream. An action is what a trial asks for: a number of an action, a response
+    as an array of shape (), or a pair of both. The observation after the last trial repeats the
+    last stimulus, with "trial" equal to `n_trials`. What pays nothing has a reward of 0, since
+    Gymnasium wants a number.
+
+    Parameters
+    ----------
+    environment
+        The experiment to wrap; it is used, not copied.
+    """
+
+    def __init__(self, environment: Environment):
+        self.environment = environment
+        fields: dict[str, spaces.Space[Any]] = {
+            name: spaces.Box(low, high, (), np.int64 if isinstance(low, int) else np.float64)
+            for name, (low, high) in environment.bounds.items()
+        }
+        self.observation_space = spaces.Dict(
+            {"trial": spaces.Discrete(environment.n_trials + 1), **fields}
+        )
+        asked: dict[str, spaces.Space[Any]] = {
+            "action": spaces.Discrete(max(environment.n_actions, 1)),
+            "response": spaces.Box(*environment.response_range, (), np.float64),
+        }
+        self.action_space = asked.get(environment.given) or spaces.Tuple(tuple(asked.values()))
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Begin a session, from the seed or from `options["design"]`."""
+        super().reset(seed=seed)
+        if seed is None and "design" not in (options or {}):
+            options = {"design": self.environment.draw(self.np_random)}
+        observation, info = self.environment.reset(seed=seed, options=options)
+        self._shown = observation
+        return self._typed(observation), info
+
+    def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
+        """Take an action and go to the next trial."""
+        given = self.environment.given
+        asked = self.environment.asks(self._shown)
+        if given == "either":  # of the pair only what the trial asks for counts
+            action = action[0] if asked == "action" else action[1]
+        if asked == "both":
+            choice: Choice = (int(action[0]), float(action[1]))
+        else:
+            choice = int(action) if asked == "action" else float(action)
+        observation, reward, terminated, truncated, info = self.environment.step(choice)
+        self._shown = observation or self._shown
+        shown = self._typed(self._shown)
+        if observation is None:
+            shown["trial"] = np.int64(self.environment.n_trials)
+        return shown, reward or 0.0, terminated, truncated, info
+
+    def _typed(self, observation: Observation) -> dict[str, Any]:
+        shown: dict[str, Any] = {"trial": np.int64(observation["trial"])}
+        for name, (low, _) in self.environment.bounds.items():
+            kind = np.int64 if isinstance(low, int) else np.float64
+            shown[name] = np.array(observation[name], dtype=kind)
+        return shown

@@ -1,0 +1,405 @@
+"""Sessions told as one text each, with the choices marked, as in Psych-101; and read back."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments.design import Design, session_stream
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.record.trials import Trials
+from knownminds.environments.words.answer import ANSWERED, Answer
+from knownminds.environments.words.names import unknown
+from knownminds.environments.words.prompt import Message
+
+OPEN, CLOSE = "<<", ">>"
+OWN = "knownminds"  # our field beside text, experiment and participant: what no text tells
+_CHOICE = re.compile(f"{OPEN}(.*?){CLOSE}", re.DOTALL)
+
+
+def psych_101_records(
+    trials: Trials, environment: Environment | None = None, *, seed: int = 0
+) -> list[dict[str, Any]]:
+    """Tell each session in the words of its experiment's own prompts.
+
+    A record has the fields of Psych-101 (Binz et al. 2025): `text`, in which what the participant
+    answered stands between << and >>, `experiment` and `participant`. A field of our own,
+    `knownminds`, keeps what the text does not tell: settings, session, names, rewards that nothing
+    told of, outcomes that are not to be read from the answer, and columns that were not shown.
+    Answers are put as the experiment asks for them, without the reasoning before them; columns
+    beyond the experiment's own are left out.
+
+    Parameters
+    ----------
+    environment
+        The experiment with its settings; None for what the trials tell, else as shipped.
+    seed
+        Draws the names of sessions whose trials have no `labels`.
+
+    Raises
+    ------
+    ValueError
+        At the first session that cannot be told: it shows a picture, lacks what its words need,
+        has the marks in its words, or would be read back as another one.
+    """
+    frame = trials.frame
+    named = environment.name if environment else None
+    names = frame["environment"] if "environment" in frame else pd.Series(named, frame.index)
+    names = names.fillna(named)
+    if names.isna().any():
+        raise ValueError(
+            "Trials are told in the words of their experiment; these do not name it. "
+            "Name it with --environment."
+        )
+    records = []
+    for name in names.unique():
+        own = frame[names == name].dropna(axis=1, how="all")
+        place = _worded(_place(name, own) if environment is None else environment)
+        if place.name != name:
+            raise ValueError(f"The trials are of {name}, not of {place.name}. Name the right one.")
+        for i, (keys, rows) in enumerate(own.groupby(["subject", "session"], sort=False)):
+            labels = _labels(place, rows, seed, i)
+            told = {"settings": place.settings, "session": keys[1], "labels": labels}
+            text, untold = _told(place, labels, rows.reset_index(drop=True), *keys)
+            records.append(
+                {
+                    "text": text,
+                    "experiment": name,
+                    "participant": keys[0],
+                    OWN: told | untold,
+                }
+            )
+    return records
+
+
+def write_psych_101(
+    trials: Trials,
+    path: str | os.PathLike[str],
+    environment: Environment | None = None,
+    *,
+    seed: int = 0,
+) -> None:
+    """Write sessions as lines of JSON, whole or not at all; see `psych_101_records`."""
+    records = psych_101_records(trials, environment, seed=seed)
+    file = Path(path)
+    part = file.with_name(f".{file.name}.part")
+    try:
+        with part.open("w", encoding="utf-8") as stream:
+            stream.writelines(json.dumps(r, ensure_ascii=False) + "\n" for r in records)
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def trials_of_psych_101(
+    records: Iterable[Mapping[str, Any]], environment: Environment | None = None
+) -> Trials:
+    """Read sessions back from the words of their experiment's prompts.
+
+    Records of our own give the very actions back. Where `knownminds` is absent, settings are
+    those of `environment`, and names are found in the text: actions are then numbered as
+    `Environment.names_told` does, and rewards that nothing tells of are missing. So is the reward
+    of the last trial of a session.
+
+    Parameters
+    ----------
+    environment
+        The experiment with its settings; None for what the records say.
+
+    Raises
+    ------
+    ValueError
+        Naming the line, if it is of an experiment or in words that are none of ours.
+    """
+    frames: list[pd.DataFrame] = []
+    sessions: dict[tuple[str, str], int] = {}
+    places: dict[str, Environment] = {}
+    for n, record in enumerate(records, start=1):
+        try:
+            own = record.get(OWN) or {}
+            name, participant = str(record["experiment"]), str(record["participant"])
+            at = sessions[name, participant] = sessions.get((name, participant), -1) + 1
+            place = environment
+            if place is None:
+                key = json.dumps([name, own.get("settings")])
+                place = places.setdefault(key, _made(name, own.get("settings") or {}))
+            rows = _read(_worded(place), str(record["text"]), own)
+        except KeyError as error:
+            raise ValueError(
+                f"A record has text, experiment and participant; line {n} has no {error}."
+            ) from None
+        except ValueError as error:
+            raise ValueError(f"Line {n} cannot be read: {error}") from None
+        session = str(own.get("session", at))
+        frames.append(rows.assign(environment=place.name, subject=participant, session=session))
+    if not frames:
+        raise ValueError("Sessions are read from lines of JSON; there is none.")
+    return Trials.from_frame(pd.concat(frames, ignore_index=True))
+
+
+def read_psych_101(path: str | os.PathLike[str], environment: Environment | None = None) -> Trials:
+    """Read a file of sessions; see `trials_of_psych_101`."""
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"Sessions are read from a file; there is none at {file}.")
+    return trials_of_psych_101(_lines(file), environment)
+
+
+def _lines(file: Path) -> Iterator[Mapping[str, Any]]:
+    with file.open(encoding="utf-8") as stream:
+        for n, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+            except ValueError:
+                record = None
+            if not isinstance(record, dict):
+                raise ValueError(
+                    f"Each line is an object of JSON; line {n} of {file.name} begins {line[:40]!r}."
+                )
+            yield record
+
+
+def _made(name: str, settings: Mapping[str, Any]) -> Environment:
+    from knownminds.environments import ENVIRONMENTS, make
+
+    if name not in ENVIRONMENTS:
+        raise ValueError(f"{unknown('environment', name, ENVIRONMENTS)} Texts are read by their "
+                         "experiment's own words.")  # fmt: skip
+    return make(name, **settings)
+
+
+def _place(name: str, rows: pd.DataFrame) -> Environment:
+    """Return the experiment with the settings that trials tell, and as long as their sessions."""
+    place = type(_made(name, {})).as_played(rows)
+    if place.size is None:
+        return place
+    per_unit = place.n_trials // place.settings[place.size]
+    trials = int(rows["trial"].max()) - min(int(rows["trial"].min()), 1) + 1
+    units = -(-trials // per_unit)
+    return type(place)(**{**place.settings, place.size: units})
+
+
+def _worded(place: Environment) -> Environment:
+    """Return the experiment as a conversation of plain answers, where it has such settings."""
+    wanted = {"history": "chat", "reasoning": "none", "confidence": "together"}
+    settings = place.settings
+    changed = {k: v for k, v in wanted.items() if settings.get(k, v) != v}
+    # A new one each time: reading and telling change its session.
+    return type(place)(**settings | changed)
+
+
+def _labels(place: Environment, rows: pd.DataFrame, seed: int, session: int) -> Any:
+    if "labels" in rows and pd.notna(rows["labels"].iloc[0]):
+        return json.loads(rows["labels"].iloc[0])
+    return place.draw(session_stream(seed, session)).labels
+
+
+def _told(
+    place: Environment, labels: Any, rows: pd.DataFrame, subject: str, session: str
+) -> tuple[str, dict[str, Any]]:
+    """Return the text of a session, and what it does not tell."""
+    drawn = place.draw(session_stream(0))  # words depend on nothing of a design but its labels
+    place.reset(options={"design": Design(drawn.table, labels)})
+    turns: list[Turn] = []
+    replies: list[str] = []
+    observations = _observations(place, rows)
+    if any(place.continues(observation) for observation in observations):
+        raise ValueError(
+            f"Trials of {place.name} cannot be told in a text that tells them back: one reply "
+            "answers several. Keep them as .csv or .parquet."
+        )
+    for observation, row in zip(observations, rows.to_dict("records"), strict=True):
+        given = Answer(
+            row["outcome"],
+            None if pd.isna(row.get("action")) else int(row["action"]),
+            None if pd.isna(row.get("response")) else float(row["response"]),
+        )
+        if given.choice is not None:
+            reply = place.say(given.choice, observation)
+        else:
+            reply = "" if pd.isna(row.get("raw_text")) else str(row["raw_text"])
+        reward = None if pd.isna(row.get("reward")) else float(row["reward"])
+        text = "" if given.choice is not None else reply
+        turns.append(Turn(observation, given.action, reward, text, given.response))
+        replies.append(reply)
+    asked = _questions(place, turns)
+    for turn, *words in zip(turns, asked, replies, strict=True):
+        if any(mark in text for mark in (OPEN, CLOSE) for text in words):
+            raise ValueError(
+                f"A text marks choices with {OPEN} and {CLOSE}; trial {turn.observation['trial']} "
+                f'of session "{session}" of subject "{subject}" has them in its words. '
+                "Leave that session out."
+            )
+    parts = [f"{q}\n{OPEN}{reply}{CLOSE}" for q, reply in zip(asked, replies, strict=True)]
+    text = "\n\n".join(parts)
+    try:
+        back = _read(place, text, {"labels": labels})
+    except ValueError as error:
+        raise ValueError(
+            f"Trials of {place.name} cannot be told in a text that tells them back: {error} "
+            "Keep them as .csv or .parquet."
+        ) from None
+    if not all(_same(back, rows, column) for column in place.answer_columns):
+        raise ValueError(
+            f'Session "{session}" of subject "{subject}" cannot be told: its text would be read '
+            "with other answers. Keep it as .csv or .parquet."
+        )
+    untold: dict[str, Any] = {}
+    lost = (back["outcome"] != rows["outcome"]) & ~rows["outcome"].isin(ANSWERED)
+    if lost.any():
+        untold["outcomes"] = {str(t): rows["outcome"][t] for t in np.flatnonzero(lost).tolist()}
+    if "reward" in rows:
+        silent = np.flatnonzero(rows["reward"].notna() & back["reward"].isna()).tolist()
+        if silent:
+            untold["rewards"] = {str(t): float(rows["reward"][t]) for t in silent}
+    columns = [c for c in ("trial", *place.stimulus, *place.wording, *place.hidden) if c in rows]
+    rest = {c: rows[c].tolist() for c in columns if not _same(back, rows, c)}
+    return text, untold | ({"columns": rest} if rest else {})
+
+
+def _same(there: pd.DataFrame, here: pd.DataFrame, column: str) -> bool:
+    """Tell whether a column holds the same numbers in both tables."""
+    if column not in there or column not in here:
+        return column not in there and column not in here
+    a, b = (table[column].to_numpy(dtype=float, na_value=np.nan) for table in (there, here))
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def _observations(place: Environment, rows: pd.DataFrame) -> list[Observation]:
+    fields = (*place.stimulus, *place.wording)
+    for name in fields:
+        if name not in rows or rows[name].isna().any():
+            raise ValueError(
+                f"The words of {place.name} tell of {name!r}, which these trials lack. "
+                "Tell of trials that were simulated or run here, or add the column."
+            )
+    whole = {k for k in fields if isinstance(place.bounds.get(k, (0.0, 0.0))[0], int)}
+    trial = rows["trial"].astype(int)
+    columns: dict[str, list[Any]] = {"trial": (trial - (trial.min() == 1)).tolist()}  # from 0
+    for name in fields:
+        values = rows[name].tolist()
+        columns[name] = list(map(int, values)) if name in whole else values
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _questions(place: Environment, turns: Sequence[Turn]) -> list[str]:
+    """Return what was said before each answer and not before the one before."""
+    kept = [len(place.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
+    begins = [t for t, n in enumerate(kept) if n == 0]  # a prompt without a past opens anew
+    asked: list[str] = []
+    for begin, end in zip(begins, [*begins[1:], len(turns)], strict=True):
+        if kept[end - 1] == end - 1 - begin:  # the last prompt says it all
+            prompt = place.render(turns[end - 1].observation, turns[: end - 1])
+            asked += [_words(message) for message in prompt.messages[::2]]
+            continue
+        for t in range(begin, end):
+            prompt = place.render(turns[t].observation, turns[:t])
+            asked.append(_words(prompt.messages[-1]))
+    return asked
+
+
+def _words(message: Message) -> str:
+    if message.images:
+        raise ValueError("A text cannot show pictures; keep such trials as .csv or .parquet.")
+    return message.content
+
+
+def _split(text: str) -> tuple[list[str], list[str]]:
+    """Return questions and replies."""
+    *parts, rest = _CHOICE.split(text)
+    questions, replies = parts[::2], parts[1::2]
+    if not replies:
+        raise ValueError(f"Choices stand between {OPEN} and {CLOSE}; the text has none.")
+    if rest.strip():
+        raise ValueError(f"A text ends with a choice; this one goes on with {rest.strip()[:40]!r}.")
+    return [q.removeprefix("\n\n").removesuffix("\n") for q in questions], replies
+
+
+def _conversations(
+    place: Environment, questions: Sequence[str], replies: Sequence[str]
+) -> list[list[Message]]:
+    """Divide questions and replies where a question tells of no past."""
+    talks: list[list[Message]] = []
+    for question, reply in zip(questions, replies, strict=True):
+        pair = [Message("user", question), Message("assistant", reply)]
+        if talks and place.retold and not _opens(place, pair[0]):
+            talks[-1] += pair
+        else:
+            talks.append(pair)
+    return talks
+
+
+def _opens(place: Environment, question: Message) -> bool:
+    try:
+        place.read([question])
+    except ValueError:
+        return False
+    return True
+
+
+def _read(place: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame:
+    """Return the trials of a session, one row each."""
+    questions, replies = _split(text)
+    if "labels" in own:
+        labels = own["labels"] or ()
+        frame = pd.DataFrame(_rows(place, labels, questions, replies))
+    else:
+        labels = _names(place, questions, replies)
+        frame = pd.DataFrame(_rows(place, labels, questions, replies))
+        # What comes out otherwise with another design was not read from the text.
+        other = pd.DataFrame(_rows(place, labels, questions, replies, seed=1))
+        shown = [c for c in (*place.stimulus, *place.wording) if c in frame]
+        frame = frame.drop(columns=[c for c in shown if not frame[c].equals(other[c])])
+    if "action" in frame:
+        frame["action"] = frame["action"].astype("Int64")
+    for t, outcome in (own.get("outcomes") or {}).items():
+        frame.loc[int(t), "outcome"] = outcome
+    frame["reward"] = frame["reward"].astype("float64")
+    for t, reward in (own.get("rewards") or {}).items():
+        frame.loc[int(t), "reward"] = reward
+    for column, values in (own.get("columns") or {}).items():
+        frame[column] = values
+    if labels:
+        frame["labels"] = json.dumps(labels)
+    if "trial" not in frame or not frame["trial"].is_monotonic_increasing:
+        frame["trial"] = np.arange(len(frame))
+    return frame
+
+
+def _names(place: Environment, questions: Sequence[str], replies: Sequence[str]) -> Any:
+    """Return labels by which the text of a session that is not known can be read."""
+    told = [Message("user", questions[0])]
+    for question, reply in zip(questions[1:], replies, strict=False):
+        told += [Message("assistant", reply), Message("user", question)]
+    try:
+        return place.names_told(told if place.retold else told[:1])
+    except NotImplementedError as error:
+        raise ValueError(str(error)) from None
+
+
+def _rows(
+    place: Environment, labels: Any, questions: Sequence[str], replies: Sequence[str], seed: int = 0
+) -> list[dict[str, Any]]:
+    """Read each trial; of the design drawn from the seed, none of what the text tells depends."""
+    table = place.draw(session_stream(seed)).table
+    place.reset(options={"design": Design(table, labels)})
+    rows: list[dict[str, Any]] = []
+    for talk in _conversations(place, questions, replies):
+        turns, last = place.read(talk[:-1])
+        seen = [*turns, Turn(last, None, None)]
+        for turn, reply in zip(seen, talk[1::2], strict=True):
+            answer = place.parse(reply.content, turn.observation)
+            given = {name: getattr(answer, name) for name in place.answer_columns}
+            unread = None if answer.choice is not None else reply.content
+            row = {**turn.observation, **given, "reward": turn.reward}
+            rows.append(row | {"outcome": answer.outcome.value, "raw_text": unread})
+    return rows

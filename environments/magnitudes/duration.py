@@ -1,0 +1,190 @@
+"""Duration: how long a dialogue took, from its transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+from knownminds.environments.words.told_history import History, Reasoning
+from knownminds.environments.words.transcripts import Recordings, load_recordings, our_cast
+
+from .magnitude import Condition, Magnitude, Modality, Range
+
+_NUMBERS = 2**31  # of dialogues
+_NEAREST = 20  # excerpts of recordings among which one is drawn
+_FAR = 0.05  # relative to the wanted duration: farther, recordings do not cover it
+
+
+class Duration(Magnitude):
+    """How long a dialogue took, in seconds, from its transcript.
+
+    Two speakers take turns without pauses. Each of our cast has a rate of speech of its own
+    that never changes (2.5 words per second on average, standard deviation 10%; the participant
+    is not told), so that words over rate, summed over the speakers, is the duration exactly. Or
+    dialogues are excerpts of recorded ones, from a folder of transcripts with times.
+
+    There are no pictures, hence no noise. What a session is made of: see `Magnitude`.
+
+    Beside the columns of `Magnitude` trials may have first and second (the speakers, positions in
+    the cast), words_first and words_second (how many words they say), and script (the number from
+    which their words are drawn); with recordings script is the excerpt and the others are 0.
+
+    Parameters
+    ----------
+    modality
+        "text" only.
+    condition
+        One of `CONDITIONS`, but for those with noise.
+    windows
+        Which of "short", "medium" and "long" are shown, in this order.
+    n_values, repeats
+        Values of a window, and how often each is shown.
+    continuous
+        If True, the n_values x repeats values are drawn evenly from the window.
+    ranges
+        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
+        10-40, 25-55 and 40-70 s.
+    context
+        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
+    biased_range
+        The range that "numeric_biased" tells, as shares of the window.
+    transcripts
+        A folder of transcripts (*.txt, UTF-8) from which excerpts are taken; None for our cast.
+        One utterance per line: start and end in seconds, speaker and words, with tabs between.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `duration.toml`.
+    """
+
+    name = "duration"
+    summary = "how long a dialogue took, from its transcript"
+    source = "BayesBench (anonymous authors 2025)"
+    shipped = Path(__file__).with_suffix(".toml")
+    wording = ("first", "second", "words_first", "words_second", "script")
+    n_wording = 4
+    kinds = ("text",)
+    required: ClassVar = {
+        name: names
+        for name, names in Magnitude.required.items()
+        if not name.endswith(("_image", "_both"))
+    }
+    default_ranges: ClassVar = {"short": (10.0, 40.0), "medium": (25.0, 55.0), "long": (40.0, 70.0)}
+    limits = (5.0, 600.0)
+    ceiling = 600.0
+    modalities = ("text",)
+    thought = "I count the words and think of how fast people speak."
+
+    def __init__(
+        self,
+        modality: Modality = "text",
+        condition: Condition = "base",
+        windows: Sequence[str] = ("short", "medium", "long"),
+        n_values: int = 11,
+        repeats: int = 3,
+        continuous: bool = False,
+        ranges: Mapping[str, Range] | None = None,
+        context: int | None = None,
+        biased_range: Range = (0.0, 0.5),
+        transcripts: str | None = None,
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        super().__init__(
+            modality,
+            condition,
+            windows,
+            n_values,
+            repeats,
+            continuous,
+            ranges,
+            context,
+            None,
+            biased_range,
+            history,
+            reasoning,
+            templates,
+        )
+        self.transcripts = transcripts
+        self._recordings = None if transcripts is None else self._covering(transcripts)
+        if self._recordings is not None:
+            self._slack = self._recordings.longest - self._recordings.longest / (1 + _FAR)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        settings = super().settings | {"transcripts": self.transcripts}
+        del settings["blur"]
+        return settings
+
+    def _make(
+        self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
+    ) -> dict[str, NDArray[Any]]:
+        who, other, share, what = (uniforms[:, :, k] for k in range(self.n_wording))
+        if self._recordings is not None:
+            script = self._recordings.nearest(targets, what, _NEAREST)
+            value = self._recordings.excerpts[0][script]
+            nobody = np.zeros(targets.shape, dtype=np.int64)
+            return {"value": value, "script": script} | dict.fromkeys(self.wording[:-1], nobody)
+        cast = our_cast()
+        n = len(cast.names)
+        first = (who * n).astype(np.int64)
+        second = (first + 1 + (other * (n - 1)).astype(np.int64)) % n
+        one, two, value = cast.word_counts(targets, first, second, 0.3 + 0.4 * share)
+        return {
+            "value": value,
+            "first": first,
+            "second": second,
+            "words_first": one,
+            "words_second": two,
+            "script": (what * _NUMBERS).astype(np.int64),
+        }
+
+    @property
+    def _separator(self) -> str:
+        return " / "
+
+    def _text(self, observation: Observation) -> list[str]:
+        script = int(observation["script"])
+        if self._recordings is not None:
+            lines = self._recordings.lines(script)
+        else:
+            words = int(observation["words_first"]), int(observation["words_second"])
+            speakers = int(observation["first"]), int(observation["second"])
+            lines = our_cast().dialogue(*speakers, words, script)
+        return [f"{name}: {said}" for name, said in lines]
+
+    def _value_told(self, lines: Sequence[str]) -> float:
+        spoken = []
+        for line in lines:
+            name, colon, said = line.partition(": ")
+            if not colon:
+                raise ValueError(f"A line of a dialogue is NAME: WORDS; got {line[:60]!r}.")
+            spoken.append((name, said))
+        return (self._recordings or our_cast()).seconds(spoken)
+
+    def _covering(self, folder: str) -> Recordings:
+        """Read transcripts that have excerpts all over the windows."""
+        lowest = min(low for low, _ in self.ranges.values())
+        highest = max(high for _, high in self.ranges.values())
+        recordings = load_recordings(folder, (1 - _FAR) * lowest, (1 + _FAR) * highest)
+        durations, _ = recordings.excerpts
+        for window in self.windows:
+            for wanted in np.linspace(*self.ranges[window], self.n_values):
+                nearest = durations[np.argmin(np.abs(durations - wanted))]
+                if abs(nearest - wanted) > _FAR * wanted:
+                    raise ValueError(
+                        f"Transcripts need excerpts of about {wanted:g} s; the nearest in {folder} "
+                        f"lasts {nearest:g} s. Add transcripts with shorter utterances, or set "
+                        "ranges."
+                    )
+        return recordings

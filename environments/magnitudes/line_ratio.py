@@ -1,0 +1,103 @@
+"""Line ratio: how long the shorter of two lines is, as a share of the longer one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+
+from . import drawing
+from .magnitude import Magnitude
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_DASHES = 100  # of the longer line
+
+
+class LineRatio(Magnitude):
+    """How long the shorter of two lines is, as a share of the longer one.
+
+    In words the longer line is 100 dashes; in a picture it is 400 px long. Which of the two stands
+    above is drawn anew for each stimulus. Ratios are multiples of .01, those of the windows as
+    they are of .02 (11 values in steps of .04). What a session is made of: see `Magnitude`.
+
+    Beside the columns of `Magnitude` trials may have shorter (0 if the shorter line stands above,
+    1 if it stands below).
+
+    Parameters
+    ----------
+    modality
+        "text", "image", "text+image", or "all" for one after the other.
+    condition
+        One of `CONDITIONS`.
+    windows
+        Which of "short", "medium" and "long" are shown, in this order.
+    n_values, repeats
+        Values of a window, and how often each is shown.
+    continuous
+        If True, the n_values x repeats values are drawn evenly from the window.
+    ranges
+        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
+        .10-.50, .30-.70, .50-.90.
+    context
+        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
+    blur
+        Standard deviation of the Gaussian blur in px: throughout ("constant_noise"; None for 8) or
+        in the end ("gradual_noise"; None for 16).
+    biased_range
+        The range that "numeric_biased" tells, as shares of the window.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `line_ratio.toml`.
+    """
+
+    name = "line_ratio"
+    summary = "how long the shorter of two lines is relative to the longer, in dashes or a picture"
+    source = "BayesBench (anonymous authors 2025)"
+    shipped = Path(__file__).with_suffix(".toml")
+    wording = ("shorter",)
+    n_wording = 1
+    default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
+    limits = (1 / _DASHES, 1.0)
+    ceiling = 1.0
+    thought = "I compare the length of the shorter line with that of the longer one."
+
+    def _make(
+        self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
+    ) -> dict[str, NDArray[Any]]:
+        return {
+            "value": np.round(targets * _DASHES) / _DASHES,
+            "shorter": (uniforms[:, :, 0] >= 0.5).astype(np.int64),
+        }
+
+    @property
+    def _separator(self) -> str:
+        return " / "
+
+    def _text(self, observation: Observation) -> list[str]:
+        shorter = "-" * round(float(observation["value"]) * _DASHES)
+        longer = "-" * _DASHES
+        return [longer, shorter] if observation["shorter"] else [shorter, longer]
+
+    def _value_told(self, lines: Sequence[str]) -> float:
+        if len(lines) != 2 or set("".join(lines)) != {"-"} or not all(lines):
+            raise ValueError(f"Two lines are two rows of dashes; got {lines!r}.")
+        shorter, longer = sorted(map(len, lines))
+        return shorter / longer
+
+    def _drawn(self, observation: Observation) -> Image:
+        value, blur = float(observation["value"]), float(observation["blur"])
+        return drawing.two_lines(value, bool(observation["shorter"]), blur)
+
+    def _value_shown(self, png: bytes) -> float:
+        return round(drawing.ratio_in(png) * _DASHES) / _DASHES

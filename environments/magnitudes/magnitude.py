@@ -1,0 +1,663 @@
+"""What experiments on the estimation of magnitudes share: windows, conditions, modalities."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import OrderedDict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.design import Design
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.words.answer import Answer, parse_number
+from knownminds.environments.words.names import unknown
+from knownminds.environments.words.prompt import Message, Prompt, Template, load_templates
+from knownminds.environments.words.told_history import (
+    Found,
+    History,
+    Names,
+    Reasoning,
+    Retelling,
+    told_number,
+)
+
+from . import drawing
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from knownminds.environments.record.trials import Trials
+
+Modality = Literal["text", "image", "text+image", "all"]
+Condition = Literal[
+    "base",
+    "verbal",
+    "numeric",
+    "numeric_biased",
+    "constant_noise",
+    "gradual_noise",
+    "short_context",
+    "long_context",
+    "reversed",
+]
+Range = Sequence[float]
+
+WINDOWS = ("short", "medium", "long")
+MODALITIES = ("text", "image", "text+image")
+CONDITIONS: tuple[str, ...] = get_args(Condition)
+CONTEXT = {"short_context": 3, "long_context": 20}  # earlier trials retold; 10 elsewhere
+BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where it grows
+MOST_BLUR = 20.0  # px; with more, what a picture shows could not be told exactly
+_KINDS = ("text", "image", "both")  # as templates name the modalities
+_MORE_PICTURES = 2  # kept beside those of one prompt
+
+
+class Magnitude(Retelling):
+    """Estimate a magnitude that is told in words, shown in a picture, or both.
+
+    A session has up to three windows, ranges of stimuli that overlap by half; nothing is carried
+    over from one to the next. A window shows `n_values` equally spaced values, each `repeats`
+    times, in mixed order. A prompt retells the last few trials of the window, with the stimulus
+    (and its picture) and the participant's own answer. Nobody is told the truth.
+
+    With the modality "all" a window is passed through three times, first in words, then in
+    pictures, then in both, with the same stimuli in the same order; an earlier pass is not told
+    of. Sessions with the same seed have the same stimuli in every modality and condition.
+
+    Conditions change one thing each. "verbal" says that the material is noisy and should be
+    weighed as a Bayesian observer would; "numeric" says that too, and the range of the window,
+    "numeric_biased" a wrong range; "constant_noise" and "gradual_noise" blur the pictures, evenly
+    or more and more along a window; "short_context" and "long_context" retell 3 and 20 trials
+    instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
+    blurred, so noise needs pictures.
+
+    Trials have the columns window (0 short, 1 medium, 2 long), value (the true magnitude),
+    modality (0 text, 1 image, 2 both), blur (px), condition (position in `CONDITIONS`), item
+    (number of the stimulus within its window, the same in every pass and order), unit (lowest plus
+    highest value of all windows, by which models scale values and answers) and ceiling (highest
+    answer). The response is the estimate.
+
+    Attributes
+    ----------
+    default_ranges
+        Lowest and highest value of each window.
+    limits
+        Lowest and highest value that a range may have.
+    ceiling
+        Highest answer.
+    modalities
+        In which ways the stimulus can be told.
+    n_wording
+        Uniform numbers per stimulus that decide on what is shown beside the value.
+    """
+
+    stimulus = ("window", "value", "modality", "blur", "condition", "item", "unit", "ceiling")
+    given = "response"
+    n_actions = 0
+    feedback = False
+    performance_bounds = (-np.inf, 1.0)
+    forgets = True
+    size = "repeats"
+
+    kinds: ClassVar[tuple[str, ...]] = _KINDS
+    placing = frozenset({"trial", "picture", "stimulus", "stimulus_in_line"})
+    asking: ClassVar[Names] = frozenset()
+    telling = frozenset({"response"})
+    required: ClassVar[Mapping[str, Collection[str]]] = {
+        "numeric": ("low", "high"),
+        "question_text": ("trial", "stimulus"),
+        "question_image": ("trial", "picture"),
+        "question_both": ("trial", "picture", "stimulus"),
+        **{
+            f"{line}_{kind}": ("trial", *more, *(("response",) if line == "history_line" else ()))
+            for line in ("history_line", "missing_line")
+            for kind, more in (
+                ("text", ("stimulus_in_line",)),
+                ("image", ("picture",)),
+                ("both", ("picture", "stimulus_in_line")),
+            )
+        },
+    }
+
+    default_ranges: ClassVar[Mapping[str, tuple[float, float]]]
+    limits: ClassVar[tuple[float, float]]
+    ceiling: ClassVar[float]
+    shipped: ClassVar[Path]
+    modalities: ClassVar[tuple[str, ...]] = MODALITIES
+    n_wording: ClassVar[int] = 0
+
+    @abstractmethod
+    def _make(
+        self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
+    ) -> dict[str, NDArray[Any]]:
+        """Return the values that can be shown, nearest to targets[N, windows, items].
+
+        "value" and the columns of `wording`, of the same shape; uniforms has n_wording of them
+        per target, [N, windows, n_wording, items].
+        """
+
+    @abstractmethod
+    def _text(self, observation: Observation) -> Sequence[str]:
+        """Return the stimulus in words, line by line."""
+
+    @abstractmethod
+    def _value_told(self, lines: Sequence[str]) -> float:
+        """Return the value that these words tell; ValueError if they are no stimulus."""
+
+    def _drawn(self, observation: Observation) -> Image:
+        """Return the stimulus as a picture."""
+        raise NotImplementedError
+
+    def _value_shown(self, png: bytes) -> float:
+        """Return the value that a picture shows; ValueError if it is no stimulus."""
+        raise NotImplementedError
+
+    @property
+    @abstractmethod
+    def _separator(self) -> str:
+        """What stands between the lines of a stimulus that is told in one line."""
+
+    def __init__(
+        self,
+        modality: Modality = "text",
+        condition: Condition = "base",
+        windows: Sequence[str] = ("short", "medium", "long"),
+        n_values: int = 11,
+        repeats: int = 3,
+        continuous: bool = False,
+        ranges: Mapping[str, Range] | None = None,
+        context: int | None = None,
+        blur: float | None = None,
+        biased_range: Range = (0.0, 0.5),
+        history: History = "prompt",
+        reasoning: Reasoning = "none",
+        templates: str | None = None,
+    ):
+        known = (*self.modalities, *(("all",) if len(self.modalities) > 1 else ()))
+        if modality not in known:
+            raise ValueError(f"modality of {self.name} is {_among(known)}; got {modality!r}.")
+        if condition not in CONDITIONS:
+            raise ValueError(unknown("condition", str(condition), CONDITIONS))
+        if condition in BLUR and modality == "text":
+            remedy = (
+                'Take the modality "image", "text+image" or "all".'
+                if len(known) > 1
+                else "Take another condition."
+            )
+            raise ValueError(
+                f"Noise blurs pictures; {self.name} with modality 'text' and condition "
+                f"{condition!r} has none. {remedy}"
+            )
+        if blur is not None and condition not in BLUR:
+            raise ValueError(
+                f"blur belongs to the conditions {' and '.join(BLUR)}; got blur={blur!r} with "
+                f"condition {condition!r}. Leave it out."
+            )
+        if blur is not None and not (_is_number(blur) and 0 <= blur <= MOST_BLUR):
+            raise ValueError(f"blur is a number of px from 0 to {MOST_BLUR:g}; got {blur!r}.")
+        if context is not None:
+            _whole("context", context, 0)
+        self.modality, self.condition = modality, condition
+        self.windows = _windows(windows)
+        self.n_values = _whole("n_values", n_values, 2)
+        self.repeats = _whole("repeats", repeats, 1)
+        self.continuous = bool(continuous)
+        self._given_ranges = ranges
+        self.ranges = self._checked_ranges(ranges)
+        self._given_context, self._given_blur = context, blur
+        self.context = CONTEXT.get(condition, 10) if context is None else int(context)
+        self.blur = BLUR.get(condition, 0.0) if blur is None else float(blur)
+        self.biased_range = _pair("biased_range", biased_range)
+        self.unit = min(low for low, _ in self.ranges.values())
+        self.unit += max(high for _, high in self.ranges.values())
+        self.response_range = (0.0, self.ceiling)
+        self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
+        self._choose_words(history, reasoning, templates, self.shipped)
+        words = load_templates(templates or self.shipped, self._wanted(), self.required)
+        self._introduce(words)
+        self._pictures: OrderedDict[Any, bytes] = OrderedDict()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments."""
+        ranges = self._given_ranges
+        return {
+            "modality": self.modality,
+            "condition": self.condition,
+            "windows": list(self.windows),
+            "n_values": self.n_values,
+            "repeats": self.repeats,
+            "continuous": self.continuous,
+            "ranges": None if ranges is None else {k: list(v) for k, v in ranges.items()},
+            "context": self._given_context,
+            "blur": self._given_blur,
+            "biased_range": list(self.biased_range),
+            "history": self.history,
+            "reasoning": self.reasoning,
+            "templates": self.templates,
+        }
+
+    @property
+    def pictures(self) -> bool:
+        """Whether prompts show pictures, so that who answers must be able to see."""
+        return self.modality != "text"
+
+    @property
+    def n_items(self) -> int:
+        """How many stimuli a window has."""
+        return self.n_values * self.repeats
+
+    @property
+    def passes(self) -> tuple[int, ...]:
+        """The modalities in which each window is shown, in order."""
+        return (0, 1, 2) if self.modality == "all" else (MODALITIES.index(self.modality),)
+
+    @property
+    def n_trials(self) -> int:
+        """Every stimulus of every window once per pass."""
+        return len(self.windows) * len(self.passes) * self.n_items
+
+    @property
+    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
+        """Positions in the lists, and the largest values."""
+        return {
+            **dict.fromkeys(self.wording, (0, np.inf)),
+            "window": (0, len(WINDOWS) - 1),
+            "value": (0.0, self.ceiling),
+            "modality": (0, len(MODALITIES) - 1),
+            "blur": (0.0, MOST_BLUR),
+            "condition": (0, len(CONDITIONS) - 1),
+            "item": (0, self.n_items - 1),
+            "unit": (0.0, 2 * self.ceiling),
+            "ceiling": (0.0, self.ceiling),
+        }
+
+    @property
+    def n_draws(self) -> int:
+        """For each stimulus its place, its value and what else is shown of it."""
+        return len(self.windows) * (2 + self.n_wording) * self.n_items
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the stimuli in the order in which they are shown."""
+        n, n_windows, n_items = len(uniforms), len(self.windows), self.n_items
+        drawn = uniforms.reshape(n, n_windows, 2 + self.n_wording, n_items)
+        order = np.argsort(drawn[:, :, 0], axis=2, kind="stable")
+        if self.condition == "reversed":
+            order = order[..., ::-1]
+        ranges = np.array([self.ranges[window] for window in self.windows])
+        if self.continuous:
+            place = drawn[:, :, 1]
+        else:
+            steps = np.repeat(np.linspace(0.0, 1.0, self.n_values), self.repeats)
+            place = np.broadcast_to(steps, order.shape)
+        targets = ranges[:, :1] + place * (ranges[:, 1:] - ranges[:, :1])
+        shown = self._make(targets, drawn[:, :, 2:])
+        passes = np.array(self.passes)
+        pictured = passes[:, None] > 0  # [passes, 1]
+        blurred = np.full(n_items, self.blur)
+        if self.condition == "gradual_noise":
+            blurred = np.linspace(0.0, self.blur, n_items)
+        positions = np.array([WINDOWS.index(window) for window in self.windows])
+        columns: dict[str, NDArray[Any]] = {
+            "window": positions[:, None, None],
+            "modality": passes[:, None],
+            "blur": np.where(pictured, blurred, 0.0),
+            "condition": np.array(CONDITIONS.index(self.condition)),
+            "item": order[:, :, None],
+            "unit": np.array(float(self.unit)),
+            "ceiling": np.array(float(self.ceiling)),
+        }
+        for name, values in shown.items():
+            columns[name] = np.take_along_axis(values, order, axis=2)[:, :, None]
+        whole = (n, n_windows, len(passes), n_items)
+        return {
+            name: np.broadcast_to(columns[name], whole).reshape(n, self.n_trials)
+            for name in (*self.stimulus, *self.wording)
+        }
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 - squared error / that of always answering the middle of the window, [rows].
+
+        The latter is the mean over the values of the window. Over whole sessions the mean
+        performance is 1 - NRMSE squared. NaN where there is no answer.
+        """
+        frame = trials.frame
+        window, value, response = (
+            frame[name].to_numpy(dtype=float, na_value=np.nan)
+            for name in ("window", "value", "response")
+        )
+        score = np.full(len(frame), np.nan)
+        for name in self.windows:
+            low, high = self.ranges[name]
+            span = high - low
+            n = self.n_values
+            spread = span**2 / 12 * (1 if self.continuous else (n + 1) / (n - 1))
+            rows = window == WINDOWS.index(name)
+            score[rows] = 1 - (response[rows] - value[rows]) ** 2 / spread
+        return score
+
+    def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
+        """Return the last trials of the same window and pass."""
+        own = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
+        return own[max(len(own) - self.context, 0) :]
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the present trial, and what came before it, into words and pictures."""
+        told = [*self.recalled(turns, observation), Turn(observation, None, None)]
+        n = 0
+        for i, turn in enumerate(told):
+            if turn.observation["modality"]:
+                n += 1
+                told[i] = replace(turn, observation={**turn.observation, "picture": n})
+        prompt = super().render(told[-1].observation, told[:-1])
+        if not n:
+            return prompt
+        pictures = [self.picture(turn.observation) for turn in told]
+        if self.history == "prompt":
+            (message,) = prompt.messages
+            return Prompt((Message(message.role, message.content, tuple(pictures)),))
+        messages = list(prompt.messages)
+        for k, picture in enumerate(pictures):
+            asked = messages[2 * k]
+            messages[2 * k] = Message(asked.role, asked.content, (picture,))
+        return Prompt(tuple(messages))
+
+    def picture(self, observation: Observation) -> bytes:
+        """Return the picture of a stimulus as PNG, whether or not its trial shows it.
+
+        A prompt repeats the pictures of the one before, so the last few are kept.
+        """
+        key = tuple(observation[name] for name in ("value", "blur", *self.wording))
+        encoded = self._pictures.pop(key, None) or drawing.png(self._drawn(observation))
+        self._pictures[key] = encoded
+        while len(self._pictures) > self.context + _MORE_PICTURES:
+            self._pictures.popitem(last=False)
+        return encoded
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to turns and observation.
+
+        The trial's number tells which window, pass and stimulus it is, by the session's design;
+        the value is what the words tell and the picture shows. Raises ValueError if the messages
+        are not a prompt of this environment with these settings, or words and picture of a trial
+        tell different values.
+        """
+        turns, observation = super().read(messages)
+        pictures = [picture for message in messages for picture in message.images]
+        seen = [*turns, Turn(observation, None, None)]
+        shown = [i for i, turn in enumerate(seen) if turn.observation["modality"]]
+        if len(pictures) != len(shown):
+            raise ValueError(
+                f"A prompt of {self.name} with modality {self.modality!r} has a picture for each "
+                f"trial that it shows; got {len(pictures)} for {len(shown)}. Use the settings it "
+                "was rendered with."
+            )
+        for i, picture in zip(shown, pictures, strict=True):
+            turn = seen[i]
+            value = self._value_shown(picture)
+            if turn.observation["modality"] == 2 and value != turn.observation["value"]:
+                raise ValueError(
+                    f"Words and picture of a trial tell the same; on trial "
+                    f"{int(turn.observation['trial']) + 1} they tell "
+                    f"{turn.observation['value']:g} and {value:g}."
+                )
+            seen[i] = replace(turn, observation={**turn.observation, "value": value})
+        return seen[:-1], seen[-1].observation
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the estimate, a number from 0 to the highest answer."""
+        return parse_number(text, *self.response_range, marked=self.reasoning != "none")
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        return self._aloud(decimal(choice))
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        frame = trials.frame
+        columns = {
+            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
+            for name in self.stimulus
+        }
+        allowed: dict[str, list[float]] = {
+            "condition": [CONDITIONS.index(self.condition)],
+            "window": [WINDOWS.index(window) for window in self.windows],
+            "modality": list(self.passes),
+            "unit": [self.unit],
+            "ceiling": [self.ceiling],
+        }
+        for name, values in allowed.items():
+            near = np.isclose(columns[name][:, None], values, rtol=1e-9, atol=0.0)
+            told = " or ".join(f"{value:g}" for value in values)
+            self._check_rows(trials, name, near.any(axis=1), told)
+        item, blur = columns["item"], columns["blur"]
+        self._check_rows(
+            trials,
+            "item",
+            (item >= 0) & (item < self.n_items) & (item == np.round(item)),
+            f"a whole number from 0 to {self.n_items - 1}",
+        )
+        pictured = columns["modality"] > 0
+        least = 0.0 if self.condition == "gradual_noise" else self.blur
+        self._check_rows(
+            trials,
+            "blur",
+            np.where(pictured, (blur >= least) & (blur <= self.blur), blur == 0.0),
+            "0 without a picture, "
+            + (f"{least:g} to " if least < self.blur else "")
+            + f"{self.blur:g} with one",
+        )
+        slack = self._slack
+        for window in self.windows:
+            low, high = self.ranges[window]
+            value = columns["value"]
+            inside = (value >= low - slack) & (value <= high + slack)
+            wrong = np.flatnonzero((columns["window"] == WINDOWS.index(window)) & ~inside)
+            if len(wrong):
+                raise ValueError(
+                    f"Values of the window {window!r} of {self.name} go from {low:g} to {high:g}; "
+                    f"{trials.place(wrong[0])} has {frame['value'].iloc[wrong[0]]}. Set ranges to "
+                    "those that were shown."
+                )
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the task with the condition, modality and repeats that its trials tell.
+
+        Raises
+        ------
+        ValueError
+            If a number stands for no condition or modality.
+        """
+        if not {"condition", "modality", "item"} <= set(frame.columns):
+            return cls()
+        found = {}
+        for column, names in (("condition", CONDITIONS), ("modality", MODALITIES)):
+            codes = frame[column].to_numpy(dtype=float, na_value=np.nan)
+            if np.isnan(codes).any():
+                return cls()
+            wrong = np.flatnonzero(~np.isin(codes, np.arange(len(names))))
+            if len(wrong):
+                told = ", ".join(f"{k} {name}" for k, name in enumerate(names))
+                raise ValueError(
+                    f"The column {column!r} holds one of {told}; row {wrong[0] + 1} has "
+                    f"{codes[wrong[0]]:g}. Recode it."
+                )
+            found[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
+        settings: dict[str, Any] = {"condition": found["condition"][0]}
+        settings["modality"] = found["modality"][0] if len(found["modality"]) == 1 else "all"
+        plain = cls(**settings)
+        repeats = -(-(int(frame["item"].max()) + 1) // plain.n_values)
+        settings["repeats"] = max(repeats, plain.repeats)
+        return cls(**settings)
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table of trials, with columns that follow from the settings.
+
+        condition, unit and ceiling; the modality, if there is one; the blur, unless it grows; and
+        the item, the trial's number in its window, unless the window was passed through again.
+        """
+        frame = trials.frame
+        follow: dict[str, Any] = {
+            "condition": CONDITIONS.index(self.condition),
+            "unit": float(self.unit),
+            "ceiling": float(self.ceiling),
+        }
+        if len(self.passes) == 1:
+            follow["modality"] = self.passes[0]
+            if self.condition != "gradual_noise":
+                follow["blur"] = self.blur
+            if "window" in frame:
+                groups = frame.groupby(["subject", "session", "window"], sort=False, dropna=False)
+                follow["item"] = groups.cumcount()
+        lacking = {name: column for name, column in follow.items() if name not in frame}
+        return frame.assign(**lacking) if lacking else frame
+
+    def _begin(self, design: Design) -> None:
+        super()._begin(design)
+        self._pictures = OrderedDict()
+
+    def _kind(self, observation: Observation) -> str:
+        return _KINDS[int(observation["modality"])]
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"trial": int(observation["trial"]) + 1}
+        if "picture" in observation:
+            words["picture"] = observation["picture"]
+        if observation["modality"] != 1:
+            lines = self._text(observation)
+            words |= {"stimulus": "\n".join(lines), "stimulus_in_line": self._separator.join(lines)}
+        if self.condition in ("numeric", "numeric_biased"):
+            low, high = self.ranges[WINDOWS[int(observation["window"])]]
+            below, above = self.biased_range if self.condition == "numeric_biased" else (0.0, 1.0)
+            words["low"] = decimal(round(low + below * (high - low), 4))
+            words["high"] = decimal(round(low + above * (high - low), 4))
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.response is not None
+        return {"response": decimal(turn.response)}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        trial = int(found["trial"]) - 1 if found["trial"].isdecimal() else -1
+        table = self.design.table
+        if not 0 <= trial < self.n_trials or _KINDS[int(table["modality"][trial])] != kind:
+            raise ValueError(
+                f"The prompt tells of trial {found['trial']}, which this session does not have "
+                "in that modality. Use the settings it was rendered with."
+            )
+        seen: dict[str, int | float] = {"trial": trial}
+        seen |= {name: table[name][trial].item() for name in (*self.stimulus, *self.wording)}
+        if "stimulus" in found:
+            seen["value"] = self._value_told(found["stimulus"].split("\n"))
+        elif "stimulus_in_line" in found:
+            seen["value"] = self._value_told(found["stimulus_in_line"].split(self._separator))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        return Turn(seen, None, None, response=told_number(found["response"]))
+
+    def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
+        """Return the form of a sentence, in which trial and picture are numbers."""
+        for key, form in forms.items():
+            found = form.read(text)
+            if found and all(found.get(name, "0").isdecimal() for name in ("trial", "picture")):
+                return key, found
+        return super()._must_read({}, text)
+
+    def _wanted(self) -> dict[str, Names]:
+        wanted = super()._wanted()
+        for name in wanted:
+            form, _, kind = name.rpartition("_")
+            if kind in self.kinds:
+                barred = {"stimulus" if "line" in form else "stimulus_in_line"}
+                barred |= {"picture"} if kind == "text" else set()
+                barred |= {"stimulus", "stimulus_in_line"} if kind == "image" else set()
+                wanted[name] -= barred
+        wanted |= {f"stimulus_{kind}": frozenset() for kind in self.kinds}
+        return wanted | {"verbal": frozenset(), "numeric": frozenset({"low", "high"})}
+
+    def _introduce(self, words: Mapping[str, Template]) -> None:
+        """Say behind the introduction how stimuli are given, and what the condition adds."""
+        steering = {"verbal": "verbal", "numeric": "numeric", "numeric_biased": "numeric"}
+        added = steering.get(self.condition)
+        begun = words["introduction"].text
+        for kind in self.kinds:
+            said = f"{begun} {words[f'stimulus_{kind}'].text}"
+            said += f"\n\n{words[added].text}" if added else ""
+            for forms in (self._opening, self._retold):
+                forms[kind] = Template(said + forms[kind].text[len(begun) :])
+
+    def _check_rows(self, trials: Trials, name: str, kept: NDArray[np.bool_], told: str) -> None:
+        wrong = np.flatnonzero(~kept)
+        if len(wrong):
+            raise ValueError(
+                f"The column {name!r} of {self.name} with these settings is {told}; "
+                f"{trials.place(wrong[0])} has {trials.frame[name].iloc[wrong[0]]}. Use the "
+                "settings that the trials were made with, or recode them."
+            )
+
+    def _checked_ranges(self, given: Mapping[str, Range] | None) -> dict[str, tuple[float, float]]:
+        if given is None:
+            return dict(self.default_ranges)
+        if not isinstance(given, Mapping) or set(given) != set(WINDOWS):
+            raise ValueError(
+                f"ranges has lowest and highest value of {_among(WINDOWS, 'and')}; got {given!r}."
+            )
+        least, most = self.limits
+        ranges = {window: _pair(f"ranges of {window}", given[window]) for window in WINDOWS}
+        for window, (low, high) in ranges.items():
+            if low < least or high > most:
+                raise ValueError(
+                    f"Values of {self.name} lie between {least:g} and {most:g}; the range of "
+                    f"{window} is {low:g} to {high:g}."
+                )
+        return ranges
+
+
+def decimal(number: float) -> str:
+    """Write a number so that reading it gives the same one."""
+    return np.format_float_positional(float(number), trim="-")
+
+
+def _pass_of(observation: Observation) -> tuple[float, float]:
+    return observation["window"], observation["modality"]
+
+
+def _windows(given: Any) -> tuple[str, ...]:
+    chosen = [given] if isinstance(given, str) else list(given)
+    if not chosen or set(chosen) - set(WINDOWS) or len(set(chosen)) < len(chosen):
+        raise ValueError(f"windows are one or more of {_among(WINDOWS)}, each once; got {given!r}.")
+    return tuple(chosen)
+
+
+def _pair(name: str, given: Any) -> tuple[float, float]:
+    rule = f"{name} is a lower and a higher number"
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if not low < high or not np.isfinite([low, high]).all():
+        raise ValueError(f"{rule}; got {given!r}.")
+    return low, high
+
+
+def _whole(name: str, given: Any, least: int) -> int:
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
+        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
+    return int(given)
+
+
+def _is_number(given: Any) -> bool:
+    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
+
+
+def _among(names: Sequence[str], last: str = "or") -> str:
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else names[0]

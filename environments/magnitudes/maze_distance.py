@@ -1,0 +1,106 @@
+"""Maze distance: how far apart the ends of a winding path are, in a straight line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+
+from . import drawing, maze
+from .magnitude import Magnitude
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+_NUMBERS = 2**31  # of paths
+
+
+class MazeDistance(Magnitude):
+    """How far apart, in a straight line, the two ends of a winding path are, in cells.
+
+    The path goes through a grid of 20 x 20 cells and never crosses itself; it is 1.2 to 2.5 times
+    as long as the distance, evenly, so that its length is no proxy (as far as whole steps allow:
+    a path that goes diagonally takes at least 1.41 times its distance). In words it is a list of
+    moves; in a picture a black line with a dot on every cell, from a blue disc to a red one.
+    Values are the distances between cells that are nearest to equal steps. What a session is made
+    of: see `Magnitude`.
+
+    Beside the columns of `Magnitude` trials may have path (the number from which it is drawn).
+
+    Parameters
+    ----------
+    modality
+        "text", "image", "text+image", or "all" for one after the other.
+    condition
+        One of `CONDITIONS`.
+    windows
+        Which of "short", "medium" and "long" are shown, in this order.
+    n_values, repeats
+        Values of a window, and how often each is shown.
+    continuous
+        If True, the n_values x repeats values are drawn evenly from the window.
+    ranges
+        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
+        3-9, 6-12 and 9-15 cells.
+    context
+        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
+    blur
+        Standard deviation of the Gaussian blur in px: throughout ("constant_noise"; None for 8) or
+        in the end ("gradual_noise"; None for 16).
+    biased_range
+        The range that "numeric_biased" tells, as shares of the window.
+    history
+        "prompt" retells the past in one message; "chat" sends it as past turns.
+    reasoning
+        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
+        and the answer in a marked last line.
+    templates
+        A TOML file with wording of your own; None for ours, `maze_distance.toml`.
+    """
+
+    name = "maze_distance"
+    summary = "how far apart the ends of a winding path are, told in moves, in a picture, or both"
+    source = "BayesBench (anonymous authors 2025)"
+    shipped = Path(__file__).with_suffix(".toml")
+    wording = ("path",)
+    n_wording = 1
+    default_ranges: ClassVar = {"short": (3.0, 9.0), "medium": (6.0, 12.0), "long": (9.0, 15.0)}
+    limits = (1.0, maze.MOST)
+    ceiling = 60.0
+    thought = "I add up the moves across and the moves up, and take the distance they make."
+
+    def _make(
+        self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
+    ) -> dict[str, NDArray[Any]]:
+        known = maze.distances()
+        above = np.searchsorted(known, targets).clip(1, len(known) - 1)
+        nearer = targets - known[above - 1] < known[above] - targets
+        return {
+            "value": known[above - nearer],
+            "path": (uniforms[:, :, 0] * _NUMBERS).astype(np.int64),
+        }
+
+    @property
+    def _separator(self) -> str:
+        return " / "  # between lines, of which there is one
+
+    def _cells(self, observation: Observation) -> Sequence[maze.Cell]:
+        return maze.path(float(observation["value"]), int(observation["path"]))
+
+    def _text(self, observation: Observation) -> list[str]:
+        return [maze.told(self._cells(observation))]
+
+    def _value_told(self, lines: Sequence[str]) -> float:
+        return maze.distance_told("".join(lines))
+
+    def _drawn(self, observation: Observation) -> Image:
+        return drawing.maze(self._cells(observation), float(observation["blur"]))
+
+    def _value_shown(self, png: bytes) -> float:
+        (x, y), (end_x, end_y) = drawing.ends_in(png)
+        return float(np.sqrt(float((end_x - x) ** 2 + (end_y - y) ** 2)))

@@ -1,0 +1,72 @@
+"""How often each outcome of an answer occurs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
+
+from knownminds.environments.words.answer import ANSWERED, Outcome
+
+from .trials import Trials
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Rate:
+    """How often an outcome occurred, with the 95% interval of Wilson (1927).
+
+    Parameters
+    ----------
+    outcome : which
+    count, of : in how many trials, of how many
+    share, low, high : the rate and its interval; NaN without trials
+    """
+
+    outcome: str
+    count: int
+    of: int
+    share: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        """Return the share with its interval."""
+        return f"{self.share:.1%}, 95% interval {self.low:.1%} to {self.high:.1%}"
+
+    @classmethod
+    def count_of(cls, outcome: str, count: int, of: int) -> Rate:
+        """Reckon the rate and its interval."""
+        if of == 0:
+            return cls(outcome, 0, 0, np.nan, np.nan, np.nan)
+        interval = binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
+        return cls(outcome, count, of, count / of, float(interval.low), float(interval.high))
+
+
+def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:
+    """Return the rate of every outcome, in their order.
+
+    The intervals take trials as independent: right for faults that strike trial by trial, too
+    narrow for a participant who refuses whole sessions.
+
+    Parameters
+    ----------
+    trials
+        Trials, or how many there are of each outcome.
+    """
+    if isinstance(trials, Trials):
+        found = trials.frame["outcome"].value_counts()
+        counts = {str(name): int(n) for name, n in found.items()}
+    else:
+        counts = dict(trials)
+    of = sum(counts.values())
+    return tuple(Rate.count_of(o.value, counts.get(o.value, 0), of) for o in Outcome)
+
+
+def unread_rate(rates: Sequence[Rate]) -> Rate:
+    """Return how often there was no readable answer, from the rates of all outcomes."""
+    count = sum(rate.count for rate in rates if rate.outcome not in ANSWERED)
+    return Rate.count_of("unread", count, rates[0].of)

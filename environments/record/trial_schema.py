@@ -1,0 +1,153 @@
+"""The published schema of the trial record: a table to read and a JSON Schema to check with."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments.environment import Environment
+from knownminds.environments.words.answer import ANSWERED
+
+from .trials import COLUMNS, SCHEMA_VERSION, Column, Kind
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+_TYPES: dict[Kind, str] = {"string": "string", "int": "integer", "float": "number"}
+_ALWAYS = ("subject", "session", "trial", "outcome")  # a checked record has these in every row
+_ROLES = {
+    "stimulus": "stimulus of the experiment; must be there",
+    "wording": "how the trial was put into words; matters for nothing else",
+    "hidden": "recorded and never shown",
+}
+
+
+@dataclass(frozen=True)
+class TrialSchema:
+    """The columns of trials, in general or of one experiment.
+
+    Parameters
+    ----------
+    columns : in the order in which files have them
+    environment : name of the experiment; "" for all
+    answers : columns in which its answers stand
+    version : of the schema
+    """
+
+    columns: tuple[Column, ...]
+    environment: str = ""
+    answers: tuple[str, ...] = ("action", "response")
+    version: int = SCHEMA_VERSION
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per column: name, kind, required, unit, least, most, values, description."""
+        return pd.DataFrame([asdict(column) for column in self.columns])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the JSON Schema (2020-12) of the rows of a checked record, `Trials.to_json`.
+
+        `unit` and `version` stand beside the keywords of the standard.
+        """
+        missing = {name: {"type": "null"} for name in self.answers}
+        given = [{"required": [name], "not": {"properties": {name: none}}}
+                 for name, none in missing.items()]  # fmt: skip
+        required = [c.name for c in self.columns if c.required or c.name in _ALWAYS]
+        row = {
+            "type": "object",
+            "properties": {column.name: _property(column) for column in self.columns},
+            "required": required,
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+            "if": {"properties": {"outcome": {"enum": list(ANSWERED)}}},
+            "then": {"anyOf": given},
+            "else": {"properties": missing},
+        }
+        return {
+            "$schema": DIALECT,
+            "title": f"Trials of {self.environment or 'any experiment'}",
+            "description": "One row per trial. Columns beyond these are conditions and stimuli.",
+            "version": self.version,
+            "type": "array",
+            "minItems": 1,
+            "items": row,
+        }
+
+    def to_json(self) -> str:
+        """Return the JSON Schema as text."""
+        return json.dumps(self.to_dict(), indent=2)
+
+    def __str__(self) -> str:
+        """Return a table: column, type, range, unit, meaning."""
+        rows = [
+            (c.name, c.kind, "yes" if c.required else "", _range(c), c.unit, c.description)
+            for c in self.columns
+        ]
+        head = ("column", "type", "required", "range", "unit", "meaning")
+        widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+        return "\n".join([f"Trials of {self.environment or 'any experiment'}, "
+                          f"schema {self.version}", *lines])  # fmt: skip
+
+
+def trial_schema(environment: Environment | None = None) -> TrialSchema:
+    """Return the schema of trials, with the stimuli and ranges of an experiment if one is named."""
+    if environment is None:
+        return TrialSchema(COLUMNS)
+    own: list[Column] = []
+    for role, names in (
+        ("stimulus", environment.stimulus),
+        ("wording", environment.wording),
+        ("hidden", environment.hidden),
+    ):
+        for name in names:
+            least, most = environment.bounds.get(name, (-np.inf, np.inf))
+            whole = isinstance(least, int) and isinstance(most, int)
+            own.append(
+                Column(
+                    name,
+                    "int" if whole else "float",
+                    role == "stimulus",
+                    _ROLES[role],
+                    least=float(least) if np.isfinite(least) else None,
+                    most=float(most) if np.isfinite(most) else None,
+                )
+            )
+    own = [column for column in own if column.name not in {c.name for c in COLUMNS}]
+    low, high = environment.response_range
+    answers = environment.answer_columns
+    columns: list[Column] = []
+    for column in COLUMNS:
+        if column.name == "action" and "action" in answers:
+            column = replace(column, most=environment.n_actions - 1)
+        if column.name == "response" and "response" in answers:
+            column = replace(column, least=float(low), most=float(high))
+        if column.name in answers:
+            column = replace(column, required=True)
+        columns += [column, *own] if column.name == "trial" else [column]
+    return TrialSchema(tuple(columns), environment.name, answers)
+
+
+def _property(column: Column) -> dict[str, Any]:
+    always = column.name in _ALWAYS
+    kind = _TYPES[column.kind]
+    told: dict[str, Any] = {"type": kind if always else [kind, "null"]}
+    if column.values:
+        told["enum"] = list(column.values) if always else [*column.values, None]
+    if column.least is not None:
+        told["minimum"] = column.least
+    if column.most is not None:
+        told["maximum"] = column.most
+    if column.unit:
+        told["unit"] = column.unit
+    return told | {"description": column.description}
+
+
+def _range(column: Column) -> str:
+    if column.values:
+        return ", ".join(column.values)
+    if column.least is None and column.most is None:
+        return ""
+    low = "" if column.least is None else f"{column.least:g}"
+    high = "" if column.most is None else f"{column.most:g}"
+    return f"{low} to {high}" if high else f"from {low}"

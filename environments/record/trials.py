@@ -1,0 +1,468 @@
+"""The trial record that all floors exchange: one row per trial, one published schema."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from pyarrow import ArrowException
+
+from knownminds.environments.words.answer import ANSWERED, Outcome
+
+if TYPE_CHECKING:
+    from knownminds.environments.environment import Environment
+
+Kind = Literal["string", "int", "float"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the schema: its name, kind, whether it must be there, and what it means.
+
+    Parameters
+    ----------
+    name, kind, required, description : as said
+    unit : what a number counts or is measured in; "" where there is nothing to say
+    least, most : lowest and highest value; None where nothing bounds it
+    values : what a text may be; empty where it may be anything
+    """
+
+    name: str
+    kind: Kind
+    required: bool
+    description: str
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+    values: tuple[str, ...] = ()
+
+
+SCHEMA_VERSION = 1  # of COLUMNS; a Parquet file carries it under SCHEMA_KEY
+SCHEMA_KEY = b"knownminds_trials_schema"
+_OUTCOMES = tuple(outcome.value for outcome in Outcome)
+COLUMNS: tuple[Column, ...] = (
+    Column("study", "string", False, "name of the study the trial belongs to"),
+    Column("environment", "string", False, "name of the experiment"),
+    Column("subject", "string", True, "the unit a parameter vector belongs to"),
+    Column("session", "string", False, 'a subject\'s session; "0" where the column is absent'),
+    Column("block", "int", False, "consecutive trials under one condition"),
+    Column("trial", "int", True, "position in the session; orders the rows"),
+    Column(
+        "action",
+        "int",
+        False,
+        "what was chosen, from 0; missing if nothing readable was",
+        least=0,
+    ),
+    Column("response", "float", False, "a judgement on a continuous scale"),
+    Column("reward", "float", False, "what the action brought; missing where nothing did"),
+    Column(
+        "outcome",
+        "string",
+        False,
+        "what became of the answer; see answer.Outcome",
+        values=_OUTCOMES,
+    ),
+    Column("raw_text", "string", False, "a language model's answer, unaltered"),
+    Column("labels", "string", False, "what the session called contexts and actions, as JSON"),
+    Column(
+        "attempt",
+        "int",
+        False,
+        "which asking of the question this answer came from",
+        least=0,
+    ),
+    Column("input_tokens", "int", False, "tokens sent", "tokens", 0),
+    Column("output_tokens", "int", False, "tokens received", "tokens", 0),
+    Column("money", "float", False, "price of the answer in US dollars", "US dollars", 0),
+    Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
+)
+_KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+_GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
+_NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
+
+
+@dataclass(frozen=True, eq=False)
+class Trials:
+    """Trials of any number of subjects, checked against the schema `COLUMNS`.
+
+    Rows stand in the order subject, session (both by first appearance), trial. Columns beyond the
+    schema are stimuli or condition factors; they are kept, as numbers where every value is one
+    and as text otherwise ("007" is text). An empty text is a missing one, and so is "NA" except
+    in `raw_text`. Make one with `Trials.from_frame` or `Trials.load`.
+    """
+
+    frame: pd.DataFrame
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        *,
+        columns: Mapping[str, str] | None = None,
+        environment: Environment | str | None = None,
+    ) -> Trials:
+        """Check and order a table of trials.
+
+        Parameters
+        ----------
+        columns
+            Our name -> the table's name, for tables with names of their own.
+        environment
+            Its name is recorded; if it is an Environment, columns that follow from others are
+            added, and its design is checked as well.
+
+        Raises
+        ------
+        ValueError
+            Naming the first column or row that breaks a rule. `subject`, `trial` and one of
+            `action` and `response` must be there. Without `session`, each subject has
+            one; without `outcome`, it is "ok" where there is an action or response. A response
+            with the outcome "ok" or "repaired" may not be missing, nor one that was not "ok" be
+            filled in.
+        """
+        table = _rename(frame, columns or {})
+        missing = [c.name for c in COLUMNS if c.required and c.name not in table]
+        if "action" not in table and "response" not in table:
+            missing.append("action")
+        if missing:
+            raise ValueError(
+                f"Trials need the columns subject, trial and action (or response); "
+                f"{', '.join(map(repr, missing))} is missing among "
+                f"{', '.join(map(str, frame.columns))}. "
+                f"Name yours with columns={{'{missing[0]}': YOUR_NAME}} "
+                f"(--columns {missing[0]}=YOUR_NAME)."
+            )
+        if len(table) == 0:
+            raise ValueError("Trials need at least one row; got an empty table.")
+        if "session" not in table:
+            table["session"] = "0"
+        for name in table.columns:
+            kind = _KINDS.get(name)
+            table[name] = _convert(table[name], name, kind) if kind else _factor(table[name])
+        if environment is not None:
+            table["environment"] = environment if isinstance(environment, str) else environment.name
+        table = _ordered(table)
+        _complete_outcomes(table)
+        trials = cls(_arranged(table))
+        if environment is not None and not isinstance(environment, str):
+            completed = environment.complete(trials)
+            if completed is not trials.frame:
+                trials = cls(_arranged(completed))
+            environment.check(trials)
+        _check_ranges(trials)
+        return trials
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        columns: Mapping[str, str] | None = None,
+        environment: Environment | str | None = None,
+    ) -> Trials:
+        """Read a .parquet or .csv file; see `from_frame` for the checks."""
+        file = Path(path)
+        _check_suffix(file)
+        if not file.is_file():
+            raise ValueError(f"Trials are read from a file; there is none at {file}.")
+        try:
+            if file.suffix == ".parquet":
+                frame = pd.read_parquet(file)
+                _check_version(file)
+            else:
+                frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
+        except pd.errors.EmptyDataError:
+            raise ValueError(f"Trials need at least one row; {file.name} is empty.") from None
+        except (pd.errors.ParserError, UnicodeDecodeError, ArrowException, OSError) as error:
+            raise ValueError(f"{file.name} cannot be read as {file.suffix[1:]}: {error}") from None
+        return cls.from_frame(frame, columns=columns, environment=environment)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a .parquet or .csv file, whole or not at all; `load` gives the same back."""
+        file = Path(path)
+        _check_suffix(file)
+        part = file.with_name(f".{file.name}.part")
+        try:
+            if file.suffix == ".parquet":
+                _write_parquet(self.frame, part)
+            else:
+                self.frame.to_csv(part, index=False, encoding="utf-8")
+            part.replace(file)
+        finally:
+            part.unlink(missing_ok=True)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Trials]) -> Trials:
+        """Put the trials of several records together."""
+        if not parts:
+            raise ValueError("There must be at least one record to put together; got none.")
+        return cls.from_frame(pd.concat([part.frame for part in parts], ignore_index=True))
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """The subjects' names in order."""
+        return tuple(self.frame["subject"].unique())
+
+    @property
+    def n_subjects(self) -> int:
+        """How many subjects there are."""
+        return len(self.subjects)
+
+    @property
+    def n_sessions(self) -> int:
+        """How many sessions there are, over all subjects."""
+        return len(self.frame[["subject", "session"]].drop_duplicates())
+
+    def __len__(self) -> int:
+        """Count the trials."""
+        return len(self.frame)
+
+    def place(self, row: int) -> str:
+        """Say where a row stands, for messages."""
+        at = self.frame.iloc[row]
+        return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
+
+    def subject_frame(self) -> pd.DataFrame:
+        """One row per subject, indexed by name, with every column that is constant within it."""
+        known = {c.name for c in COLUMNS} - {"study", "environment"}
+        factors = [c for c in self.frame.columns if c not in known]
+        groups = self.frame.groupby("subject", sort=False)
+        constant = [c for c in factors if (groups[c].nunique(dropna=False) <= 1).all()]
+        first = self.frame.drop_duplicates("subject").set_index("subject")
+        return first[constant]
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a copy of the table."""
+        return self.frame.copy()
+
+    def to_json(self) -> str:
+        """Return the rows as JSON records."""
+        text: str = self.frame.to_json(orient="records")
+        return text
+
+    def __str__(self) -> str:
+        """Count subjects, sessions, trials and outcomes."""
+        outcomes = self.frame["outcome"].value_counts()
+        told = ", ".join(f"{n} {name}" for name, n in outcomes.items())
+        name = (
+            ", ".join(self.frame["environment"].dropna().unique())
+            if "environment" in self.frame
+            else ""
+        )
+        return (
+            f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
+            f"{len(self)} trials ({told})"
+        )
+
+
+def _write_parquet(frame: pd.DataFrame, file: Path) -> None:
+    """Write a table whose metadata say by which version of the schema."""
+    from pyarrow import Table, parquet
+
+    table = Table.from_pandas(frame, preserve_index=False)
+    told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+    parquet.write_table(table.replace_schema_metadata(told), file)
+
+
+def _check_version(file: Path) -> None:
+    from pyarrow import parquet
+
+    told = (parquet.read_schema(file).metadata or {}).get(SCHEMA_KEY, b"0").decode()
+    if not told.isdecimal() or int(told) > SCHEMA_VERSION:
+        raise ValueError(
+            f"Trials are read by version {SCHEMA_VERSION} of their schema or an earlier one; "
+            f"{file.name} has version {told}. Install a newer knownminds."
+        )
+
+
+def _check_ranges(trials: Trials) -> None:
+    for column in COLUMNS:
+        if column.least is None or column.name not in trials.frame:
+            continue
+        wrong = np.flatnonzero((trials.frame[column.name] < column.least).fillna(False))
+        if len(wrong):
+            raise ValueError(
+                f"The column {column.name!r} holds numbers from {column.least:g} on; "
+                f"{trials.place(wrong[0])} has {trials.frame[column.name][wrong[0]]:g}. "
+                "Correct it, or leave it empty if nothing was given."
+            )
+
+
+def _check_suffix(file: Path) -> None:
+    if file.suffix not in (".parquet", ".csv"):
+        raise ValueError(f"Trials are kept as .parquet or .csv; got {file.name!r}.")
+
+
+def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    names = list(map(str, frame.columns))
+    for ours, theirs in columns.items():
+        if theirs not in names:
+            raise ValueError(
+                f"Every mapped column must exist; {ours}={theirs} names none of {', '.join(names)}."
+            )
+    chosen = list(columns.values())
+    twice = sorted({name for name in chosen if chosen.count(name) > 1})
+    if twice:
+        raise ValueError(f"A column can serve once; {twice[0]!r} is mapped more than once.")
+    table = frame.rename(columns={theirs: ours for ours, theirs in columns.items()})
+    doubled = sorted({str(c) for c in table.columns if list(table.columns).count(c) > 1})
+    if doubled:
+        raise ValueError(
+            f"Column names must differ; {doubled[0]!r} appears more than once (after mapping). "
+            "Drop or rename one."
+        )
+    return table.set_axis(list(map(str, table.columns)), axis=1).reset_index(drop=True)
+
+
+def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
+    if kind == "string":
+        if pd.api.types.is_float_dtype(column) and column.notna().all() and (column % 1 == 0).all():
+            column = column.astype("int64")
+        gaps = column.isna() | column.astype("str").isin(("",) if name == "raw_text" else _GAPS)
+        if name in ("subject", "session") and gaps.any():
+            row = int(np.flatnonzero(gaps)[0])
+            raise ValueError(f"Every trial has a {name}; row {row + 1} has none. Fill it in.")
+        text = column.astype("str")
+        return text.where(~gaps) if gaps.any() else text
+    numbers = pd.to_numeric(column, errors="coerce")
+    bad = numbers.isna() & column.notna()
+    if kind == "int":
+        bad |= numbers.notna() & (numbers % 1 != 0)
+    bad |= np.isinf(numbers.astype(float))
+    if bad.any():
+        row = int(np.flatnonzero(bad)[0])
+        what = "whole numbers" if kind == "int" else "numbers"
+        value = column.iloc[row]
+        value = value.item() if isinstance(value, np.generic) else value
+        raise ValueError(
+            f"The column {name!r} holds {what}; row {row + 1} has {value!r}. "
+            "Correct it, or leave it empty if nothing was given."
+        )
+    return numbers.astype("Int64" if kind == "int" else "float64")
+
+
+def _factor(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as the same values it would have after a way through a CSV file."""
+    if pd.api.types.is_bool_dtype(column) and not column.isna().any():
+        return column.astype("bool")
+    if pd.api.types.is_numeric_dtype(column):
+        whole = pd.api.types.is_integer_dtype(column) and not column.isna().any()
+        return column.astype("int64" if whole else "float64")
+    text = column.astype("str")
+    codes, levels = pd.factorize(text.where(column.notna() & ~text.isin(_GAPS)))
+    gaps = codes < 0
+    if gaps.all():
+        return pd.Series(np.nan, index=column.index)
+    values: pd.Index[Any] = pd.Index(levels, dtype="str")
+    if values.isin(("True", "False")).all() and not gaps.any():
+        values = pd.Index(values == "True")
+    elif values.str.fullmatch(_NUMBER).all():
+        numbers = values.to_numpy(dtype=object).astype(float)
+        whole = not (gaps.any() or values.str.contains(r"[.e]").any())
+        exact = bool((np.abs(numbers) < 2**53).all())
+        values = pd.Index(numbers.astype("int64") if whole and exact else numbers)
+    taken = pd.Series(values.take(codes), index=column.index)
+    return taken.where(~gaps) if gaps.any() else taken
+
+
+def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        header = next(csv.reader(stream), [])
+    doubled = sorted({name for name in header if header.count(name) > 1})
+    if doubled:
+        raise ValueError(
+            f"Column names must differ; {file.name} has {doubled[0]!r} "
+            f"{header.count(doubled[0])} times. Rename one."
+        )
+    kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
+    return pd.read_csv(
+        file,
+        dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
+        # A language model may well answer "NA".
+        na_values={name: [""] if ours.get(name, name) == "raw_text" else _GAPS for name in header},
+        keep_default_na=False,
+        encoding="utf-8-sig",
+    )
+
+
+def _ordered(table: pd.DataFrame) -> pd.DataFrame:
+    gaps = table["trial"].isna()
+    if gaps.any():
+        row = int(np.flatnonzero(gaps)[0])
+        raise ValueError(f"Every row has a trial number; row {row + 1} has none. Fill it in.")
+    trial = table["trial"].to_numpy(dtype=np.int64)
+    subject = pd.factorize(table["subject"])[0]
+    # By first appearance within the subject: ordering an ordered table changes nothing.
+    name = pd.factorize(table["session"])[0]
+    if "environment" in table:  # sessions of several experiments may bear the same name
+        place = pd.factorize(table["environment"])[0] + 1
+        name = place * (name.max() + 1) + name
+    session = pd.factorize(subject * (name.max() + 1) + name)[0]
+    order = np.lexsort((trial, session, subject))
+    s, e, t = subject[order], session[order], trial[order]
+    again = (s[1:] == s[:-1]) & (e[1:] == e[:-1]) & (t[1:] == t[:-1])
+    if again.any():
+        row = int(order[1:][again].min())
+        at = table.iloc[row]
+        raise ValueError(
+            "A trial stands once: (subject, session, trial) must differ between rows; "
+            f'row {row + 1} repeats subject "{at["subject"]}", session "{at["session"]}", '
+            f"trial {at['trial']}. Map a session column, or drop the copy."
+        )
+    if (order[1:] < order[:-1]).any():
+        table = table.iloc[order].reset_index(drop=True)
+    return table
+
+
+def _arranged(table: pd.DataFrame) -> pd.DataFrame:
+    """Put the columns in the order of the schema, stimuli and factors behind the trial."""
+    names = [c.name for c in COLUMNS if c.name in table]
+    place = names.index("trial") + 1
+    factors = [str(name) for name in table.columns if name not in _KINDS]
+    return table[[*names[:place], *factors, *names[place:]]]
+
+
+def _complete_outcomes(table: pd.DataFrame) -> None:
+    given = pd.Series(False, index=table.index)
+    for name in ("action", "response"):
+        if name in table:
+            given |= table[name].notna()
+    if "outcome" not in table:
+        if not given.all():
+            row = int(np.flatnonzero(~given)[0])
+            raise ValueError(
+                "A trial without a response needs an outcome that says why "
+                f"({', '.join(_OUTCOMES[2:])}); row {row + 1} has neither. "
+                "Add a column 'outcome', or drop the row."
+            )
+        table["outcome"] = Outcome.OK.value
+        return
+    strange = ~table["outcome"].isin(_OUTCOMES)
+    if strange.any():
+        row = int(np.flatnonzero(strange)[0])
+        raise ValueError(
+            f"Outcomes are {', '.join(_OUTCOMES)}; row {row + 1} has "
+            f"{table['outcome'].iloc[row]!r}."
+        )
+    answered = table["outcome"].isin(ANSWERED)
+    clash = answered != given
+    if clash.any():
+        row = int(np.flatnonzero(clash)[0])
+        has = "has a response" if given.iloc[row] else "has no response"
+        raise ValueError(
+            "A response is there exactly where the outcome is ok or repaired; "
+            f"row {row + 1} {has} and the outcome {table['outcome'].iloc[row]!r}."
+        )
+
+
+def schema() -> str:
+    """Return the schema as JSON: a list of name, kind, required, description."""
+    return json.dumps([column.__dict__ for column in COLUMNS], indent=2)

@@ -1,0 +1,345 @@
+"""What experiments share that retell their past: two forms of history, three of reasoning."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, ClassVar, Literal, get_args
+
+from knownminds.environments.design import Design
+from knownminds.environments.environment import Environment, Observation, Turn
+
+from .answer import MARKER, Answer, Outcome, parse_label
+from .prompt import Message, Prompt, Template, load_templates
+
+History = Literal["prompt", "chat"]
+Reasoning = Literal["none", "chain_of_thought", "step_back"]
+HISTORIES: tuple[str, ...] = get_args(History)
+REASONINGS: tuple[str, ...] = get_args(Reasoning)
+
+Words = Mapping[str, object]
+Found = Mapping[str, str]
+Names = frozenset[str]
+
+_BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
+
+
+class Retelling(Environment):
+    """An experiment whose prompts retell what was played before.
+
+    In the form "prompt" one message holds an introduction, a line for each past trial, and the
+    question; in the form "chat" each past trial is a question and a reply, and what it brought
+    opens the next message. A subclass says which words stand in a trial's sentences and what they
+    mean; putting prompts together and taking them apart is done here.
+
+    The templates of an experiment are introduction, history_begins, silence (for a past reply
+    without text), answer_REASONING for each form of reasoning, and for each kind of trial
+    question, history_line, missing_line, feedback and missing_feedback, with _KIND behind the name
+    if there are several.
+
+    Attributes
+    ----------
+    kinds
+        Kinds of trials that differ in their sentences.
+    introductions
+        Templates of which one opens every prompt, as the settings say.
+    introducing
+        Placeholders of the introduction.
+    placing, asking, telling
+        Placeholders that say which trial it is; further ones of its question; those of what was
+        given and what it brought. For all kinds together: a sentence need not use them.
+    required
+        Placeholders that a template must use, by its name.
+    noun
+        What an answer names.
+    thought
+        What stands before the marked answer of a cooperative participant who was asked to think.
+    """
+
+    kinds: ClassVar[tuple[str, ...]] = ("",)
+    introductions: ClassVar[tuple[str, ...]] = ("introduction",)
+    introducing: ClassVar[Names] = frozenset()
+    placing: ClassVar[Names]
+    asking: ClassVar[Names]
+    telling: ClassVar[Names]
+    required: ClassVar[Mapping[str, Collection[str]]]
+    noun: ClassVar[str] = ""
+    thought: ClassVar[str]
+
+    history: History
+    reasoning: Reasoning
+    templates: str | None
+
+    def _kind(self, observation: Observation) -> str:
+        """Return the kind of a trial."""
+        return self.kinds[0]
+
+    @abstractmethod
+    def _words(self, observation: Observation) -> Words:
+        """Return the words of `placing`, and, where the observation has all of it, of `asking`."""
+
+    @abstractmethod
+    def _outcome_words(self, turn: Turn) -> Words:
+        """Return the words of `telling`."""
+
+    @abstractmethod
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        """Return the trial that comes after these turns, from the words of a sentence.
+
+        Fields that no word tells are left out. Raises ValueError for names that are unknown.
+        """
+
+    @abstractmethod
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        """Return a past trial, from the words of its line."""
+
+    def _reward_of(self, kind: str, found: Found) -> float | None:
+        """Return what a feedback tells of the reward; None where it tells none."""
+        return told_number(found["reward"]) if "reward" in found else None
+
+    def _options(self, observation: Observation) -> list[str]:
+        """Return how the actions are called."""
+        raise NotImplementedError
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read which action the answer names."""
+        options = self._options(observation)
+        return parse_label(text, options, marked=self.reasoning != "none", noun=self.noun)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        return self._aloud(self._options(observation)[choice])
+
+    def _aloud(self, said: str) -> str:
+        return said if self.reasoning == "none" else f"{self.thought}\n{MARKER} {said}"
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the present trial, and what came before it, into words."""
+        turns = self.recalled(turns, observation)
+        kind = self._kind(observation)
+        if self.history == "prompt":
+            words = dict(self._words(observation))
+            if not turns:
+                return Prompt((Message("user", self._opening[kind].render(**words)),))
+            past = "\n".join(self._line(turn) for turn in turns)
+            return Prompt((Message("user", self._retold[kind].render(past=past, **words)),))
+        messages: list[Message] = []
+        for before, now in pairwise([None, *turns, Turn(observation, None, None)]):
+            assert now is not None
+            kind, words = self._kind(now.observation), dict(self._words(now.observation))
+            if before is None:
+                form = self._opening[kind]
+            else:
+                form = self._following[self._kind(before.observation), is_missing(before), kind]
+                told = {**self._words(before.observation), **self._told_of(before)}
+                words |= {f"{name}{_BEFORE}": word for name, word in told.items()}
+            messages.append(Message("user", form.render(**words)))
+            messages.append(Message("assistant", self._reply(now)))
+        return Prompt(tuple(messages[:-1]))
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to turns and observation.
+
+        Past turns told in one prompt lack what their lines do not tell. What was read before in
+        this session is remembered, since each prompt repeats the one before. Raises ValueError if
+        the messages are not a prompt of this environment with these settings.
+        """
+        if len(messages) % 2 == 0 or (self.history == "prompt" and len(messages) > 1):
+            raise ValueError(
+                f'A prompt of {self.name} with history "{self.history}" has '
+                f"{'one message' if self.history == 'prompt' else 'an odd number of messages'}; "
+                f"got {len(messages)}. Use the settings it was rendered with."
+            )
+        turns: list[Turn] = []
+        opening = messages[0].content
+        if self.history == "prompt":
+            for kind, form in self._retold.items():
+                found = form.read(opening)
+                if found is not None:
+                    for line in found["past"].split("\n"):
+                        turns.append(self._read_line(line, turns))
+                    return turns, self._seen(kind, found, turns)
+        kind, found = self._must_read(self._opening, opening)
+        observation = self._seen(kind, found, turns)
+        asked = opening
+        for answer, message in zip(messages[1::2], messages[2::2], strict=True):
+            told = (len(turns), asked, answer.content, message.content)
+            if told not in self._heard:
+                self._heard[told] = self._read_exchange(
+                    observation, answer.content, message.content, turns
+                )
+            turn, observation = self._heard[told]
+            turns.append(turn)
+            asked = message.content
+        return turns, observation
+
+    def _begin(self, design: Design) -> None:
+        self._heard: dict[Any, Any] = {}  # their names are those of the session
+        self._told: dict[Any, str] = {}
+
+    def _choose_words(
+        self,
+        history: History,
+        reasoning: Reasoning,
+        templates: str | None,
+        shipped: Path,
+        introduction: str = "introduction",
+        asked: str = "question",
+        answered: str = "answer",
+        **sizes: object,
+    ) -> Mapping[str, Template]:
+        """Check the factors and load the templates, the shipped ones if there are no others.
+
+        `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
+        and that say how to answer. Returns all templates.
+        """
+        for factor, chosen, known in (
+            ("history", history, HISTORIES),
+            ("reasoning", reasoning, REASONINGS),
+        ):
+            if chosen not in known:
+                raise ValueError(f"{factor} is one of {', '.join(known)}; got {chosen!r}.")
+        self.history, self.reasoning, self.templates = history, reasoning, templates
+        words = load_templates(templates or shipped, self._wanted(), self.required)
+        for name, template in words.items():
+            if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
+                raise ValueError(f"The template {name!r} is one line; {templates} has several.")
+        begun = words[introduction].render(**sizes)
+        answer, past = words[f"{answered}_{reasoning}"].text, words["history_begins"].text
+        asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
+        self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
+        self._retold = {
+            k: Template(f"{begun}\n\n{past}\n{{past}}\n\n{asks[k]}") for k in self.kinds
+        }
+        self._following = {
+            (before, missing, k): Template(
+                f"{words[_named(form, before)].renamed(_before).text}\n\n{asks[k]}"
+            )
+            for before in self.kinds
+            for missing, form in enumerate(("feedback", "missing_feedback"))
+            for k in self.kinds
+        }
+        self._lines = {
+            (k, missing): words[_named(form, k)]
+            for k in self.kinds
+            for missing, form in enumerate(("history_line", "missing_line"))
+        }
+        self._silence = words["silence"].text
+        self._heard, self._told = {}, {}
+        return words
+
+    def _wanted(self) -> dict[str, Names]:
+        none: Names = frozenset()
+        wanted = {name: self.introducing for name in self.introductions}
+        wanted |= {"history_begins": none, "silence": none}
+        wanted |= {f"answer_{reasoning}": none for reasoning in REASONINGS}
+        for kind in self.kinds:
+            wanted |= {
+                _named("question", kind): self.placing | self.asking,
+                _named("history_line", kind): self.placing | self.telling,
+                _named("missing_line", kind): self.placing,
+                _named("feedback", kind): self.placing | self.telling,
+                _named("missing_feedback", kind): self.placing,
+            }
+        return wanted
+
+    def _told_of(self, turn: Turn) -> Words:
+        return {} if is_missing(turn) else self._outcome_words(turn)
+
+    def _line(self, turn: Turn) -> str:
+        """Return a line of the history; each prompt repeats those of the one before."""
+        play = (*turn.observation.values(), turn.action, turn.response, turn.reward)
+        line = self._told.get(play)
+        if line is None:
+            form = self._lines[self._kind(turn.observation), is_missing(turn)]
+            words = {**self._words(turn.observation), **self._told_of(turn)}
+            line = self._told[play] = form.render(**words)
+        return line
+
+    def _reply(self, turn: Turn) -> str:
+        """Return a past reply as it came; no provider takes an empty one."""
+        if turn.text.strip():
+            return turn.text
+        if is_missing(turn):
+            return self._silence
+        answer = Answer(Outcome.OK, action=turn.action, response=turn.response)
+        return self.say(answer.choice, turn.observation)
+
+    def _read_line(self, line: str, turns: Sequence[Turn]) -> Turn:
+        told = (len(turns), line)
+        turn: Turn | None = self._heard.get(told)
+        if turn is None:
+            (kind, missing), found = self._must_read(self._lines, line)
+            seen = self._seen(kind, found, turns)
+            turn = Turn(seen, None, None) if missing else self._brought(kind, found, seen)
+            self._heard[told] = turn
+        return turn
+
+    def _read_exchange(
+        self, observation: Observation, answer: str, message: str, turns: Sequence[Turn]
+    ) -> tuple[Turn, Observation]:
+        """Read a reply and the message that followed it."""
+        own = self._kind(observation)
+        forms = {key: form for key, form in self._following.items() if key[0] == own}
+        (_, missing, kind), found = self._must_read(forms, message)
+        heard = "" if answer == self._silence else answer
+        if missing:
+            turn = Turn(observation, None, None, heard)
+        else:
+            before = {
+                name.removesuffix(_BEFORE): word
+                for name, word in found.items()
+                if name.endswith(_BEFORE)
+            }
+            read = self.parse(answer, observation)
+            if read.choice is None:
+                raise ValueError(
+                    f"A reply that was taken can be read; got {answer[:60]!r}. "
+                    "Use the seed, settings and templates it was rendered with."
+                )
+            reward = self._reward_of(own, before)
+            turn = Turn(observation, read.action, reward, heard, read.response)
+        return turn, self._seen(kind, found, [*turns, turn])
+
+    def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
+        for key, form in forms.items():
+            found = form.read(text)
+            if found is not None:
+                return key, found
+        raise ValueError(
+            f"The prompt is not one of {self.name} with these settings; it begins "
+            f"{text[:60]!r}. Use the settings and templates it was rendered with."
+        )
+
+
+def is_missing(turn: Turn) -> bool:
+    """Say whether nothing was given that could be read."""
+    return turn.action is None and turn.response is None
+
+
+def told_name(name: str, names: Sequence[str]) -> int:
+    """Return the position of a name that a prompt tells."""
+    if name not in names:
+        raise ValueError(
+            f"The prompt names {name!r} where the session has {', '.join(names)}. "
+            "Use the seed, settings and templates it was rendered with."
+        )
+    return names.index(name)
+
+
+def told_number(text: str) -> float:
+    """Return a number that a prompt tells."""
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"A number is due here in a prompt; got {text!r}.") from None
+
+
+def _named(form: str, kind: str) -> str:
+    return f"{form}_{kind}" if kind else form
+
+
+def _before(name: str) -> str:
+    return name + _BEFORE

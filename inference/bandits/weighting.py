@@ -1,0 +1,87 @@
+"""How much weight prior and likelihood have in stated probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+from scipy.special import logit
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.inference.measure import Estimate, Measure
+from knownminds.inference.regression import coefficient, estimate_of
+
+LEAST = 1e-5  # answers are held between this and 1 minus this, where their logit is finite
+
+
+class Weighting(Measure):
+    """A weight in logit(answer) = b_0 + b_prior logit(prior) + b_likelihood L, by least squares.
+
+    L is the log-likelihood ratio of the ball. All trials are pooled, with errors that are robust
+    to dependence within subjects (within sessions, if there is one subject). Both weights are 1
+    by Bayes' rule and 0 in somebody who does not take the quantity into account, which is what
+    the test rejects. Answers are held between 1e-5 and 1 - 1e-5.
+
+    Parameters
+    ----------
+    weight
+        "prior" or "likelihood".
+    released
+        As in CogBench's released code, which fits no intercept: a general leaning towards the
+        asked urn then goes into the error, and into both weights where designs are lopsided.
+    """
+
+    source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020; CogBench"
+    environments = ("probabilistic_reasoning",)
+    rational = "random_rater"
+    violator = "weighted_bayes"
+    reach = 3.0  # beyond, answers are held at their limits, and the weights with them
+    steps = 121
+
+    def __init__(self, weight: Literal["prior", "likelihood"], released: bool = False):
+        self.weight = weight
+        self.released = released
+        self.name = f"{weight}_weighting" + ("_released" if released else "")
+        what = {"prior": "of the prior's log-odds", "likelihood": "of the log-likelihood ratio"}
+        ending = ", regression without intercept" if released else ""
+        self.summary = f"weight {what[weight]} in stated probabilities{ending}"
+        self.dial: Mapping[str, float] = {f"b_{weight}": 1.0}
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the weight of minds with parameters theta[n, P]; 0 for those without any."""
+        name = f"b_{self.weight}"
+        if name not in model.parameters.names:
+            return np.zeros(len(theta))
+        weights: Array = theta[:, model.parameters.index(name)]
+        return weights
+
+    def estimate(self, trials: Trials) -> Estimate:
+        """Regress the log-odds of all answers on those of prior and likelihood."""
+        frame = trials.frame
+        for column in ("prior", "likelihood", "ball", "response"):
+            if column not in frame:
+                raise ValueError(
+                    f"{self.name} is read off the columns prior, likelihood, ball and response; "
+                    f"the trials have no {column!r}. Map one with --columns {column}=YOUR_NAME."
+                )
+        answered = frame["response"].notna().to_numpy()
+        given = frame[answered]
+        subject = given["subject"]
+        clusters = subject if subject.nunique() > 1 else given["session"]
+        side = np.where(given["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
+        found = coefficient(
+            self.weight,
+            logit(np.clip(given["response"].to_numpy(dtype=float), LEAST, 1.0 - LEAST)),
+            {
+                "prior": logit(given["prior"].to_numpy(dtype=float)),
+                "likelihood": side * logit(given["likelihood"].to_numpy(dtype=float)),
+            },
+            logistic=False,
+            intercept=not self.released,
+            clusters=clusters,
+        )
+        unanswered = int((~answered).sum())
+        return estimate_of(found, self.name, "trial", unanswered, clusters)

@@ -1,0 +1,216 @@
+"""How far somebody's judgements rise and fall with reference judgements of the same questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials, session_stream
+from knownminds.inference.ties import tied
+
+from .causal_answers import CELL, CELL_OF_ANSWERS, causal_answers
+
+POOLED = "all domains"
+RESAMPLES = 2000
+FEWEST = 3  # items, below which a rank correlation says nothing
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Rank correlations of agents with a reference, within domains and over all of them.
+
+    Parameters
+    ----------
+    table
+        One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%, percentile
+        bootstrap over items), items, unmatched (items without an answer or without a reference),
+        without_rho (resamples in which one side was constant) and status.
+    resamples
+        Of each interval.
+    """
+
+    table: pd.DataFrame
+    resamples: int
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per agent and domain."""
+        return self.table.copy()
+
+    def to_json(self) -> str:
+        """Return the rows as JSON records; what is missing is null."""
+        text: str = self.table.to_json(orient="records")
+        return text
+
+    def __str__(self) -> str:
+        """One line per agent and domain."""
+        lines = [f"Spearman's rho with the reference, 95% of {self.resamples} resamples"]
+        for row in self.table.to_dict("records"):
+            told = f"{row['agent']}, {row['domain']}: "
+            if row["status"] != "ok":
+                lines.append(f"{told}none, {row['status']}")
+                continue
+            told += (
+                f"{row['rho']:.3f} ({row['low']:.3f} to {row['high']:.3f}), {row['items']} items"
+            )
+            told += f", {row['unmatched']} unmatched" if row["unmatched"] else ""
+            lines.append(told)
+        return "\n".join(lines)
+
+
+def alignment(
+    trials: Trials | pd.DataFrame,
+    reference: Trials | pd.DataFrame,
+    agent: str = "subject",
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    released: bool = False,
+) -> Alignment:
+    """Correlate each agent's answers with reference means of the same cell (Spearman 1904).
+
+    An item is a question: a task in a domain, sense and direction. Repeated answers to it are
+    averaged before they are ranked, so that repeats do not pass for items; means that differ by
+    rounding alone share a rank (`tied`). Items are resampled
+    with replacement, and the interval goes from the 2.5th to the 97.5th percentile (Efron 1979).
+
+    Parameters
+    ----------
+    trials
+        Collider trials, or what `causal_answers` makes of them.
+    reference
+        Trials of the reference, averaged by item; or a table of their means, see
+        `reference_means`.
+    agent
+        The column that tells agents apart.
+    resamples, seed
+        Of the bootstrap; agent i and domain k have random numbers of their own.
+    released
+        As in Dettki (2025): every answer is an item, repeated ones too, and is set against the
+        reference mean of its letter cell (domain, sense and task, both directions together).
+
+    Raises
+    ------
+    ValueError
+        If there is no such column, or no item has both an answer and a reference.
+    """
+    answers = causal_answers(trials)
+    if agent not in answers:
+        raise ValueError(
+            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
+            f"{', '.join(map(str, answers.columns))}."
+        )
+    if resamples < 1:
+        raise ValueError(f"An interval needs at least 1 resample; got {resamples}.")
+    wanted = reference_means(reference, released=released)
+    if released:
+        mine = answers[[agent, *CELL_OF_ANSWERS]].assign(mine=answers["answer"])
+        both = mine.merge(wanted, on=list(CELL_OF_ANSWERS), how="left")
+    else:
+        means = answers.groupby([agent, *CELL], sort=False)["answer"].mean().rename("mine")
+        both = means.reset_index().merge(wanted, on=list(CELL), how="left")
+    both["held"] = both["mine"].notna() & both["reference"].notna()
+    if not both["held"].any():
+        raise ValueError(
+            "Alignment compares answers to the same question (domain, sense, direction, task); the "
+            "reference has none of those in the trials. Check that both name them alike."
+        )
+    rows = []
+    domains = sorted(answers["domain"].unique())
+    for i, (name, own) in enumerate(both.groupby(agent, sort=False)):
+        parts = [(k + 1, d, own[own["domain"] == d]) for k, d in enumerate(domains)]
+        for k, domain, part in [(0, POOLED, own), *(parts if len(domains) > 1 else [])]:
+            if len(part) == 0:
+                continue
+            held = part[part["held"]]
+            pair = held["mine"].to_numpy(), held["reference"].to_numpy()
+            row = {"agent": str(name), "domain": str(domain), "items": len(held)}
+            row |= {"unmatched": len(part) - len(held)}
+            rows.append(row | _correlated(*pair, resamples, session_stream(seed, i, k)))
+    order = ["agent", "domain", "rho", "low", "high", "items", "unmatched", "without_rho", "status"]
+    return Alignment(pd.DataFrame(rows)[order], resamples)
+
+
+def reference_means(reference: Trials | pd.DataFrame, *, released: bool = False) -> pd.DataFrame:
+    """Return the mean of each item of a reference as a share of 1.
+
+    Parameters
+    ----------
+    reference
+        Collider trials; or a table that `causal_answers` reads, with a column "mean" (0 to 100)
+        in place of "response" if it holds means.
+    released
+        Whether both directions of a task are taken together, as in Dettki (2025).
+
+    Returns
+    -------
+    DataFrame
+        Columns domain, sense, direction (not if released), task and reference.
+    """
+    if isinstance(reference, pd.DataFrame) and "mean" in reference and "response" not in reference:
+        reference = reference.rename(columns={"mean": "response"})
+    means = (
+        causal_answers(reference)
+        .groupby(list(CELL_OF_ANSWERS if released else CELL), sort=False)["answer"]
+        .mean()
+        .rename("reference")
+    )
+    return means.reset_index()
+
+
+def spearman(first: Array, second: Array, counts: NDArray[np.int64]) -> Array:
+    """Return rank correlations where item i stands counts[r, i] times, [R]; NaN if one is flat.
+
+    Resamples are ranked by their counts: sorting the items once does for all of them. Equal
+    values share the mean of their ranks.
+
+    Parameters
+    ----------
+    first, second
+        Values of the items, [n].
+    counts
+        [R, n]; each row adds up to the same number.
+    """
+    size = int(counts[0].sum())
+    middle = (size + 1) / 2
+    a, b = (_mid_ranks(values, counts) - middle for values in (first, second))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.sqrt((counts * a * a).sum(axis=1) * (counts * b * b).sum(axis=1))
+        return np.asarray((counts * a * b).sum(axis=1) / scale)
+
+
+def _mid_ranks(values: Array, counts: NDArray[np.int64]) -> Array:
+    """Return the mean rank of each item in each resample, [R, n]."""
+    order = np.argsort(values, kind="stable")
+    starts = np.flatnonzero(np.diff(values[order], prepend=np.nan) != 0)  # of equal values
+    each = np.add.reduceat(counts[:, order], starts, axis=1)
+    ends = np.cumsum(each, axis=1)
+    ranks = np.empty(counts.shape)
+    lengths = np.diff(starts, append=len(values))
+    ranks[:, order] = np.repeat(ends - (each - 1) / 2, lengths, axis=1)
+    return ranks
+
+
+def _correlated(
+    mine: Array, theirs: Array, resamples: int, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Return rho with its interval; NaN with a status where there is none."""
+    nothing = {"rho": np.nan, "low": np.nan, "high": np.nan, "without_rho": 0}
+    n = len(mine)
+    mine, theirs = (tied(side)[0] for side in (mine, theirs))
+    if n < FEWEST:
+        return nothing | {"status": f"fewer than {FEWEST} items with both answers"}
+    rho = float(spearman(mine, theirs, np.ones((1, n), dtype=np.int64))[0])
+    if not np.isfinite(rho):
+        return nothing | {"status": "all answers are the same"}
+    chosen = rng.integers(0, n, (resamples, n)) + n * np.arange(resamples)[:, None]
+    counts = np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
+    drawn = spearman(mine, theirs, counts)
+    found = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
+    missing = resamples - len(found)
+    return {"rho": rho, "low": low, "high": high, "without_rho": missing, "status": "ok"}

@@ -1,0 +1,176 @@
+"""Answers about causal graphs by task and cell: what the measures of causal reasoning read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents import AGENTS, Agent
+from knownminds.agents.causes.causal_reasoner import CausalReasoner
+from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import Sequences
+from knownminds.environments import Trials
+from knownminds.environments.causes.causal_graph import (
+    GRAPHS,
+    TASKS,
+    Question,
+    direction_of,
+    task_of,
+)
+from knownminds.environments.words.cover_stories import SENSES, SHIPPED, load_stories
+
+QUESTION = ("query", "first", "second", "third")
+ROMAN = tuple(task.roman for task in TASKS)
+CELL = ("domain", "sense", "direction", "task")  # what makes an item: a question in its words
+CELL_OF_TASKS = CELL[:3]
+CELL_OF_ANSWERS = ("domain", "sense", "task")  # the letter cell: both directions together
+SCALE = 100.0  # answers are given from 0 to 100
+
+
+def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
+    """Return the trials about colliders, with answers as shares of 1.
+
+    Parameters
+    ----------
+    trials
+        Trials of `collider`, or a table with their columns query, first, second, third and
+        response; graph, domain and sense where they vary. A table that this function returned is
+        returned as it is.
+
+    Returns
+    -------
+    DataFrame
+        All columns of the trials, with task (the roman number), direction ("C1" or "C2", the
+        cause that is asked about; of task II the cause that is absent), domain and sense (their
+        names, "" where there is no such column) and answer (NaN where there is none).
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, or no trial is about a collider.
+    """
+    frame = trials.frame if isinstance(trials, Trials) else trials
+    if frame is trials and {*CELL, "answer"} <= set(frame):
+        return frame
+    missing = [name for name in (*QUESTION, "response") if name not in frame]
+    if missing:
+        raise ValueError(
+            f"Measures of causal reasoning read the columns {', '.join(QUESTION)} and response; "
+            f"{missing[0]!r} is missing among {', '.join(map(str, frame.columns))}. Map one with "
+            f"--columns {missing[0]}=YOUR_NAME."
+        )
+    graph = frame["graph"] if "graph" in frame else pd.Series(0, index=frame.index)
+    own = frame[(graph == 0).to_numpy()]
+    if len(own) == 0:
+        asked = ", ".join(f"{GRAPHS[int(g)]}s" for g in graph.unique())
+        raise ValueError(f"These measures are of colliders; the trials are about {asked}.")
+    question = [own[name].to_numpy(dtype=np.int64) for name in QUESTION]
+    task = task_of(*question)
+    if (task < 0).any():
+        row = int(np.argmax(task < 0))
+        raise ValueError(
+            f"Every trial asks one of the eleven tasks; row {row + 1} asks "
+            f"{', '.join(f'{n}={q[row]}' for n, q in zip(QUESTION, question, strict=True))}."
+        )
+    response = own["response"].to_numpy(dtype=float, na_value=np.nan)
+    return own.assign(
+        task=np.array(ROMAN, dtype=object)[task],
+        direction=np.array(["C1", "C2"], dtype=object)[direction_of(*question)],
+        domain=_named(own, "domain"),
+        sense=_named(own, "sense"),
+        answer=response / SCALE,
+    )
+
+
+def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
+    """Return answers as Dettki (2025) reads them, an agent's together under its name.
+
+    An agent that is several subjects, as her people were, has cell means: each question that was
+    asked has one row, whose answer is the mean over the subjects and both directions of its cell
+    of domain, sense and task. The answers of an agent that is one subject stay as they are.
+
+    Parameters
+    ----------
+    answers
+        What `causal_answers` returns, with the column subject.
+    agent
+        Of each answer, in the same order, the agent's name.
+
+    Returns
+    -------
+    DataFrame
+        With the columns of the answers; subject is the agent.
+    """
+    named = answers.assign(subject=agent.astype(str).to_numpy()).reset_index(drop=True)
+    people = answers["subject"].astype(str).groupby(agent.astype(str).to_numpy()).nunique()
+    many = named["subject"].map(people).gt(1)
+    theirs = named[many]
+    means = theirs.groupby(["subject", *CELL_OF_ANSWERS], sort=False)["answer"].transform("mean")
+    theirs = theirs.assign(answer=means).drop_duplicates(["subject", *CELL])
+    return pd.concat([named[~many], theirs]).sort_index().reset_index(drop=True)
+
+
+def told_cell(domain: str, sense: str, direction: str) -> str:
+    """Name a cell in a few words."""
+    return " ".join(part for part in (domain, sense, direction) if part)
+
+
+def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> Array:
+    """Return what minds judge of Q questions about a collider before noise and cut, [n, Q].
+
+    They are the answers of the model's own simulation at sigma = 0, as shares of 1.
+
+    Parameters
+    ----------
+    theta
+        [n, P] on the natural scale; its sigma plays no part.
+
+    Raises
+    ------
+    ValueError
+        If the model is no causal reasoner.
+    """
+    if not issubclass(model, CausalReasoner):
+        known = [name for name, agent in AGENTS.items() if issubclass(agent, CausalReasoner)]
+        raise ValueError(
+            f"The judgements of {', '.join(known)} are known; got {model.name}. Choose one of them."
+        )
+    values = np.array(theta, dtype=float)
+    values[:, model.parameters.index("sigma")] = 0.0
+    n = len(values)
+    sequences = Sequences.group(np.repeat(np.arange(n), len(asked)), (), n)
+    columns = [np.zeros(n * len(asked)), *np.tile(np.array(asked, dtype=float), (n, 1)).T]
+    uniforms = sequences.pack(np.full((n * len(asked), model.n_uniforms), 0.5))
+    packed = (sequences.pack(column) for column in columns)
+    answers = model.simulate(values, None, 0, sequences.row, sequences.start, uniforms, *packed)
+    return sequences.unpack(answers, n * len(asked)).reshape(n, len(asked)) / SCALE
+
+
+def both_directions(task: str) -> list[Question]:
+    """Return the questions of a task (roman number), one or two."""
+    asked = TASKS[ROMAN.index(task)]
+    return [asked.question, *([asked.mirrored] if asked.mirrored else [])]
+
+
+def _named(frame: pd.DataFrame, column: str) -> NDArray[Any]:
+    """Return the names of domains or senses, of which trials have the positions."""
+    if column not in frame:
+        return np.full(len(frame), "", dtype=object)
+    values = frame[column]
+    if not pd.api.types.is_numeric_dtype(values):
+        return values.astype(object).to_numpy()
+    known = tuple(load_stories(SHIPPED)) if column == "domain" else SENSES
+    names = np.array(known, dtype=object)
+    place = values.to_numpy(dtype=float, na_value=-1.0)
+    strange = ~np.isin(place, np.arange(len(names)))
+    if strange.any():
+        row = int(np.argmax(strange))
+        raise ValueError(
+            f"The column {column!r} holds positions among {', '.join(names)}; row {row + 1} has "
+            f"{values.iloc[row]}. Correct it, or give names."
+        )
+    return np.asarray(names[place.astype(np.int64)])

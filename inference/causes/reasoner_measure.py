@@ -1,0 +1,114 @@
+"""Measures read off the noisy-ORs that are fitted to somebody's answers by least squares."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from copy import copy
+from dataclasses import replace
+from typing import ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.environments.causes.causal_graph import questions
+from knownminds.inference.measure import Estimate, SubjectMeasure, Values, interval_tests, t_tests
+
+from .causal_answers import QUESTION, SCALE, causal_answers, judgements
+from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
+
+STANDS_FOR_ALL = 128  # minds whose mean stands for that of a larger group, drawn evenly
+FEWER_STARTS = 4  # of fits to judgements without noise
+
+
+class ReasonerMeasure(SubjectMeasure):
+    """A number read off the fits with 3 and 4 parameters, of which the better one counts.
+
+    Better is the one that predicts left-out tasks better. With several subjects the test is over
+    subjects. A single one has the interval of the jackknife over its settings, the cells of domain
+    and sense (Tukey 1958).
+
+    Parameters
+    ----------
+    released
+        As in Dettki (2025): questions about C2 are answered by the formula of C1 (`scoring`
+        "pooled"). The truth of a mind is then that of the pooled fit to its judgements.
+    """
+
+    environments = ("collider",)
+    null = float("nan")
+    rational = ""
+    described: ClassVar[str]
+
+    def __init__(self, released: bool = False):
+        self.scoring: Scoring = "pooled" if released else "by_cause"
+        self.name = type(self).name + ("_released" if released else "")
+        ending = ", both directions by one formula" if released else ""
+        self.summary = f"{self.described}{ending}"
+
+    def scored(self, scoring: Scoring) -> Self:
+        """Return the measure with another scoring of the two directions."""
+        other = copy(self)
+        other.scoring = scoring
+        return other
+
+    @abstractmethod
+    def of(self, found: ReasoningConsistency) -> Array:
+        """Return the number of each subject, [N]."""
+
+    def values(self, trials: Trials | pd.DataFrame) -> Values:
+        """Fit each subject and return its number."""
+        return self._of_fits(leave_one_task_out(trials, scoring=self.scoring))
+
+    def estimate(self, trials: Trials | pd.DataFrame) -> Estimate:
+        """Return the mean over subjects, or the number of a single one."""
+        answers = causal_answers(trials)
+        values = self.values(answers)
+        lost = self.unanswered(trials)
+        if len(values.value) > 1:
+            found = self.over_subjects(values)
+            return replace(found, excluded={**found.excluded, **lost})
+        own = self._told(t_tests(values.value[None, :]), values, "setting")
+        own = replace(own, excluded={**own.excluded, **lost})
+        story, stories = pd.factorize(pd.MultiIndex.from_frame(answers[["domain", "sense"]]))
+        n = len(stories)
+        if n < 2 or values.reason[0]:
+            return replace(own, n=0 if values.reason[0] else n)
+        parts = [answers[story != k].assign(subject=k) for k in range(n)]
+        left = self.of(leave_one_task_out(pd.concat(parts), scoring=self.scoring))
+        # Pseudo-values have the standard error of the jackknife.
+        pseudo = t_tests((n * values.value - (n - 1) * left)[None, :])
+        tests = interval_tests(
+            values.value,
+            pseudo.standard_error,
+            np.asarray(pseudo.n - 1.0),
+            np.array([n]),
+            bounds=self.bounds,
+        )
+        told = self._told(tests, values, "setting")
+        note = told.note or "interval by the jackknife over settings"
+        return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
+
+    def group_truth(self, model: type[Agent], theta: Array) -> float:
+        """Return the mean over minds; of very many, over some that lie as evenly."""
+        return float(self.truth(model, theta[:STANDS_FOR_ALL]).mean())
+
+    def of_judgements(self, model: type[Agent], theta: Array) -> Array:
+        """Return the number that fits to judgements without noise have, [n]."""
+        asked = questions("collider")
+        n = len(theta)
+        table = pd.DataFrame(np.tile(np.array(asked), (n, 1)), columns=list(QUESTION))
+        table["subject"] = np.repeat(np.arange(n), len(asked))
+        table["response"] = SCALE * judgements(model, theta, asked).ravel()
+        return self.of(leave_one_task_out(table, starts=FEWER_STARTS, scoring=self.scoring))
+
+    def _of_fits(self, found: ReasoningConsistency) -> Values:
+        value = self.of(found)
+        reasons = []
+        for i, number in enumerate(value):
+            fit = found.fits[max(int(found.chosen[i]), 0)]
+            told = found.reason[i] or fit.message[i] or "no value"
+            reasons.append("" if np.isfinite(number) else told)
+        return Values(value, tuple(reasons))

@@ -1,0 +1,195 @@
+"""How much parameters and measures change when the same agents are asked in other conditions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import false_discovery_control
+
+from knownminds.inference.measure import t_tests
+
+
+@dataclass(frozen=True)
+class Robustness:
+    """Differences between conditions, paired over agents.
+
+    Parameters
+    ----------
+    differences
+        One row per factor, pair of its levels and quantity: mean difference second - first over
+        agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and Hochberg 1995,
+        over all rows), n (agents with both), missing (agents without one of them), size (mean
+        absolute difference in units of the quantity's spread), most and least (the agents that
+        change most and least).
+    agents
+        One row per factor and agent: change, the mean size over quantities and pairs of levels,
+        how many quantities it rests on, and the quantities that change most and least.
+    """
+
+    differences: pd.DataFrame
+    agents: pd.DataFrame
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per factor, pair of levels and quantity."""
+        return self.differences.copy()
+
+    def to_json(self) -> str:
+        """Return both tables as JSON; what is missing is null."""
+        tables = {"differences": self.differences, "agents": self.agents}
+        return json.dumps({k: json.loads(t.to_json(orient="records")) for k, t in tables.items()})
+
+    def __str__(self) -> str:
+        """One line per difference, and the agents in the order of their change."""
+        lines = []
+        for row in self.differences.to_dict("records"):
+            told = f"{row['quantity']}, {row['factor']} {row['second']} - {row['first']}: "
+            if row["n"] == 0:
+                lines.append(f"{told}none, no agent has both")
+                continue
+            told += f"{row['mean']:+.3f}"
+            if np.isfinite(row["low"]):
+                told += f" (95% {row['low']:.3f} to {row['high']:.3f}), p = {row['p_value']:.3g}"
+            lines.append(
+                f"{told}, {row['n']} agents, most {row['most']}, least {row['least']}"
+                + (f"; {row['missing']} left out" if row["missing"] else "")
+            )
+        for factor, part in self.agents.groupby("factor", sort=False):
+            ranked = part.sort_values("change", ascending=False)
+            told = ", ".join(f"{r['agent']} {r['change']:.2f}" for r in ranked.to_dict("records"))
+            lines.append(f"change by {factor}, most first: {told}")
+        return "\n".join(lines)
+
+
+def robustness(
+    table: pd.DataFrame,
+    quantities: Sequence[str],
+    factors: Sequence[str],
+    agent: str = "agent",
+) -> Robustness:
+    """Compare quantities between the levels of factors, everything else being equal.
+
+    For each pair of levels of a factor an agent's difference is the mean over the units that are
+    alike in all other factors; agents without a unit at either level are counted, not filled in.
+    So that quantities can be set against each other, the size of a difference is told in units of
+    the quantity's standard deviation over all units.
+
+    Parameters
+    ----------
+    table
+        One row per unit (an agent in a condition), with a column for each quantity.
+    quantities
+        Columns that are compared, such as measures and parameters.
+    factors
+        Columns that tell conditions apart, such as content and prompt.
+    agent
+        Column that tells agents apart.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a unit stands twice, or no factor has two levels.
+    """
+    names = [agent, *factors, *quantities]
+    for name in names:
+        if name not in table:
+            raise ValueError(
+                f"Robustness reads the columns {', '.join(names)}; there is no {name!r} among "
+                f"{', '.join(map(str, table.columns))}."
+            )
+    twice = table.duplicated([agent, *factors])
+    if twice.any():
+        row = table[twice].iloc[0]
+        told = ", ".join(f"{name} {row[name]!r}" for name in (agent, *factors))
+        raise ValueError(
+            f"An agent has one value in each condition; got two of {told}. Name the column that "
+            "tells them apart as a factor, or average them."
+        )
+    varied = [name for name in factors if table[name].nunique() > 1]
+    if not varied:
+        raise ValueError(
+            f"Conditions differ in {' or '.join(map(repr, factors)) or 'a factor'}; got a single "
+            "one. Name a column with several values."
+        )
+    with np.errstate(invalid="ignore"):
+        spread = {q: float(table[q].std(ddof=1)) for q in quantities}
+    rows: list[dict[str, Any]] = []
+    sizes: list[dict[str, Any]] = []
+    for factor in varied:
+        others = [name for name in factors if name != factor]
+        for first, second in combinations(dict.fromkeys(table[factor]), 2):
+            for quantity in quantities:
+                own = _differences(table, quantity, factor, (first, second), agent, others)
+                place = {"factor": factor, "first": str(first), "second": str(second)}
+                found = own.dropna()
+                size = found.abs() / spread[quantity] if spread[quantity] > 0 else found * 0.0
+                rows.append(place | {"quantity": quantity} | _summary(own, size))
+                sizes += [
+                    {"factor": factor, "agent": str(a), "quantity": quantity, "size": value}
+                    for a, value in size.items()
+                ]
+    _adjust(rows)
+    return Robustness(pd.DataFrame(rows), _by_agent(pd.DataFrame(sizes)))
+
+
+def _differences(
+    table: pd.DataFrame,
+    quantity: str,
+    factor: str,
+    levels: tuple[Any, Any],
+    agent: str,
+    others: Sequence[str],
+) -> pd.Series[float]:
+    """Return each agent's mean difference between two levels; NaN where there is no pair."""
+    part = table[table[factor].isin(levels)]
+    wide = part.set_index([agent, *others, factor])[quantity].unstack(factor)
+    for level in levels:
+        if level not in wide:
+            wide[level] = np.nan
+    difference = wide[levels[1]] - wide[levels[0]]
+    own: pd.Series[float] = difference.groupby(level=0, sort=False).mean()
+    return own
+
+
+def _summary(own: pd.Series[float], size: pd.Series[float]) -> dict[str, Any]:
+    """Test the differences of agents, and name who changes most and least."""
+    tests = t_tests(np.array([own.to_list()], dtype=float))
+    found = size.dropna()
+    return {
+        "mean": float(tests.mean[0]),
+        "sd": float(tests.standard_error[0] * np.sqrt(tests.n[0])),
+        "low": float(tests.low[0]),
+        "high": float(tests.high[0]),
+        "p_value": float(tests.p_value[0]),
+        "p_adjusted": np.nan,
+        "n": int(tests.n[0]),
+        "missing": int(own.isna().sum()),
+        "size": float(found.mean()) if len(found) else np.nan,
+        "most": str(found.idxmax()) if len(found) else "",
+        "least": str(found.idxmin()) if len(found) else "",
+    }
+
+
+def _by_agent(sizes: pd.DataFrame) -> pd.DataFrame:
+    """Return how much each agent changes along each factor."""
+    columns = ["factor", "agent", "change", "quantities", "most", "least"]
+    rows = []
+    for (factor, agent), part in sizes.groupby(["factor", "agent"], sort=False):
+        by = part.groupby("quantity", sort=False)["size"].mean()
+        told = (factor, agent, float(by.mean()), len(by), str(by.idxmax()), str(by.idxmin()))
+        rows.append(dict(zip(columns, told, strict=True)))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _adjust(rows: list[dict[str, Any]]) -> None:
+    """Adjust the p values over all tests that could be made."""
+    made = [row for row in rows if np.isfinite(row["p_value"])]
+    if made:
+        adjusted = false_discovery_control([row["p_value"] for row in made], method="bh")
+        for row, p_value in zip(made, adjusted, strict=True):
+            row["p_adjusted"] = float(p_value)

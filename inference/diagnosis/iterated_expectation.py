@@ -1,0 +1,360 @@
+"""Whether beliefs about the parts of a partition average to the belief about the whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.inference.measure import t_tests
+
+from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
+from .predictive_gain import features_of, scikit_learn
+
+FOLDS = 5
+ROUNDED = 0.01  # to which beliefs are stated
+
+
+@dataclass(frozen=True)
+class MedianRatio:
+    """Median of |p(x) - sum_j p(x, z_j) p(z_j | x)| / p(x), with its interval.
+
+    Parameters
+    ----------
+    value, low, high
+        The median over rows and its 95% interval, contexts being resampled; NaN if there is none.
+    error
+        Median of the error itself.
+    rows, contexts
+        What it rests on.
+    standard_error
+        Standard deviation over the resampled contexts.
+    """
+
+    value: float
+    low: float
+    high: float
+    error: float
+    rows: int
+    contexts: int
+    standard_error: float
+
+    def __str__(self) -> str:
+        """Median and interval."""
+        return f"{self.value:.4f} (95% {self.low:.4f} to {self.high:.4f}), error {self.error:.4f}"
+
+
+@dataclass(frozen=True)
+class SignedGap:
+    """Mean over contexts of sum_j p(x, z_j) p(z_j | x) - p(x), with its t test.
+
+    Parameters
+    ----------
+    value, standard_error, low, high
+        The mean, its standard error over contexts and its 95% interval.
+    p_value
+        Of the hypothesis that it is 0.
+    contexts
+        What it rests on.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    p_value: float
+    contexts: int
+
+    def __str__(self) -> str:
+        """Mean, interval, test."""
+        return (
+            f"{self.value:+.4f} (95% {self.low:+.4f} to {self.high:+.4f}), p = {self.p_value:.3g}"
+        )
+
+
+@dataclass(frozen=True)
+class IteratedExpectation:
+    """How far stated beliefs are from the law of iterated expectation.
+
+    Parameters
+    ----------
+    stated
+        Of the participant.
+    rounding
+        Of the exact beliefs, rounded as stated ones are: what a perfect mind would show. None
+        where the trials do not hold them.
+    baseline
+        Of a random forest trained on the exact beliefs; None if not asked for.
+    above_baseline, above_low, above_high
+        Stated minus baseline, and its 95% interval, contexts being resampled; NaN without one.
+    gap
+        The difference with its sign, and the test. Noise and rounding lift the ratio, which is no
+        test therefore, but leave the mean difference nearly where it is.
+    mass
+        Median of sum_j p(z_j | x), which is 1 in a coherent mind; of distributions by the reading
+        of answers, but for rounding.
+    parts
+        How many parts there are.
+    elicitation
+        How p(z_j | x) was asked for: in one "distribution" or in "separate" questions.
+    excluded
+        Rows left out, by reason.
+    """
+
+    stated: MedianRatio
+    rounding: MedianRatio | None
+    baseline: MedianRatio | None
+    above_baseline: float
+    above_low: float
+    above_high: float
+    gap: SignedGap
+    mass: float
+    parts: int
+    elicitation: str
+    excluded: Mapping[str, int]
+
+    def to_json(self) -> str:
+        """Return all fields as JSON; what is missing is null."""
+
+        def plain(value: Any) -> Any:
+            if isinstance(value, dict):
+                return {name: plain(part) for name, part in value.items()}
+            return None if isinstance(value, float) and not np.isfinite(value) else value
+
+        return json.dumps(plain(asdict(self)))
+
+    def __str__(self) -> str:
+        """One line for the participant and one for each thing to hold it against."""
+        told = "in one distribution" if self.elicitation == "distribution" else "asked one by one"
+        lines = [
+            f"iterated expectation, {self.parts} parts {told}",
+            f"  median ratio            {self.stated}, {self.stated.rows} rows of "
+            f"{self.stated.contexts} contexts",
+            f"  signed, mean            {self.gap}",
+            f"  probabilities of the parts sum to {self.mass:.3f}",
+        ]
+        if self.rounding is not None:
+            lines.append(f"  exact beliefs, rounded  {self.rounding}")
+        if self.baseline is not None:
+            lines.append(f"  random forest           {self.baseline}")
+            lines.append(
+                f"  above the forest        {self.above_baseline:+.4f} "
+                f"(95% {self.above_low:+.4f} to {self.above_high:+.4f})"
+            )
+        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
+        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
+
+
+def iterated_expectation(
+    data: BeliefDecisions,
+    *,
+    belief: str = ELICITATIONS[0],
+    features: Sequence[str] = (),
+    forest: bool = False,
+    elicitation: str | None = None,
+    bootstraps: int = 500,
+    seed: int = 0,
+) -> IteratedExpectation:
+    """Compare the belief about x with the average of the beliefs about x and each part of z.
+
+    Coherent beliefs stated exactly have a ratio of 0; rounding alone lifts it, most where p is
+    small. The ratio is therefore set beside that of the exact beliefs rounded to .01 and, with
+    `forest`, beside that of random forests (Breiman 2001) that have learnt p*(x) and p*(x, z_j)
+    from the exact beliefs of other contexts and have never been told of the law; they weigh the
+    parts by the exact p*(z_j | x). The paper sets the ratio beside such a forest's and calls none a
+    violation.
+
+    Published is p(z_j | x) as one distribution, which sums to 1. Questions about one part at a time
+    are another elicitation: probabilities that sum to 1.3 are no error of reading there, and the
+    violation is larger by what they sum to.
+
+    Parameters
+    ----------
+    belief
+        The elicitation of p(x).
+    features
+        Columns of evidence from which the forest learns.
+    forest
+        Whether to train it; needs scikit-learn.
+    elicitation
+        "distribution" or "separate": by which answers; None for the first that was asked.
+    bootstraps, seed
+        Of the intervals.
+
+    Raises
+    ------
+    ValueError
+        If no parts were asked for, no row has all answers, or the forest has nothing to learn
+        from.
+    """
+    parts = data.parts
+    if not parts:
+        raise ValueError(
+            "The law of iterated expectation needs p(z in B_j | x) and p(state | x, z in B_j) for "
+            "every part j; the trials ask for none. Include the expectation questions."
+        )
+    how = elicitation or data.part_elicitations[0]
+    if how not in data.part_elicitations:
+        raise ValueError(
+            f"Answers were asked for as {' and '.join(data.part_elicitations)}; got "
+            f"{elicitation!r}. Choose one of these, or None."
+        )
+    asked = PART_COLUMNS[how]
+    names = [f"{kind}_{j}" for j in parts for kind in (asked, "given")]
+    held, excluded = data.complete(belief, *names)
+    frame = held.frame
+    whole = frame[belief].to_numpy(dtype=float)
+    weights, givens = (
+        frame[[f"{kind}_{j}" for j in parts]].to_numpy(dtype=float) for kind in (asked, "given")
+    )
+    zero = int((whole == 0).sum())
+    if zero:
+        excluded["no ratio to a belief of 0"] = zero
+    context = held.context
+    draws = held.resampled(bootstraps, seed)
+    stated, rounds = _median(whole, weights, givens, context, draws)
+    exact = [f"exact_{name}" for name in names]
+    known = all(name in frame for name in exact) and bool(
+        frame[["posterior", *exact]].notna().all().all()
+    )
+    rounding = baseline = None
+    above = (float("nan"),) * 3
+    if known:
+        truth = frame["posterior"].to_numpy(dtype=float)
+        true_weights, true_givens = (
+            frame[[f"exact_{kind}_{j}" for j in parts]].to_numpy(dtype=float)
+            for kind in (asked, "given")
+        )
+        whole_told, weights_told, givens_told = (
+            np.round(x / ROUNDED) * ROUNDED for x in (truth, true_weights, true_givens)
+        )
+        rounding, _ = _median(whole_told, weights_told, givens_told, context, draws)
+    if forest:
+        if not known:
+            raise ValueError(
+                "The forest learns from the exact beliefs; the trials lack some of them. Fill in "
+                "the column 'posterior' of every question."
+            )
+        known_of = features_of(frame, features)
+        learnt = _forest(known_of, truth, true_givens, context, seed)
+        baseline, others = _median(learnt[0], true_weights, learnt[1], context, draws)
+        spread = rounds - others
+        spread = spread[np.isfinite(spread)]
+        ends = np.quantile(spread, [0.025, 0.975]) if len(spread) else (np.nan, np.nan)
+        above = (stated.value - baseline.value, float(ends[0]), float(ends[1]))
+    return IteratedExpectation(
+        stated=stated,
+        rounding=rounding,
+        baseline=baseline,
+        above_baseline=above[0],
+        above_low=above[1],
+        above_high=above[2],
+        gap=_tested(signed_gap(whole, weights, givens, context)),
+        mass=float(np.median(weights.sum(axis=1))),
+        parts=len(parts),
+        elicitation=how,
+        excluded=excluded,
+    )
+
+
+def signed_gap(whole: Array, weights: Array, givens: Array, context: NDArray[np.int64]) -> Array:
+    """Return the mean of sum_j p(x, z_j) p(z_j | x) - p(x) in each context that has one, [C]."""
+    gap = (weights * givens).sum(axis=1) - whole
+    held = np.isfinite(gap)
+    n = np.bincount(context[held])
+    total = np.bincount(context[held], gap[held])
+    found: Array = total[n > 0] / n[n > 0]
+    return found
+
+
+def _tested(gap: Array) -> SignedGap:
+    tests = t_tests(gap[None, :])
+    return SignedGap(
+        value=float(tests.mean[0]),
+        standard_error=float(tests.standard_error[0]),
+        low=float(tests.low[0]),
+        high=float(tests.high[0]),
+        p_value=float(tests.p_value[0]),
+        contexts=len(gap),
+    )
+
+
+def _median(
+    whole: Array,
+    weights: Array,
+    givens: Array,
+    context: NDArray[np.int64],
+    draws: NDArray[np.int64],
+) -> tuple[MedianRatio, Array]:
+    """Return the median ratio and that of each bootstrap, [B]."""
+    error = np.abs(whole - (weights * givens).sum(axis=1))
+    # Sums of numbers with two decimals are off by rounding.
+    error = np.where(error < 1e-12, 0.0, error)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        ratio = np.where(whole > 0, error / whole, np.nan)
+    held = np.isfinite(ratio)
+    if not held.any():
+        return MedianRatio(*(float("nan"),) * 4, 0, 0, float("nan")), np.full(len(draws), np.nan)
+    rounds = _weighted_medians(ratio[held], draws[:, held])
+    found = rounds[np.isfinite(rounds)]
+    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
+    return MedianRatio(
+        value=float(np.median(ratio[held])),
+        low=float(low),
+        high=float(high),
+        error=float(np.median(error[held])),
+        rows=int(held.sum()),
+        contexts=len(np.unique(context[held])),
+        standard_error=float(found.std(ddof=1)) if len(found) > 1 else float("nan"),
+    ), rounds
+
+
+def _weighted_medians(values: Array, weight: NDArray[np.int64]) -> Array:
+    """Return the median of values[n], each counted weight[B, n] times, [B]; NaN if none is."""
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    before = np.cumsum(weight[:, order], axis=1)
+    total = before[:, -1] if before.size else np.zeros(len(weight), dtype=np.int64)
+    # The two middle ones, counted from 1; the same one where the number is odd.
+    low = np.array([np.searchsorted(b, (n + 1) // 2) for b, n in zip(before, total, strict=True)])
+    high = np.array([np.searchsorted(b, n // 2 + 1) for b, n in zip(before, total, strict=True)])
+    if not len(weight):
+        return np.empty(0)
+    last = len(ranked) - 1
+    middle = 0.5 * (ranked[np.minimum(low, last)] + ranked[np.minimum(high, last)])
+    return np.where(total > 0, middle, np.nan)
+
+
+def _forest(
+    features: Array, whole: Array, givens: Array, context: NDArray[np.int64], seed: int
+) -> tuple[Array, Array]:
+    """Return what forests trained on other contexts believe of x, [n], and of x and z, [n, J]."""
+    scikit_learn("The random-forest baseline")
+    from sklearn.ensemble import RandomForestRegressor
+
+    from .predictive_gain import folds_of
+
+    parts = givens.shape[1]
+    first = np.unique(context, return_index=True)[1]  # repetitions have the same exact beliefs
+    x, p, g, own = features[first], whole[first], givens[first], context[first]
+    part = np.eye(parts)
+    fold = folds_of(own, FOLDS, seed)
+    of_whole, of_given = np.empty(len(first)), np.empty((len(first), parts))
+    for f in range(fold.max() + 1):
+        learn, tell = fold != f, fold == f
+        forest = RandomForestRegressor(n_estimators=100, random_state=seed)
+        of_whole[tell] = forest.fit(x[learn], p[learn]).predict(x[tell])
+        forest = RandomForestRegressor(n_estimators=100, random_state=seed)
+        forest.fit(_crossed(x[learn], part), g[learn].ravel())
+        of_given[tell] = forest.predict(_crossed(x[tell], part)).reshape(-1, parts)
+    return of_whole[context], of_given[context]
+
+
+def _crossed(x: Array, part: Array) -> Array:
+    """Return every row of x with every part, [n J, F + J]."""
+    return np.column_stack([np.repeat(x, len(part), axis=0), np.tile(part, (len(x), 1))])

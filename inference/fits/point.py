@@ -1,0 +1,450 @@
+"""Point estimates for one subject or for thousands at once, from exact gradients."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm, qmc
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array, Parameters
+from knownminds.environments import Trials
+from knownminds.inference.subject_table import subject_table
+
+from .model_data import ModelData, Unknowns
+from .nested_starts import embedded, inner_data, reach_of, within
+from .quasi_newton import minimise
+
+STATUSES = ("ok", "boundary", "flat", "failed")
+
+STARTS = 5
+
+SUBJECTS_PER_BATCH = 512  # 128 spends its time in Python, 1,000 leave the second core idle
+BOUNDARY = 5.0  # an estimate further out than this is called a boundary estimate
+FLAT_POSTERIOR = 0.98  # posterior sd above this share of the prior sd: nothing was learned
+FLAT_LIKELIHOOD = 1e-3  # least curvature of the log-likelihood per squared prior sd
+SAME_END = 1e-3  # starts whose objective ends this close to the best agree with it
+UNFINISHED = 1e-6  # a point from which a Newton step promises more than this is no optimum
+KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
+
+
+@dataclass(frozen=True)
+class PointFit:
+    """Point estimates of N subjects, with what one must know before believing them.
+
+    Parameters
+    ----------
+    model, method
+        Name of the model; "mle" or "map".
+    subjects, parameters
+        Names, in the order of the rows and columns below.
+    z, covariance
+        Estimates [N, K] and inverse of the observed information [N, K, K] on the unconstrained
+        scale; for "map" the prior's information is included.
+    log_likelihood, log_posterior
+        At the estimate, [N]; for "mle" they are the same.
+    status
+        "ok"; "boundary": more than 5 prior sds from the prior mean (the data ask for an infinite
+        value); "flat": the data say next to nothing about a parameter; "failed": no optimum.
+    message
+        Which parameters, in words; empty where the status is "ok".
+    agreement
+        Share of the starts that ended at the best value found, [N].
+    n_trials
+        Trials with a response, [N].
+    """
+
+    model: str
+    method: str
+    subjects: tuple[str, ...]
+    parameters: Parameters
+    z: Array
+    covariance: Array
+    log_likelihood: Array
+    log_posterior: Array
+    status: tuple[str, ...]
+    message: tuple[str, ...]
+    agreement: Array
+    n_trials: NDArray[np.int64]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the estimated parameters."""
+        return self.parameters.names
+
+    @property
+    def estimate(self) -> Array:
+        """Estimates on the natural scale, [N, K]."""
+        return self.parameters.constrain(self.z)
+
+    @property
+    def standard_error(self) -> Array:
+        """Standard errors on the unconstrained scale, [N, K]; NaN where there is no curvature."""
+        variance = np.diagonal(self.covariance, axis1=1, axis2=2)
+        return np.sqrt(np.where(variance > 0, variance, np.nan))
+
+    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
+        """Central intervals of the normal approximation on the z scale, mapped to natural."""
+        half = norm.ppf(0.5 + mass / 2) * self.standard_error
+        return self.parameters.constrain(self.z - half), self.parameters.constrain(self.z + half)
+
+    @property
+    def aic(self) -> Array:
+        """Akaike's criterion, [N]: 2 K - 2 log L, smaller is better (Akaike 1974)."""
+        return 2.0 * len(self.names) - 2.0 * self.log_likelihood
+
+    @property
+    def bic(self) -> Array:
+        """Schwarz's criterion, [N]: K log n - 2 log L, smaller is better (Schwarz 1978)."""
+        return len(self.names) * np.log(np.maximum(self.n_trials, 1)) - 2.0 * self.log_likelihood
+
+    def counts(self) -> dict[str, int]:
+        """How many subjects have each status."""
+        return {status: self.status.count(status) for status in STATUSES}
+
+    def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per subject: estimates, interval ends, status, criteria."""
+        more = {
+            "n_trials": self.n_trials,
+            "log_likelihood": self.log_likelihood,
+            "aic": self.aic,
+            "bic": self.bic,
+            "agreement": self.agreement,
+            "status": self.status,
+            "message": self.message,
+        }
+        return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Return the frame as JSON records."""
+        records: str = self.to_frame(mass).to_json(orient="records")
+        return json.dumps(
+            {"model": self.model, "method": self.method, "subjects": json.loads(records)}
+        )
+
+    def __str__(self) -> str:
+        """Median estimates over subjects and the count of each status."""
+        lines = [f"{self.model}, {self.method}, {len(self.subjects)} subjects"]
+        lines.append(f"{'parameter':<16}{'median':>9}{'quartiles':>20}{'median se (z)':>15}")
+        usable = np.array([s != "failed" for s in self.status])
+        for k, name in enumerate(self.names):
+            values = self.estimate[usable, k]
+            if len(values):
+                q1, q2, q3 = np.quantile(values, [0.25, 0.5, 0.75])
+                error = np.nanmedian(self.standard_error[usable, k])
+                lines.append(f"{name:<16}{q2:>9.3f}{f'{q1:.3f} to {q3:.3f}':>20}{error:>15.3f}")
+        lines.append(", ".join(f"{n} {status}" for status, n in self.counts().items() if n))
+        return "\n".join(lines)
+
+
+def maximum_likelihood(
+    model: type[Agent],
+    trials: Trials | ModelData,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    starts: int = STARTS,
+    workers: int | None = None,
+) -> PointFit:
+    """Fit each subject's most likely parameters.
+
+    Likelihoods of people who never err have no maximum: such estimates run away and are
+    returned with the status "boundary". `maximum_a_posteriori` is the better default.
+
+    Parameters
+    ----------
+    fixed
+        Values of parameters that are held instead of estimated.
+    lapse
+        Estimate a lapse rate as well.
+    starts
+        Starting points per subject: the prior mean and a fixed low-discrepancy set around it.
+    workers
+        Threads; None for one per core.
+    """
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    return fit_points(data, Unknowns.of(model, fixed, lapse), "mle", starts, workers)
+
+
+def maximum_a_posteriori(
+    model: type[Agent],
+    trials: Trials | ModelData,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    starts: int = STARTS,
+    workers: int | None = None,
+) -> PointFit:
+    """Fit each subject's most probable parameters under the model's own priors.
+
+    The maximum is that of the posterior density on the unconstrained scale. Parameters as in
+    `maximum_likelihood`.
+    """
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    return fit_points(data, Unknowns.of(model, fixed, lapse), "map", starts, workers)
+
+
+def fit_points(
+    data: ModelData, unknowns: Unknowns, method: str, starts: int, workers: int | None
+) -> PointFit:
+    """Fit each subject: by "mle", or by "map" under the priors that the unknowns have."""
+    if starts < 1:
+        raise ValueError(f"A fit needs at least one start; got starts={starts}.")
+    count = len(data)
+    edges = np.linspace(0, count, -(-count // SUBJECTS_PER_BATCH) + 1).astype(int)
+    batches = [np.arange(a, b) for a, b in pairwise(edges)]
+
+    def fit_batch(subjects: NDArray[np.int64]) -> PointFit:
+        return _fit_batch(data.repeat(subjects), unknowns, method, starts)
+
+    threads = min(workers or os.cpu_count() or 1, len(batches))
+    if threads > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            fits = list(pool.map(fit_batch, batches))
+    else:
+        fits = [fit_batch(batch) for batch in batches]
+    return _join(fits)
+
+
+def _join(fits: list[PointFit]) -> PointFit:
+    first = fits[0]
+    joined: dict[str, Any] = {}
+    for field in fields(PointFit):
+        parts = [getattr(fit, field.name) for fit in fits]
+        if isinstance(parts[0], np.ndarray):
+            joined[field.name] = np.concatenate(parts)
+        elif field.name in ("subjects", "status", "message"):
+            joined[field.name] = sum(parts, ())
+        else:
+            joined[field.name] = getattr(first, field.name)
+    return PointFit(**joined)
+
+
+class _NegativeLogPosterior:
+    """The objective of all subjects and starts; sheds the data of those that have arrived."""
+
+    def __init__(self, data: ModelData, unknowns: Unknowns, with_prior: bool, starts: int):
+        self.unknowns, self.with_prior = unknowns, with_prior
+        self.source = data
+        self.subject = np.tile(np.arange(len(data)), starts)
+        self.rows = np.arange(len(self.subject))
+        self.data = data.repeat(self.subject)
+
+    def __call__(self, z: Array, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+        if len(rows) < 0.7 * len(self.rows):
+            self.rows = rows
+            self.data = self.source.repeat(self.subject[rows])
+        if len(rows) == len(self.rows):
+            return self.evaluate(self.data, z)
+        place = np.searchsorted(self.rows, rows)
+        full = np.broadcast_to(self.unknowns.parameters.mean, (len(self.rows), z.shape[1])).copy()
+        full[place] = z
+        value, gradient = self.evaluate(self.data, full)
+        return value[place], gradient[place]
+
+    def evaluate(self, data: ModelData, z: Array) -> tuple[Array, Array]:
+        """Return the negative log posterior [M] at z[M, K], and its gradient."""
+        parameters = self.unknowns.parameters
+        theta = parameters.constrain(z)
+        total, gradient = self.unknowns.log_likelihood(data, theta)
+        gradient = gradient * parameters.slope(theta)
+        if self.with_prior:
+            prior, slope = parameters.log_prior(z)
+            total, gradient = total + prior, gradient + slope
+        return -total, -gradient
+
+
+def _starting_points(parameters: Parameters, starts: int) -> Array:
+    """Return the prior mean, then quantiles of the prior at points of a Halton sequence."""
+    if len(parameters) == 0:
+        return np.zeros((1, 0))
+    points = qmc.Halton(len(parameters), scramble=False).random(starts)[1:]
+    spread = parameters.mean + parameters.sd * norm.ppf(points)
+    return np.concatenate([parameters.mean[None], spread])
+
+
+def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> list[Array]:
+    """Fit the models that lie within this one, and begin at their estimates too.
+
+    Searches of their own have ended below them, where answers are few, alike or at the ends of
+    the scale. For "mle" alone: where priors count, an outer model may well be less probable.
+    """
+    points = []
+    for nesting in within(data.model) if method == "mle" else ():
+        inner = Unknowns.of(nesting.inner, lapse=unknowns.lapse)
+        found = _fit_batch(inner_data(data, nesting), inner, method, starts)
+        points.append(embedded(nesting, unknowns, found.estimate)[None])
+    return points
+
+
+def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) -> PointFit:
+    parameters, n, k = unknowns.parameters, len(data), len(unknowns.parameters)
+    reach = reach_of(data.model, unknowns)
+    points = np.repeat(_starting_points(parameters, starts)[:, None], n, axis=1)  # [starts, N, K]
+    points = np.concatenate([points, *_nested_points(data, unknowns, method, starts)])
+    objective = _NegativeLogPosterior(data, unknowns, method == "map", len(points))
+    ends = minimise(
+        objective,
+        points.reshape(len(points) * n, k),
+        parameters.sd,
+        centre=parameters.mean,
+        reach=reach,
+    )
+    value = np.where(np.isfinite(ends.value), ends.value, np.inf).reshape(len(points), n)
+    best = value.argmin(axis=0)
+    agreement = (value <= value.min(axis=0) + SAME_END).mean(axis=0)
+    z = ends.z.reshape(len(points), n, k)[best, np.arange(n)]
+
+    z, value_at, gradient, precision = _polish(objective, data, z, reach)
+    with np.errstate(all="ignore"):
+        covariance = _invert(precision)
+        step = np.einsum("nij,nj->ni", covariance, gradient)
+        # What a Newton step still promises, leaving out coordinates held at the end of the reach.
+        free = np.abs(z - parameters.mean) < reach * (1 - 1e-9)
+        promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
+    doubtful = np.flatnonzero(~(promise <= UNFINISHED))
+    if len(doubtful):
+        kinks = _kinks(objective, data.repeat(doubtful), z[doubtful])
+        with np.errstate(all="ignore"):
+            rest = np.where(kinks, 0.0, gradient[doubtful])
+            step = np.einsum("nij,nj->ni", covariance[doubtful], rest)
+            left = np.where(free[doubtful], np.abs(step * rest), 0.0).sum(axis=1)
+        promise[doubtful] = left
+    log_posterior = -value_at
+    prior = parameters.log_prior(z)[0] if method == "map" else 0.0
+    status, message = _judge(
+        parameters, method, z, precision, covariance, promise, value_at, data.n_trials
+    )
+    return PointFit(
+        model=data.model.name,
+        method=method,
+        subjects=data.subjects,
+        parameters=parameters,
+        z=z,
+        covariance=covariance,
+        log_likelihood=log_posterior - prior,
+        log_posterior=log_posterior,
+        status=status,
+        message=message,
+        agreement=agreement,
+        n_trials=data.n_trials,
+    )
+
+
+def _polish(
+    objective: _NegativeLogPosterior, data: ModelData, z: Array, reach: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Take Newton steps with the observed information while they help; return the curvature."""
+    parameters = objective.unknowns.parameters
+    value, gradient = objective.evaluate(data, z)
+    precision = _curvature(objective, data, z)
+    for _ in range(2):
+        with np.errstate(all="ignore"):
+            step = np.einsum("nij,nj->ni", _invert(precision), gradient)
+        aim = np.clip(z - np.nan_to_num(step), parameters.mean - reach, parameters.mean + reach)
+        new_value, new_gradient = objective.evaluate(data, aim)
+        better = new_value < value
+        z = np.where(better[:, None], aim, z)
+        gradient = np.where(better[:, None], new_gradient, gradient)
+        value = np.where(better, new_value, value)
+    return z, value, gradient, precision
+
+
+def _curvature(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> Array:
+    """Observed information [N, K, K]: central differences of the exact gradient."""
+    sd = objective.unknowns.parameters.sd
+    n, k = z.shape
+    precision = np.empty((n, k, k))
+    for i in range(k):
+        # The error of a central difference is h**2 f''' / 6 + rounding / h: about 1e-8 in all.
+        shift = np.zeros(k)
+        shift[i] = 1e-4 * sd[i]
+        above = objective.evaluate(data, z + shift)[1]
+        below = objective.evaluate(data, z - shift)[1]
+        precision[:, i] = (above - below) / (2 * shift[i])
+    return 0.5 * (precision + precision.transpose(0, 2, 1))
+
+
+def _kinks(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> NDArray[np.bool_]:
+    """Find the coordinates [N, K] in which the objective rises to both sides at once.
+
+    Where a choice is by what is best (the better of two aliens in a plan), the likelihood has
+    kinks, and an optimum may lie on one: its gradient is not 0, but changes sign there.
+    """
+    sd = objective.unknowns.parameters.sd
+    found = np.zeros(z.shape, dtype=bool)
+    for i in range(z.shape[1]):
+        shift = np.zeros(z.shape[1])
+        shift[i] = KINK * sd[i]
+        above = objective.evaluate(data, z + shift)[1][:, i]
+        below = objective.evaluate(data, z - shift)[1][:, i]
+        found[:, i] = (above > 0) & (below < 0)
+    return found
+
+
+def _invert(matrices: Array) -> Array:
+    """Invert [N, K, K]; NaN for the matrices that are not positive definite."""
+    inverse = np.full_like(matrices, np.nan)
+    usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
+    if matrices.shape[1] and usable.any():
+        values = np.linalg.eigvalsh(matrices[usable])
+        # Below the last digit of the largest, what is above 0 is so by rounding.
+        usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
+        inverse[usable] = np.linalg.inv(matrices[usable])
+    return inverse
+
+
+def _judge(
+    parameters: Parameters,
+    method: str,
+    z: Array,
+    precision: Array,
+    covariance: Array,
+    promise: Array,
+    value: Array,
+    n_trials: NDArray[np.int64],
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Name the status of each fit, the worst that applies, and say why."""
+    names = np.array(parameters.names, dtype=object)
+    n = len(z)
+    status = np.full(n, "ok", dtype=object)
+    message = np.full(n, "", dtype=object)
+
+    def mark(which: NDArray[np.bool_], name: str, why: NDArray[np.object_]) -> None:
+        status[which] = name
+        message[which] = why[which]
+
+    def listed(mask: NDArray[np.bool_], sentence: str) -> NDArray[np.object_]:
+        told = [sentence.format(", ".join(names[row])) if row.any() else "" for row in mask]
+        return np.array(told, dtype=object)
+
+    if len(names):
+        scaled = precision * parameters.sd[:, None] * parameters.sd
+        if method == "map":
+            share = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)) / parameters.sd
+            flat = ~(share <= FLAT_POSTERIOR)
+            why = "the trials say next to nothing about {}: the prior speaks"
+        else:
+            finite = np.where(np.isfinite(scaled), scaled, 0.0)
+            weakest, direction = (a[..., 0] for a in np.linalg.eigh(finite))
+            flat = (np.abs(direction) > 0.5) & (weakest < FLAT_LIKELIHOOD)[:, None]
+            why = "the likelihood is flat along {}"
+        mark(np.any(flat, axis=1), "flat", listed(flat, why))
+        far: NDArray[np.bool_] = np.abs(z - parameters.mean) > BOUNDARY * parameters.sd
+        mark(np.any(far, axis=1), "boundary", listed(far, "{} runs to the end of its support"))
+        unfinished: NDArray[np.bool_] = ~(promise <= UNFINISHED) & (status == "ok")
+        mark(unfinished, "failed", np.full(n, "no start reached an optimum", dtype=object))
+    silent: NDArray[np.bool_] = n_trials < 1
+    mark(silent, "failed", np.full(n, "no trial has a response", dtype=object))
+    lost: NDArray[np.bool_] = ~np.isfinite(value)
+    mark(lost, "failed", np.full(n, "the likelihood is not finite", dtype=object))
+    return tuple(status.tolist()), tuple(message.tolist())

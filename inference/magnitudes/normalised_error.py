@@ -1,0 +1,141 @@
+"""Errors of magnitude estimates, in those of a constant answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy.special import ndtr
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.inference.measure import SubjectMeasure, Values
+
+from .magnitude_answers import TASKS, Answers, middles
+
+STEPS = 11  # values of a window in the shipped designs
+MOST_ALONE = 0.1  # share of answers that may be the only ones of their step
+
+
+def normalised_error(answers: Answers) -> Array:
+    """Return the NRMSE of the data and of each bootstrap, [B]; NaN where nothing was answered.
+
+    Root mean square error over that of the constant at the middle of each window's range; squared
+    errors of all windows are pooled before the root is taken. Both are over the same trials: those
+    with an answer.
+    """
+    return relative_error(answers, answers.response)
+
+
+def relative_error(answers: Answers, estimate: Array) -> Array:
+    """Return the NRMSE of estimates[n] or [B, n] of the answers' stimuli, [B]."""
+    held = np.isfinite(np.atleast_2d(estimate)).all(axis=0)
+    weight = answers.weight * held
+    squared = np.where(held, estimate - answers.value, 0.0) ** 2
+    constant = (answers.middle - answers.value) ** 2
+    with np.errstate(invalid="ignore", divide="ignore"):
+        error: Array = np.sqrt((weight * squared).sum(axis=1) / (weight * constant).sum(axis=1))
+    return np.where(np.isfinite(error), error, np.nan)
+
+
+def bias_and_variance(answers: Answers) -> tuple[float, float]:
+    """Return the parts of NRMSE squared that are bias and variance; they sum to it.
+
+    Stimuli are taken together with those about as large, in as many steps of a window as the
+    shipped designs have (there, and with continuous stimuli nearly, they are the same). Bias is
+    the mean error of a step, variance the spread of errors about it. NaN where steps hold too few
+    answers to tell the two apart.
+    """
+    held = np.isfinite(answers.response)
+    window, value = answers.window[held], answers.value[held]
+    error = answers.response[held] - value
+    step = np.zeros(len(value), dtype=np.int64)
+    for k in np.unique(window):
+        mine = window == k
+        low, span = value[mine].min(), np.ptp(value[mine]) or 1.0
+        step[mine] = np.round((value[mine] - low) / span * (STEPS - 1))
+    group = window * STEPS + step
+    count = np.bincount(group)
+    if not len(value) or (count == 1).sum() > MOST_ALONE * len(value):
+        return float("nan"), float("nan")
+    mean = (np.bincount(group, error) / np.maximum(count, 1))[group]
+    constant = ((answers.middle[held] - value) ** 2).sum()
+    return float((mean**2).sum() / constant), float(((error - mean) ** 2).sum() / constant)
+
+
+class NormalisedError(SubjectMeasure):
+    """NRMSE over all trials of a subject: 0 is perfect, 1 as good as a constant answer.
+
+    Its truth is known of the static Bayesian observer in the shipped windows of
+    `marker_location`; answers beyond the scale are cut off there.
+    """
+
+    name = "normalised_error"
+    summary = "root mean square error in units of that of a constant answer at mid-range"
+    source = "Petzschner, Glasauer and Stephan 2015; BayesBench"
+    environments = TASKS
+    null = float("nan")
+    bounds = (0.0, np.inf)
+    rational = ""
+    violator = "static_bayes_observer"
+    dial: Mapping[str, float] = {"sigma": 1.0}
+    reach = 2.0
+    steps = 81
+
+    def values(self, trials: Trials) -> Values:
+        """Return each subject's NRMSE."""
+        frame = trials.frame
+        for column in ("window", "value", "response"):
+            if column not in frame:
+                raise ValueError(
+                    f"{self.name} is read off the columns window, value and response; the trials "
+                    f"have no {column!r}. Map one with --columns {column}=YOUR_NAME."
+                )
+        subject, names = pd.factorize(frame["subject"])
+        value, response = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))
+        held = np.isfinite(response)
+        constant = (middles(frame) - value) ** 2
+        sums = [
+            np.bincount(subject[held], squared[held], len(names))
+            for squared in ((response - value) ** 2, constant)
+        ]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = np.sqrt(sums[0] / sums[1])
+        error = np.where(np.isfinite(error), error, np.nan)
+        return Values(error, tuple("no answer" if np.isnan(e) else "" for e in error))
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the root of the expected squared error of minds with parameters theta[n, P]."""
+        names = model.parameters.names
+        if model.name != self.violator:
+            raise ValueError(
+                f"The true {self.name} is known of {self.violator}; got {model.name}. "
+                "Choose that model."
+            )
+        prior, noise = theta[:, names.index("w_prior")], theta[:, names.index("sigma")]
+        total, constant = np.zeros(len(theta)), 0.0
+        for low, name in ((0.1, "mu_short"), (0.3, "mu_medium"), (0.5, "mu_long")):
+            x = np.linspace(low, low + 0.4, 11)
+            mean = (1 - prior)[:, None] * x + (prior * theta[:, names.index(name)])[:, None]
+            total += clipped_error(mean, noise[:, None], x, 1.0).sum(axis=1)
+            constant += float(((x - x.mean()) ** 2).sum())
+        error: Array = np.sqrt(total / constant)
+        return error
+
+
+def clipped_error(mean: Array, sigma: Array, value: Array, ceiling: float) -> Array:
+    """Return E (clip(mean + sigma e, 0, ceiling) - value)**2 of a standard normal e."""
+    a, b = -mean / sigma, (ceiling - mean) / sigma
+    density_a, density_b = (np.exp(-0.5 * e * e) / np.sqrt(2 * np.pi) for e in (a, b))
+    inside = ndtr(b) - ndtr(a)
+    off = mean - value
+    # First and second moment of the error within the scale, and the two ends.
+    first = sigma * (density_a - density_b)
+    second = sigma**2 * (inside + a * density_a - b * density_b)
+    error: Array = (
+        off**2 * inside + 2 * off * first + second
+        + value**2 * ndtr(a) + (ceiling - value) ** 2 * ndtr(-b)
+    )  # fmt: skip
+    return error

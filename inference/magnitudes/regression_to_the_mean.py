@@ -1,0 +1,69 @@
+"""How far answers are drawn from the stimuli towards the middle of what was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.inference.measure import SubjectMeasure, Values
+
+from .magnitude_answers import TASKS
+
+
+class RegressionToTheMean(SubjectMeasure):
+    """1 - slope of answers on stimuli within windows, by least squares.
+
+    0 is none, 1 complete. It is the prior weight of a static Bayesian observer, but not held in
+    [0, 1], so that noise does not bias it; answers that are cut off at an end of the scale do.
+    """
+
+    name = "regression_to_the_mean"
+    summary = "how far answers are drawn towards the middle of a window, 1 - slope"
+    source = "Hollingworth 1910; Petzschner, Glasauer and Stephan 2015"
+    environments = TASKS
+    null = float("nan")
+    rational = ""
+    violator = "static_bayes_observer"
+    dial: Mapping[str, float] = {"w_prior": 1.0}
+    reach = 6.0
+    steps = 241
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the prior weight of minds with parameters theta[n, P]; 1 - w of linear ones."""
+        names = model.parameters.names
+        if "w_prior" in names and "gain" not in names and not model.name.endswith("_log"):
+            weight: Array = theta[:, names.index("w_prior")]
+            return weight
+        if model.name == "linear_observer":
+            return np.asarray(1.0 - theta[:, names.index("w")])
+        raise ValueError(
+            f"The true {self.name} is known of static_bayes_observer and linear_observer; got "
+            f"{model.name}. Choose one of these."
+        )
+
+    def values(self, trials: Trials) -> Values:
+        """Regress each subject's answers on the stimuli."""
+        frame = trials.frame
+        for column in ("window", "value", "response"):
+            if column not in frame:
+                raise ValueError(
+                    f"{self.name} is read off the columns window, value and response; the trials "
+                    f"have no {column!r}. Map one with --columns {column}=YOUR_NAME."
+                )
+        subject, names = pd.factorize(frame["subject"])
+        group = frame.groupby(["subject", "window"], sort=False).ngroup().to_numpy()
+        x, y = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))
+        held = np.isfinite(y)
+        subject, group, x, y = subject[held], group[held], x[held], y[held]
+        count = np.bincount(group)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            dx, dy = (z - (np.bincount(group, z) / count)[group] for z in (x, y))
+            top, below = (np.bincount(subject, dx * d, len(names)) for d in (dy, dx))
+            value = 1.0 - top / below
+        value = np.where(np.isfinite(value), value, np.nan)
+        return Values(value, tuple("too few answers" if np.isnan(v) else "" for v in value))

@@ -1,0 +1,193 @@
+"""Posteriors as ArviZ objects, saved to netCDF: what other tools read, plot and compare."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from knownminds.inference.fits.model_data import ModelData
+
+if TYPE_CHECKING:
+    from .group_model import HierarchicalFit
+    from .posterior import Posterior
+
+LIBRARIES = ("knownminds", "numpy", "numba", "pymc", "nutpie", "arviz", "xarray")
+
+
+def arviz_object(fit: HierarchicalFit | Posterior, data: ModelData | None = None) -> Any:
+    """Return a posterior as ArviZ's own object: an InferenceData before ArviZ 1, else a DataTree.
+
+    Groups: `posterior`, with z [chain, draw, subject, parameter] on the unconstrained scale, theta
+    the same on the natural one and, for a group, group_mean, group_sd and the other group terms;
+    `sample_stats`, with `diverging` where the sampler told it; `observed_data`, a row per trial;
+    `constant_data`, the number of trials of each subject and, for single subjects, how their draws
+    were made and whether they are to be trusted. Attributes: model, method, seed, versions and the
+    verdict. Draws of single subjects are independent and stand in one chain.
+
+    Parameters
+    ----------
+    data
+        What was fitted, for posteriors that do not keep it.
+    """
+    from .posterior import Posterior
+
+    groups = _of_single(fit) if isinstance(fit, Posterior) else _of_group(fit)
+    if not isinstance(fit, Posterior):
+        data = fit.data
+    if data is not None:
+        groups["observed_data"] = _observed(data)
+    attributes = _attributes(fit)
+    return _assembled(groups, attributes)
+
+
+def save_posterior(
+    fit: HierarchicalFit | Posterior | Any,
+    path: str | os.PathLike[str],
+    data: ModelData | None = None,
+) -> None:
+    """Write a posterior, or an ArviZ object, to a netCDF file, whole or not at all.
+
+    `arviz.from_netcdf` and `read_posterior` give it back, with either generation of ArviZ.
+
+    Raises
+    ------
+    ImportError
+        If nothing that writes netCDF is installed.
+    """
+    found: Any = fit
+    if not hasattr(found, "to_netcdf"):
+        found = arviz_object(found, data)
+    file = Path(path)
+    part = file.with_name(f".{file.name}.part")
+    try:
+        found.to_netcdf(str(part), engine=_engine())
+        part.replace(file)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def read_posterior(path: str | os.PathLike[str]) -> Any:
+    """Read a netCDF file into ArviZ's own object and close it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, or it is none of netCDF.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise ValueError(f"Posteriors are read from a netCDF file; there is none at {file}.")
+    try:
+        with xr.open_datatree(file, engine=_engine()) as tree:
+            groups = {name: node.to_dataset().load() for name, node in tree.children.items()}
+            attributes = {str(k): _plain(v) for k, v in tree.attrs.items()}
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file.name} cannot be read as netCDF: {error}") from None
+    return _assembled(groups, attributes)
+
+
+def _assembled(groups: Mapping[str, xr.Dataset], attributes: Mapping[str, Any]) -> Any:
+    import arviz as az
+
+    if az.__version__.startswith("0."):
+        return az.InferenceData(attrs=dict(attributes), **groups)
+    return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **groups})
+
+
+def _engine() -> Any:
+    """Return what reads and writes netCDF here."""
+    from importlib.util import find_spec
+
+    for name, module in (("h5netcdf", "h5netcdf"), ("netcdf4", "netCDF4")):
+        if find_spec(module):
+            return name
+    raise ImportError("Posteriors are kept as netCDF, which needs h5netcdf: pip install h5netcdf")
+
+
+def _of_group(fit: HierarchicalFit) -> dict[str, xr.Dataset]:
+    posterior = fit.posterior.transpose("chain", "draw", ...)
+    dims = ("chain", "draw", "subject", "parameter")
+    theta = fit.parameters.constrain(posterior["z"].transpose(*dims).to_numpy())
+    posterior = posterior.assign(theta=(dims, theta)).assign_coords(subject=list(fit.subjects))
+    groups = {"posterior": posterior}
+    # One flag per draw, where the fit keeps what its sampler told of each.
+    statistics: xr.Dataset | None = getattr(fit, "sample_stats", None)
+    if statistics is not None:
+        groups["sample_stats"] = statistics
+    trials = ("subject", np.asarray(fit.data.n_trials))
+    groups["constant_data"] = xr.Dataset(
+        {"n_trials": trials}, coords={"subject": list(fit.subjects)}
+    )
+    return groups
+
+
+def _of_single(fit: Posterior) -> dict[str, xr.Dataset]:
+    dims = ("chain", "draw", "subject", "parameter")
+    n_draws = len(fit.z_draws)
+    coordinates = {
+        "chain": [0],
+        "draw": np.arange(n_draws),
+        "subject": list(fit.subjects),
+        "parameter": list(fit.names),
+    }
+    values = {"z": (dims, fit.z_draws[None]), "theta": (dims, fit.draws[None])}
+    about = {
+        "n_trials": ("subject", np.asarray(fit.fit.n_trials)),
+        "pareto_k": ("subject", np.asarray(fit.pareto_k, dtype=float)),
+        "drawn_by": ("subject", np.array(fit.method, dtype=str)),
+        "status": ("subject", np.array(fit.status, dtype=str)),
+    }
+    return {
+        "posterior": xr.Dataset(values, coords=coordinates),
+        "constant_data": xr.Dataset(about, coords={"subject": list(fit.subjects)}),
+    }
+
+
+def _observed(data: ModelData) -> xr.Dataset:
+    """Return what the model read of each trial, in the order of its sequences."""
+    parts = data.sequences
+    length = np.asarray(parts.length)
+    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
+    place = parts.order[np.repeat(parts.begin, length) + within]
+    subject = np.array(data.subjects, dtype=str)[np.repeat(parts.subject, length)]
+    gone = ~data.answered[place]
+    columns = {}
+    for name, column in zip(data.model.columns, data.flat, strict=True):
+        values = np.asarray(column, dtype=float)[place]
+        if name in ("action", "response"):  # where the kernels have a sign for nothing
+            values = np.where(gone | ~np.isfinite(values), np.nan, values)
+        columns[name] = ("row", values)
+    return xr.Dataset(columns, coords={"subject_of_row": ("row", subject)})
+
+
+def _attributes(fit: HierarchicalFit | Posterior) -> dict[str, Any]:
+    from .posterior import Posterior
+
+    versions = {name: version(name) for name in LIBRARIES}
+    told: dict[str, Any] = {"inference_library": "knownminds", "versions": json.dumps(versions)}
+    told["inference_library_version"] = versions["knownminds"]
+    told["parameters"] = json.dumps(list(fit.names))
+    if isinstance(fit, Posterior):
+        return told | {"model": fit.fit.model, "method": "posterior of each subject"}
+    settings = asdict(fit.settings)
+    return told | {
+        "model": fit.model,
+        "method": fit.method,
+        "seed": settings["seed"],
+        "settings": json.dumps(settings),
+        "verdict": fit.verdict,
+        "reasons": json.dumps(list(fit.reasons)),
+        "divergences": fit.divergences,
+    }
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,254 @@
+"""Which of several models speaks better for the same trials: AIC, BIC, PSIS-LOO."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+from scipy.stats import norm, qmc, t
+
+from knownminds.agents.parameters import Array
+from knownminds.inference.fits.cross_validation import Folds, SequenceData
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.point import PointFit
+
+from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+from .posterior import Posterior, posterior
+
+if TYPE_CHECKING:
+    from .group_model import HierarchicalFit
+
+PROPOSALS = 256  # per subject and draw of the group, a power of two
+GROUP_DRAWS = 500
+DEGREES_OF_FREEDOM = 5.0
+SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are left out
+
+
+@dataclass(frozen=True)
+class LeaveOneOut:
+    """Expected log predictive density of what was left out, piece by piece.
+
+    Parameters
+    ----------
+    model : name of the model
+    subjects : their names
+    elpd : log predictive density of each subject's trials, [N]: given all other subjects, or
+        summed over its sequences, each given its others; NaN where there is no posterior
+    pareto_k : reliability of each (of the worst sequence), [N]; not to be trusted above 0.7
+    refitted : sequences of each that a posterior without them predicted, [N]; empty if by subject
+    """
+
+    model: str
+    subjects: tuple[str, ...]
+    elpd: Array
+    pareto_k: Array
+    refitted: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    @property
+    def total(self) -> float:
+        """Sum over subjects."""
+        return float(self.elpd.sum())
+
+    @property
+    def standard_error(self) -> float:
+        """Standard error of the sum, from the spread between subjects."""
+        return float(np.sqrt(len(self.elpd)) * self.elpd.std(ddof=1))
+
+    @property
+    def unreliable(self) -> int:
+        """How many subjects have a Pareto k above 0.7."""
+        return int((~(self.pareto_k <= LARGEST_PARETO_K)).sum())
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        return pd.DataFrame(
+            {"subject": self.subjects, "elpd": self.elpd, "pareto_k": self.pareto_k}
+        )
+
+    def __str__(self) -> str:
+        """Total, error, and how many subjects it cannot be trusted for."""
+        return (
+            f"{self.model}: elpd {self.total:.1f} (se {self.standard_error:.1f}) over "
+            f"{len(self.subjects)} subjects, {self.unreliable} with Pareto k above "
+            f"{LARGEST_PARETO_K}"
+        )
+
+
+def leave_one_subject_out(fit: HierarchicalFit, seed: int = 0) -> LeaveOneOut:
+    """Estimate by PSIS how well the group predicts each subject when it is left out.
+
+    The likelihood of a subject is integrated over its own parameters, p(y_i | group) =
+    E[p(y_i | z_i)], z_i from the group: conditional on z_i, leaving a subject out would leave its
+    parameters without data and importance sampling without overlap (Merkle, Furr and
+    Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017). The integral is by importance sampling
+    with bounded weights.
+    """
+    marginal = _marginal_log_likelihood(fit, seed)
+    log_weights, pareto_k = smooth_weights(-marginal.T)
+    elpd = logsumexp(log_weights + marginal.T, axis=1)
+    return LeaveOneOut(fit.model, fit.subjects, elpd, pareto_k)
+
+
+def leave_one_sequence_out(
+    data: ModelData,
+    folds: Folds,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    workers: int | None = None,
+    refit: bool = True,
+) -> LeaveOneOut:
+    """Estimate by PSIS how well each subject's own posterior predicts its sequences left out.
+
+    The sum over sequences k of log p(y_k | y without y_k), from draws of each subject's
+    posterior given all its trials, weighted by 1 / p(y_k | draw) (Vehtari, Gelman and Gabry
+    2017). A posterior that hangs on one sequence shows in its Pareto k; such sequences are
+    predicted by the posterior given the others instead, drawn anew, if `refit`.
+
+    Parameters
+    ----------
+    data
+        Of the model that is judged.
+    folds
+        The sequences, from `Folds.read` with all rivals, so that all leave out the same.
+    fixed, lapse, draws, seed, workers
+        As in `posterior`.
+
+    Raises
+    ------
+    ValueError
+        If the model carries something from one of the sequences into another.
+    """
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+
+    def draw_from(trials: ModelData) -> Posterior:
+        return posterior(
+            data.model, trials, fixed=fixed, lapse=lapse, draws=draws, seed=seed, workers=workers
+        )
+
+    parts = []
+    for first in range(0, len(data), SUBJECTS_AT_ONCE):
+        some = np.arange(first, min(first + SUBJECTS_AT_ONCE, len(data)))
+        cut = SequenceData.cut(data.repeat(some), folds.of_subjects(some))
+        parts.append(_leave_out(cut, unknowns, draw_from, refit))
+    elpd, pareto_k, refitted = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return LeaveOneOut(data.model.name, data.subjects, elpd, pareto_k, refitted)
+
+
+def _leave_out(
+    cut: SequenceData, unknowns: Unknowns, draw_from: Callable[[ModelData], Posterior], refit: bool
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Return elpd, worst Pareto k and the number of refitted sequences of each subject, [N]."""
+    own = draw_from(cut.data)
+    n, (subject, _) = len(cut.data), cut.pairs
+    elpd, pareto_k = np.empty(len(subject)), np.empty(len(subject))
+    for chosen in cut.chunks():  # bounds the memory: draws x pairs
+        log_likelihood = _at_draws(cut.only(chosen), unknowns, own.z_draws[:, subject[chosen]])
+        log_weights, pareto_k[chosen] = smooth_weights(-log_likelihood)
+        elpd[chosen] = logsumexp(log_weights + log_likelihood, axis=1)
+    lost = np.array(own.status) == "failed"
+    poor: NDArray[np.bool_] = ~(pareto_k <= LARGEST_PARETO_K) & ~lost[subject]
+    again = np.flatnonzero(poor & refit).astype(np.int64)
+    if len(again):
+        rest = draw_from(cut.without(again))
+        log_likelihood = _at_draws(cut.only(again), unknowns, rest.z_draws)
+        exact = logsumexp(log_likelihood, axis=1) - np.log(len(rest.z_draws))
+        elpd[again] = np.where(np.array(rest.status) == "failed", np.nan, exact)
+        nuts = np.array(rest.method) == "nuts"
+        pareto_k[again] = np.where(nuts, -np.inf, rest.pareto_k)
+    total, worst = np.zeros(n), np.full(n, -np.inf)
+    np.add.at(total, subject, elpd)
+    np.maximum.at(worst, subject, pareto_k)
+    total[lost], worst[lost] = np.nan, np.inf
+    return total, worst, np.bincount(subject[again], minlength=n).astype(np.int64)
+
+
+def _at_draws(data: ModelData, unknowns: Unknowns, z_draws: Array) -> Array:
+    """Log-likelihood [N, draws] of data at z_draws [draws, N, K]."""
+    constrain = unknowns.parameters.constrain
+    return np.stack([unknowns.log_likelihood(data, constrain(z))[0] for z in z_draws], axis=1)
+
+
+def _marginal_log_likelihood(fit: HierarchicalFit, seed: int) -> Array:
+    """log p(y_i | group) for thinned posterior draws of the group, [draws, N]."""
+    posterior = fit.posterior.stack(sample=("chain", "draw"))
+    count = posterior.sizes["sample"]
+    chosen = np.unique(np.linspace(0, count - 1, min(GROUP_DRAWS, count)).astype(int))
+    spread = posterior["group_sd"].transpose("sample", "parameter").to_numpy()
+    n, k = len(fit.subjects), len(fit.names)
+    standard = (fit.z_draws - fit.expected_z) / spread[:, None]
+
+    # Half of the standardised proposals come from the group itself, half from a t matched to the
+    # subject: the weights are at most 2, whatever the group's spread.
+    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random(PROPOSALS // 2)
+    points = np.clip(points, 1e-12, 1 - 1e-12)
+    heavy = t.ppf(points, DEGREES_OF_FREEDOM)
+    eta = np.empty((PROPOSALS, n, k))
+    log_weight = np.empty((PROPOSALS, n))
+    for i in range(n):
+        own = standard[:, i]
+        factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
+        eta[: PROPOSALS // 2, i] = norm.ppf(points)
+        eta[PROPOSALS // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
+        back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
+        matched = t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1) - np.log(np.diag(factor)).sum()
+        prior = norm.logpdf(eta[:, i]).sum(axis=1)
+        log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
+    marginal = np.empty((len(chosen), n))
+    for row, s in enumerate(chosen):
+        expected = fit.expected_z[s]
+        log_likelihood = np.stack(
+            [
+                fit.unknowns.log_likelihood(fit.data, fit.parameters.constrain(z))[0]
+                for z in expected + spread[s] * eta
+            ]
+        )
+        marginal[row] = logsumexp(log_likelihood + log_weight, axis=0) - np.log(PROPOSALS)
+    return marginal
+
+
+def compare(fits: Mapping[str, PointFit]) -> pd.DataFrame:
+    """Rank point fits of the same trials: total AIC and BIC, and how many subjects each wins.
+
+    Returns one row per model in order of AIC, with the columns parameters, log_likelihood, aic,
+    bic, aic_difference, bic_difference, best_by_aic, best_by_bic, failed. A subject whose fit
+    failed under any model is left out of all sums and wins, and counted.
+
+    Raises
+    ------
+    ValueError
+        If the fits are of different subjects or different numbers of trials.
+    """
+    names, values = list(fits), list(fits.values())
+    if not values:
+        raise ValueError("A comparison needs at least one fit; got none.")
+    for fit in values[1:]:
+        same = fit.subjects == values[0].subjects
+        if not same or not np.array_equal(fit.n_trials, values[0].n_trials):
+            raise ValueError(
+                f"Compared fits are of the same trials; {fit.model} and {values[0].model} differ "
+                "in subjects or trials. Fit both to one record."
+            )
+    usable = np.all([[s != "failed" for s in fit.status] for fit in values], axis=0)
+    aic = np.array([fit.aic[usable] for fit in values])
+    bic = np.array([fit.bic[usable] for fit in values])
+    rows = {
+        "parameters": [len(fit.names) for fit in values],
+        "log_likelihood": [fit.log_likelihood[usable].sum() for fit in values],
+        "aic": aic.sum(axis=1),
+        "bic": bic.sum(axis=1),
+        "best_by_aic": np.bincount(aic.argmin(axis=0), minlength=len(values)),
+        "best_by_bic": np.bincount(bic.argmin(axis=0), minlength=len(values)),
+        "failed": [fit.status.count("failed") for fit in values],
+    }
+    table = pd.DataFrame(rows, index=pd.Index(names, name="model"))
+    table["aic_difference"] = table["aic"] - table["aic"].min()
+    table["bic_difference"] = table["bic"] - table["bic"].min()
+    return table.sort_values("aic")

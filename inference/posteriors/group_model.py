@@ -1,0 +1,675 @@
+"""The group model: subjects' parameters and the law they come from, sampled together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from time import perf_counter
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pymc as pm
+import pytensor.tensor as pt
+import xarray as xr
+from numpy.typing import NDArray
+from scipy.stats import gaussian_kde, norm
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array, Parameters, Support
+from knownminds.environments import Trials
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.subject_table import subject_table
+
+from .convergence import Convergence, check_convergence
+from .crossed_levels import Levels, units_of
+from .regressors import Regressors
+from .sampling import (
+    OutOfTimeError,
+    Settings,
+    Tell,
+    compile_for_nutpie,
+    dataset_of,
+    kernel_inputs,
+    run_nutpie,
+    run_pymc,
+)
+from .subject_coordinates import SubjectCoordinates
+from .subject_law import SubjectLaw
+
+Sampler = Literal["nutpie", "pymc"]
+
+ROUNDS = 5
+# In prior sds: within these the group that coordinates go by is taken as it was found.
+LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
+
+
+@dataclass(frozen=True)
+class HierarchicalFit:
+    """Posterior of a group of subjects, with the verdict on its sampling.
+
+    Parameters
+    ----------
+    model
+        Name of the model.
+    subjects, parameters
+        Names of the N subjects; the K estimated parameters.
+    posterior
+        Draws of group_mean, group_sd, z, effect (if there are regressors), level_sd and deviation
+        (if there are crossed factors), with the dimensions chain, draw, parameter, subject, term,
+        factor, level; all on the unconstrained scale.
+    effects
+        Names of the regression weights, "parameter ~ regressor".
+    convergence
+        R-hat, effective sample sizes, divergences and the verdict.
+    settings
+        How it was sampled in the end.
+    data, unknowns, regressors, levels
+        What was fitted, for whatever is computed from the draws.
+    sample_stats
+        Which draws diverged.
+    tried
+        A line per round of sampling: how it was sampled, and what was found; also why no further
+        one was begun, where time was the reason.
+    """
+
+    model: str
+    subjects: tuple[str, ...]
+    parameters: Parameters
+    posterior: xr.Dataset
+    effects: tuple[str, ...]
+    convergence: Convergence
+    settings: Settings
+    data: ModelData = field(repr=False)
+    unknowns: Unknowns = field(repr=False)
+    regressors: Regressors | None = field(default=None, repr=False)
+    levels: Levels | None = field(default=None, repr=False)
+    sample_stats: xr.Dataset | None = field(default=None, repr=False)
+    tried: tuple[str, ...] = ()
+    method: str = "hierarchical"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the estimated parameters."""
+        return self.parameters.names
+
+    @cached_property
+    def z_draws(self) -> Array:
+        """Draws on the unconstrained scale, [draws, N, K]."""
+        z = self.posterior["z"].transpose("chain", "draw", "subject", "parameter").to_numpy()
+        draws: Array = z.reshape(-1, *z.shape[2:])
+        return draws
+
+    @cached_property
+    def expected_z(self) -> Array:
+        """What the group expects of each subject, [draws, N or 1, K].
+
+        That is the mean, with the effects of regressors and the deviations of crossed levels.
+        """
+        return _expected(self.posterior, self.parameters, self.regressors, self.levels)
+
+    @cached_property
+    def draws(self) -> Array:
+        """Draws on the natural scale, [draws, N, K]."""
+        return self.parameters.constrain(self.z_draws)
+
+    @cached_property
+    def estimate(self) -> Array:
+        """Posterior means on the natural scale, [N, K]."""
+        mean: Array = self.draws.mean(axis=0)
+        return mean
+
+    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
+        """Central posterior intervals on the natural scale."""
+        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
+        return low, high
+
+    @property
+    def divergences(self) -> int:
+        """How many draws after tuning diverged."""
+        return self.convergence.divergences
+
+    @property
+    def verdict(self) -> str:
+        """ "converged" or "not converged"."""
+        return self.convergence.verdict
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why the verdict is not "converged"; empty if it is."""
+        return self.convergence.reasons
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """Status of each subject: the group's verdict holds for all."""
+        return ("ok" if self.verdict == "converged" else "failed",) * len(self.subjects)
+
+    @cached_property
+    def group(self) -> pd.DataFrame:
+        """One row per group mean, spread (also that over crossed levels) and regression weight.
+
+        Columns: mean, sd and 90% interval (low, high) on the unconstrained scale; for means the
+        same mapped to the natural scale (natural, natural_low, natural_high); r_hat, ess_bulk,
+        ess_tail.
+        """
+        rows = {}
+        for term, draws, support in self._terms():
+            low, high = np.quantile(draws, [0.05, 0.95])
+            row = {"mean": draws.mean(), "sd": draws.std(ddof=1), "low": low, "high": high}
+            if support is not None:
+                natural = support.constrain(np.array([np.median(draws), low, high]))
+                row |= dict(zip(("natural", "natural_low", "natural_high"), natural, strict=True))
+            rows[term] = row
+        frame = pd.DataFrame.from_dict(rows, orient="index")
+        return frame.join(self.convergence.table)
+
+    def _terms(self) -> list[tuple[str, Array, Support | None]]:
+        terms: list[tuple[str, Array, Support | None]] = []
+        for name in self.names:
+            draws = self.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()
+            terms.append((name, draws, self.parameters[name].support))
+        for name in self.names:
+            draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
+            terms.append((f"sd({name})", draws, None))
+        for name in self.effects:
+            draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
+            terms.append((name, draws, None))
+        for factor in self.levels.factors if self.levels else ():
+            for name in self.names:
+                spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
+                terms.append((f"sd({name} | {factor})", spread.to_numpy().ravel(), None))
+        return terms
+
+    def levels_differ(self, term: str) -> float:
+        """Return the Bayes factor for levels that differ, of the term "sd(NAME | FACTOR)".
+
+        The density of the spread at 0 under the prior over that under the posterior (Savage and
+        Dickey), the latter from a kernel estimate of the draws on both sides of 0.
+        """
+        name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
+        draws = self.posterior["level_sd"].sel(factor=factor, parameter=name).to_numpy().ravel()
+        prior = norm.pdf(0.0, scale=self.parameters[name].group_sd)
+        # Either sign of a spread is the same group, so the density is smooth and even at 0.
+        after = float(gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
+        return float(prior / max(after, np.finfo(float).tiny))
+
+    def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per crossed level and parameter: its deviation, on the unconstrained scale.
+
+        Columns: factor, level, parameter, mean, sd, low, high; empty without crossed factors.
+        """
+        rows = []
+        for name in self.levels.names if self.levels else ():
+            factor, _, value = name.partition("=")
+            for parameter in self.names:
+                draws = self.posterior["deviation"].sel(level=name, parameter=parameter).to_numpy()
+                low, high = np.quantile(draws, [0.5 - mass / 2, 0.5 + mass / 2])
+                rows.append((factor, value, parameter, draws.mean(), draws.std(), low, high))
+        columns = ["factor", "level", "parameter", "mean", "sd", "low", "high"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per subject: posterior means and interval ends on the natural scale."""
+        more = {"n_trials": self.data.n_trials, "status": self.status}
+        return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Group and subjects as JSON."""
+        return json.dumps(
+            {
+                "model": self.model,
+                "method": self.method,
+                "verdict": self.verdict,
+                "reasons": self.reasons,
+                "tried": self.tried,
+                "divergences": self.divergences,
+                "group": json.loads(self.group.to_json(orient="index")),
+                "subjects": json.loads(self.to_frame(mass).to_json(orient="records")),
+            }
+        )
+
+    def to_arviz(self) -> Any:
+        """Return the posterior as ArviZ holds one: see `arviz_object`."""
+        from .arviz_objects import arviz_object
+
+        return arviz_object(self)
+
+    def __str__(self) -> str:
+        """Return the group table and the verdict."""
+        table = self.group.round(3).to_string(na_rep="")
+        why = f": {'; '.join(self.reasons)}" if self.reasons else ""
+        head = f"{self.model}, hierarchical, {len(self.subjects)} subjects"
+        return f"{head}\n{table}\n{self.verdict}{why}"
+
+
+def hierarchical(
+    model: type[Agent],
+    trials: Trials | ModelData,
+    *,
+    formula: str | Sequence[str] | None = None,
+    unit: Sequence[str] | None = None,
+    crossed: Sequence[str] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    all_trials: bool = False,
+    chains: int = 4,
+    draws: int = 1000,
+    tune: int = 1000,
+    sampler: Sampler = "nutpie",
+    target_accept: float = 0.8,
+    seed: int = 0,
+    cores: int | None = None,
+    rounds: int = ROUNDS,
+    seconds: float | None = None,
+    tell: Tell | None = None,
+) -> HierarchicalFit:
+    """Sample the posterior of a group: each subject's parameters and the law they come from.
+
+    On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates of
+    `SubjectCoordinates`; mean has the model's prior, sd a half-normal one of scale `group_sd`,
+    effects Normal(0, prior sd). With crossed factors, z_i ~ Normal(mean + X_i effect + sum_f
+    level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the same law as sd.
+
+    Parameters
+    ----------
+    formula
+        Regressors of the group means, "alpha_positive ~ condition" or several such; the columns
+        must be constant within subjects.
+    unit
+        Columns whose values together name what has parameters of its own, such as ("subject",
+        "condition"); the subject alone by default.
+    crossed
+        Columns, constant within units, whose levels have deviations of their own besides the
+        unit's: with ("subject", "condition") a unit is what both make and what is left.
+    fixed, lapse
+        As in `maximum_likelihood`.
+    all_trials
+        Whether all trials are fitted by a model that has a `selection`.
+    sampler
+        "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
+    target_accept
+        Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
+    cores
+        Chains run side by side; None for one per core.
+    rounds
+        How often to sample at most: as long as the verdict is "not converged", anew in coordinates
+        that go by the group as it was found; where draws were too few, with twice the tuning and
+        draws, and after divergences with smaller steps. The last round counts; `settings` of the
+        fit says how it was sampled, and `tried` what was tried.
+    seconds
+        No round is begun that would probably end later than this, and one that does is broken
+        off: the round before counts. None for no limit. Only what did not converge hangs on it.
+    tell
+        Called with a line on what is going on: at each round, and every half a minute.
+
+    Raises
+    ------
+    ValueError
+        If arguments do not fit the data, or the first round is not done in time.
+    """
+    regressors, levels = None, None
+    if isinstance(trials, ModelData):
+        if formula is not None or unit is not None or crossed is not None:
+            raise ValueError("Formula, unit and crossed need the trials themselves, not ModelData.")
+        data = trials
+    else:
+        name = units_of(trials, unit or ("subject",))
+        levels = Levels.of(crossed, trials, name) if crossed else None
+        if unit:
+            trials = Trials.from_frame(trials.frame.assign(subject=name))
+        data = ModelData.read(model, trials, all_trials=all_trials)
+    if formula is not None and isinstance(trials, Trials):
+        unknowns = Unknowns.of(model, fixed, lapse)
+        regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)
+    compiled = GroupModel.build(
+        data, regressors=regressors, levels=levels, fixed=fixed, lapse=lapse
+    )
+    return compiled.sample(
+        data,
+        chains=chains,
+        draws=draws,
+        tune=tune,
+        sampler=sampler,
+        target_accept=target_accept,
+        seed=seed,
+        cores=cores,
+        rounds=rounds,
+        seconds=seconds,
+        tell=tell,
+    )
+
+
+def _silent(line: str) -> None:
+    """Tell nobody."""
+
+
+@dataclass
+class Clock:
+    """The time that sampling may take, and what it tells while it goes on."""
+
+    seconds: float | None
+    tell: Tell
+
+    def __post_init__(self) -> None:
+        """Start."""
+        self.begun = self.round = perf_counter()
+        self.rate = 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the limit."""
+        return None if self.seconds is None else self.seconds - (perf_counter() - self.begun)
+
+    def begin(self, line: str) -> None:
+        """Tell of a round that begins."""
+        self.round = perf_counter()
+        self.tell(line)
+
+    def end(self, settings: Settings, found: str) -> None:
+        """Tell how a round ended, and keep how long such a round takes."""
+        took = perf_counter() - self.round
+        self.rate = took / settings.work()
+        self.tell(f"{took:.0f} s: {found}")
+
+    def too_long(self, settings: Settings) -> str:
+        """Return why a round is not begun; empty if there is time for it."""
+        needed = self.rate * settings.work()
+        if self.left is None or needed <= self.left:
+            return ""
+        return (
+            f"{settings}: not begun, it would take about {needed:.0f} s of the "
+            f"{max(self.left, 0.0):.0f} s that are left of {self.seconds:g} s"
+        )
+
+
+@dataclass
+class GroupModel:
+    """The PyMC model of a group, compiled once and sampled for any data of the same shape.
+
+    Compiling takes much longer than sampling: a recovery or calibration study builds one
+    `GroupModel` and calls `sample` for each replicate.
+    """
+
+    model: type[Agent]
+    unknowns: Unknowns
+    n_subjects: int
+    effects: tuple[str, ...]
+    pymc_model: pm.Model
+    regressors: Regressors | None
+    levels: Levels | None = None
+    _compiled: Any = None
+
+    @classmethod
+    def build(
+        cls,
+        data: ModelData,
+        *,
+        regressors: Regressors | None = None,
+        levels: Levels | None = None,
+        fixed: Mapping[str, float] | None = None,
+        lapse: bool = False,
+    ) -> GroupModel:
+        """Write the model down; compilation waits for the first `sample`."""
+        unknowns = Unknowns.of(data.model, fixed, lapse)
+        parameters = unknowns.parameters
+        if len(parameters) == 0:
+            raise ValueError(
+                f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
+                "Compare its log-likelihood instead (method map)."
+            )
+        effects = regressors.names if regressors else ()
+        coords = {"parameter": parameters.names, "subject": list(range(len(data)))}
+        if effects:
+            coords["term"] = effects
+        if levels is not None:
+            contrasts = list(range(len(levels.of_contrast)))
+            coords |= {"factor": levels.factors, "level": levels.names, "contrast": contrasts}
+        group_scale = [p.group_sd for p in parameters]
+        with pm.Model(coords=coords) as pymc_model:
+            chosen = {
+                name: pm.Data(name, value)
+                for name, value in SubjectCoordinates.of(data, unknowns, levels).inputs.items()
+            }
+            if levels is None:
+                mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
+            else:
+                mean = _with_levels(
+                    levels, parameters, chosen["level_estimate"], chosen["level_error"]
+                )
+            # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
+            # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
+            # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).
+            sd = pm.Normal("signed_sd", 0.0, group_scale, dims="parameter")
+            expected = mean
+            if regressors is not None:
+                spread = parameters.sd[regressors.parameter]
+                effect = pm.Normal("effect", 0.0, spread, dims="term")
+                design = pm.Data("design", regressors.by_subject)
+                onto = np.eye(len(parameters))[regressors.parameter]
+                expected = expected + pt.dot(design * effect, onto)
+            # One kernel for the subjects' law and their trials, in coordinates that are nearly
+            # independent of the group's means and spreads: see `SubjectCoordinates`.
+            eta = pm.Flat("eta", dims=("subject", "parameter"))
+            op = SubjectLaw(data.model, data.n_actions, unknowns)
+            arrays = kernel_inputs(data, unknowns.lapse)
+            inputs = [pm.Data(name, value) for name, value in arrays.items()]
+            expected = expected + pt.zeros_like(eta)
+            law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
+            pm.Potential("law_of_the_subjects", law.sum())
+        return cls(data.model, unknowns, len(data), effects, pymc_model, regressors, levels)
+
+    def sample(
+        self,
+        data: ModelData,
+        *,
+        chains: int = 4,
+        draws: int = 1000,
+        tune: int = 1000,
+        sampler: Sampler = "nutpie",
+        target_accept: float = 0.8,
+        seed: int = 0,
+        cores: int | None = None,
+        rounds: int = ROUNDS,
+        seconds: float | None = None,
+        tell: Tell | None = None,
+    ) -> HierarchicalFit:
+        """Sample the posterior for these data; the shape must be that of the model.
+
+        Parameters as in `hierarchical`.
+        """
+        if len(data) != self.n_subjects or data.model is not self.model:
+            raise ValueError(
+                f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
+                f"{len(data)} of {data.model.name}. Build another GroupModel."
+            )
+        if sampler not in ("nutpie", "pymc"):
+            raise ValueError(f"Samplers are nutpie and pymc; got {sampler!r}.")
+        if rounds < 1:
+            raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
+        settings = Settings(chains, draws, tune, target_accept, seed, cores)
+        clock = Clock(seconds, tell or _silent)
+        fit: HierarchicalFit | None = None
+        tried: list[str] = []
+        for number in range(1, rounds + 1):
+            chosen = self.coordinates(data, fit)
+            if fit is not None:
+                settings = settings.after(fit.convergence.short, fit.divergences > 0)
+                if late := clock.too_long(settings):
+                    tried.append(late)
+                    break
+            clock.begin(f"round {number} of {rounds} at most: {settings}")
+            try:
+                if sampler == "nutpie":
+                    compiled = self.compile(data, chosen)
+                    trace = run_nutpie(compiled, settings, clock.left, clock.tell)
+                else:
+                    trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+            except OutOfTimeError:
+                if fit is None:
+                    raise ValueError(
+                        f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
+                        "not end. Give it more time (--most-minutes), or fit fewer subjects."
+                    ) from None
+                tried.append(f"{settings}: broken off at the limit of {seconds:g} s")
+                break
+            fit = self._finish(data, trace, settings, chosen)
+            found = "; ".join(fit.reasons) or "converged"
+            tried.append(f"{settings}: {found}")
+            clock.end(settings, found)
+            if fit.verdict == "converged":
+                break
+        assert fit is not None
+        return replace(fit, tried=tuple(tried))
+
+    def compile(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> Any:
+        """Return the nutpie model holding these data, compiling only the first time."""
+        if self._compiled is None:
+            self._compiled = compile_for_nutpie(self.pymc_model)
+        return self._compiled.with_data(**self.inputs(data, chosen))
+
+    def inputs(
+        self, data: ModelData, chosen: SubjectCoordinates | None = None
+    ) -> dict[str, NDArray[Any]]:
+        """Name the arrays of a data set that the sampled model reads."""
+        chosen = chosen or self.coordinates(data)
+        return kernel_inputs(data, self.unknowns.lapse) | chosen.inputs
+
+    def coordinates(
+        self, data: ModelData, found: HierarchicalFit | None = None
+    ) -> SubjectCoordinates:
+        """Return the coordinates to sample in, from the priors or from the group as it was found.
+
+        The expansion of a subject's likelihood, not the posterior, hangs on it. Subjects who
+        stand far apart, or close together, lie elsewhere than the priors would have them.
+        """
+        unknowns, own = self.unknowns, self.unknowns.parameters
+        if found is not None:
+            every = found.z_draws.reshape(-1, len(own))
+            spread = np.clip(every.std(axis=0), LEAST_SPREAD * own.sd, MOST_SPREAD * own.sd)
+            unknowns = unknowns.around(every.mean(axis=0), spread)
+        return SubjectCoordinates.of(data, unknowns, self.levels)
+
+    def _finish(
+        self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
+    ) -> HierarchicalFit:
+        posterior = dataset_of(trace, "posterior")
+        if self.levels is not None:
+            posterior = _with_deviations(
+                posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
+            )
+        expected = _expected(posterior, self.unknowns.parameters, self.regressors, self.levels)
+        shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+        sd = posterior["signed_sd"].transpose("chain", "draw", "parameter").to_numpy()
+        eta = posterior["eta"].transpose("chain", "draw", "subject", "parameter").to_numpy()
+        coordinates = eta.reshape(-1, *eta.shape[2:])
+        values = chosen.values(coordinates, expected, sd.reshape(-1, sd.shape[-1]))
+        z = xr.DataArray(
+            values.reshape(*shape, *values.shape[1:]),
+            dims=("chain", "draw", "subject", "parameter"),
+        )
+        kept = posterior.drop_vars(["eta", "signed_sd"])
+        kept = kept.assign(z=z, group_sd=abs(posterior["signed_sd"]))
+        kept = kept.assign_coords(subject=list(data.subjects))
+        sample_stats = dataset_of(trace, "sample_stats")[["diverging"]]
+        divergences = int(sample_stats["diverging"].sum())
+        return HierarchicalFit(
+            model=self.model.name,
+            subjects=data.subjects,
+            parameters=self.unknowns.parameters,
+            posterior=kept,
+            effects=self.effects,
+            settings=settings,
+            convergence=check_convergence(kept, self.effects, divergences),
+            data=data,
+            unknowns=self.unknowns,
+            regressors=self.regressors,
+            levels=self.levels,
+            sample_stats=sample_stats,
+        )
+
+
+def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:
+    """Add the levels' deviations to the present PyMC model; return what is expected of units.
+
+    Nothing tells the group's mean from the mean deviation of a factor's levels. What is sampled
+    is their sum, to which the units speak, and the contrasts between levels; the rest is drawn
+    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the units
+    give an estimate with an error, has given sd nearly the law Normal(m, v) of a normal prior and
+    a normal estimate; it is sampled as (w - m) / sqrt(v), which is round whatever the two are.
+    """
+    scale = np.tile([p.group_sd for p in parameters], (len(levels.factors), 1))
+    sd = pm.Normal("signed_level_sd", 0.0, scale, dims=("factor", "parameter"))
+    common = (sd**2 / levels.count[:, None]).sum(axis=0)
+    centre = pm.Normal(
+        "group_centre", parameters.mean, pt.sqrt(parameters.sd**2 + common), dims="parameter"
+    )
+    eta = pm.Flat("level_eta", dims=("contrast", "parameter"))
+    own = sd[levels.of_contrast]
+    deviation = _contrast(own, eta, estimate, error)
+    law = -0.5 * deviation**2 + 0.5 * pt.log(error / (own**2 + error))
+    pm.Potential("law_of_the_levels", law.sum())
+    level = pt.dot(levels.contrasts, own * deviation)
+    expected = centre + level[levels.of_subject[:, 0]]
+    for column in levels.of_subject.T[1:]:
+        expected = expected + level[column]
+    return expected
+
+
+def _contrast(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
+    """Return contrasts in units of sd; NumPy arrays or PyTensor variables."""
+    whole = sd**2 + error
+    return estimate * sd / whole + (error / whole) ** 0.5 * eta
+
+
+def _with_deviations(
+    posterior: xr.Dataset,
+    levels: Levels,
+    parameters: Parameters,
+    chosen: SubjectCoordinates,
+    seed: int,
+) -> xr.Dataset:
+    """Replace what was sampled of the levels by group_mean, level and level_sd."""
+    shape = (posterior.sizes["chain"], posterior.sizes["draw"])
+
+    def flat(name: str, *dims: str) -> Array:
+        values = posterior[name].transpose("chain", "draw", *dims).to_numpy()
+        merged: Array = values.reshape(-1, *values.shape[2:])
+        return merged
+
+    sd = flat("signed_level_sd", "factor", "parameter")
+    own, eta = sd[:, levels.of_contrast], flat("level_eta", "contrast", "parameter")
+    contrast = own * _contrast(own, eta, chosen.level, chosen.level_error)
+    group, level = levels.spread_out(
+        flat("group_centre", "parameter"), sd, contrast, parameters.mean, parameters.sd, seed
+    )
+    dims = ("chain", "draw")
+    kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"])
+    kept = kept.assign_coords(level=list(levels.names))
+    return kept.assign(
+        group_mean=((*dims, "parameter"), group.reshape(*shape, -1)),
+        deviation=((*dims, "level", "parameter"), level.reshape(*shape, *level.shape[1:])),
+        level_sd=abs(kept["signed_level_sd"]),
+    ).drop_vars("signed_level_sd")
+
+
+def _expected(
+    posterior: xr.Dataset,
+    parameters: Parameters,
+    regressors: Regressors | None,
+    levels: Levels | None = None,
+) -> Array:
+    """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
+    mean = posterior["group_mean"].transpose("chain", "draw", "parameter").to_numpy()
+    expected: Array = mean.reshape(-1, 1, mean.shape[-1])
+    if regressors is not None:
+        effect = posterior["effect"].transpose("chain", "draw", "term").to_numpy()
+        onto = np.eye(len(parameters))[regressors.parameter]
+        weighted = effect.reshape(-1, 1, effect.shape[-1]) * regressors.by_subject
+        expected = expected + weighted @ onto
+    if levels is not None:
+        level = posterior["deviation"].transpose("chain", "draw", "level", "parameter").to_numpy()
+        own = level.reshape(-1, *level.shape[2:])[:, levels.of_subject]
+        expected = expected + own.sum(axis=2)
+    return expected

@@ -1,0 +1,154 @@
+"""An agent's kernel as a PyTensor operation with gradient, in Python and in compiled graphs."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Sequence
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytensor.tensor as pt
+from numba import njit
+from pytensor.gradient import DisconnectedType
+from pytensor.graph.basic import Apply
+from pytensor.graph.op import Op
+from pytensor.link.numba.dispatch import basic as numba_dispatch
+
+from knownminds.agents import Agent
+from knownminds.inference.fits.model_data import Unknowns
+
+_KINDS = {"identity": 0, "log": 1, "logit": 2}
+
+
+class LogLikelihood(Op):  # type: ignore[misc]
+    """Log-likelihood [N] of z [N, K], and its gradient [N, K], from an agent's kernel.
+
+    z holds the estimated parameters on the unconstrained scale. Further inputs are row, start
+    and the packed columns of `ModelData`. Only z is differentiable, and only through the first
+    output; the second is that derivative, so a graph that asks for both calls the kernel once.
+    """
+
+    __props__ = ("model", "n_actions", "fixed", "with_lapse")
+
+    def __init__(self, model: type[Agent], n_actions: int, unknowns: Unknowns):
+        held = np.flatnonzero(~np.isnan(unknowns.full))
+        self.model = model
+        self.n_actions = n_actions
+        self.fixed = tuple((int(k), float(unknowns.full[k])) for k in held)
+        self.with_lapse = unknowns.lapse
+        self.unknowns = unknowns
+        self.call = _compiled(model, n_actions, unknowns)
+
+    def make_node(self, z: Any, *data: Any) -> Any:
+        """Check nothing but the types: the data were checked where they were read."""
+        z = pt.as_tensor_variable(z, dtype="float64")
+        inputs = [z, *(pt.as_tensor_variable(d) for d in data)]
+        return Apply(self, inputs, [pt.dvector(), pt.dmatrix()])
+
+    def perform(self, node: Any, inputs: Sequence[Any], output_storage: Any) -> None:
+        """Call the kernel."""
+        z, *data = inputs
+        total, gradient = self.call(np.ascontiguousarray(z), *data)
+        output_storage[0][0] = total
+        output_storage[1][0] = gradient
+
+    def infer_shape(self, *arguments: Any) -> list[Any]:
+        """One number per row of z, one slope per entry; shapes come last, before PyTensor 3 too."""
+        shapes = arguments[-1]
+        return [(shapes[0][0],), shapes[0]]
+
+    def connection_pattern(self, node: Any) -> list[list[bool]]:
+        """Connect z to the first output and nothing else."""
+        return [[k == 0, False] for k in range(len(node.inputs))]
+
+    def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
+        """Scale the kernel's own gradient by the cotangent of the log-likelihood."""
+        rest = [DisconnectedType()() for _ in inputs[1:]]
+        if isinstance(cotangents[0].type, DisconnectedType):
+            return [DisconnectedType()(), *rest]
+        return [outputs[1] * cotangents[0][:, None], *rest]
+
+    L_op = pullback  # the name before PyTensor 3
+
+
+@njit
+def _natural(z, kind, lower, upper):  # type: ignore[no-untyped-def]
+    """Map z[N, K] to the natural scale, with the slope of the map: `Support`, compiled."""
+    theta, slope = np.empty(z.shape), np.empty(z.shape)
+    for n in range(z.shape[0]):
+        for k in range(z.shape[1]):
+            if kind[k] == 0:
+                theta[n, k], slope[n, k] = z[n, k], 1.0
+            elif kind[k] == 1:
+                theta[n, k] = slope[n, k] = exp(min(z[n, k], 700.0))
+            else:
+                share = 1.0 / (1.0 + exp(-z[n, k]))
+                width = upper[k] - lower[k]
+                theta[n, k] = lower[k] + width * share
+                slope[n, k] = width * share * (1.0 - share)
+    return theta, slope
+
+
+def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
+    """Compile (z, *data) -> total, gradient: the map to the natural scale around the kernel."""
+    supports = [p.support for p in unknowns.parameters]
+    kind = np.array([_KINDS[s.kind] for s in supports])
+    lower = np.array([s.lower for s in supports])
+    upper = np.array([s.upper for s in supports])
+    full = np.nan_to_num(unknowns.full)
+    columns = unknowns.columns
+    kernel: Any = model.log_likelihood
+
+    if unknowns.lapse:
+        places = np.append(columns, len(full))
+
+        @njit
+        def with_lapse(z, *data):  # type: ignore[no-untyped-def]
+            theta, slope = _natural(z, kind, lower, upper)
+            own = np.empty((len(z), len(full)))
+            own[:] = full
+            for k in range(len(columns)):
+                own[:, columns[k]] = theta[:, k]
+            lapse = theta[:, len(columns)].copy()
+            total, gradient = kernel(own, lapse, n_actions, *data)
+            for k in range(len(places)):
+                slope[:, k] *= gradient[:, places[k]]
+            return total, slope
+
+        return with_lapse
+
+    @njit
+    def without_lapse(z, *data):  # type: ignore[no-untyped-def]
+        theta, slope = _natural(z, kind, lower, upper)
+        own = np.empty((len(z), len(full)))
+        own[:] = full
+        for k in range(len(columns)):
+            own[:, columns[k]] = theta[:, k]
+        total, gradient = kernel(own, None, n_actions, *data)
+        for k in range(len(columns)):
+            slope[:, k] *= gradient[:, columns[k]]
+        return total, slope
+
+    return without_lapse
+
+
+@numba_dispatch.register_funcify_and_cache_key(LogLikelihood)  # type: ignore[untyped-decorator]
+def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
+    """Hand the call to PyTensor's numba backend; the key changes with all it is made from."""
+    inner = op.call
+
+    @numba_dispatch.numba_njit
+    def call(z, *rest):  # type: ignore[no-untyped-def]
+        return inner(np.ascontiguousarray(z), *rest)
+
+    kernel: Any = op.model.log_likelihood
+    supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
+    names = [f"{kind.__module__}.{kind.__qualname__}" for kind in (type(op), op.model)]
+    made_from = repr((names, op.n_actions, op.fixed, op.with_lapse, supports)).encode()
+    sources = (kernel.py_func, op.model, type(op), LogLikelihood)
+    for file in map(inspect.getfile, sources):
+        made_from += Path(file).read_bytes()
+    return call, f"knownminds_{hashlib.sha256(made_from).hexdigest()}"

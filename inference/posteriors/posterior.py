@@ -1,0 +1,202 @@
+"""Posteriors of single agents, thousands at a time: Laplace, corrected by importance sampling."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import qmc, t
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
+from knownminds.inference.subject_table import subject_table
+
+from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+
+DEGREES_OF_FREEDOM = 5.0  # tails of the proposal; wide enough for the skewed posteriors of rates
+POINTS_PER_BATCH = 2**17  # subjects x points proposed at once
+LEAST_EFFECTIVE = 400.0  # the bound that samplers are held to as well
+ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Independent posteriors of N subjects under the model's own priors.
+
+    Parameters
+    ----------
+    fit
+        The MAP fits the proposals were built on.
+    z_draws
+        Draws on the unconstrained scale, [draws, N, K]; equally weighted.
+    pareto_k
+        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted, and
+        infinite where too few of them count.
+    method
+        How each subject's draws were made: "importance" or "nuts".
+    """
+
+    fit: PointFit
+    z_draws: Array
+    pareto_k: Array
+    method: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the estimated parameters."""
+        return self.fit.names
+
+    @property
+    def subjects(self) -> tuple[str, ...]:
+        """Names of the subjects."""
+        return self.fit.subjects
+
+    @cached_property
+    def draws(self) -> Array:
+        """Draws on the natural scale, [draws, N, K]."""
+        return self.fit.parameters.constrain(self.z_draws)
+
+    @cached_property
+    def mean(self) -> Array:
+        """Posterior means on the natural scale, [N, K]."""
+        mean: Array = self.draws.mean(axis=0)
+        return mean
+
+    def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
+        """Central intervals on the natural scale."""
+        low, high = np.quantile(self.draws, [0.5 - mass / 2, 0.5 + mass / 2], axis=0)
+        return low, high
+
+    @property
+    def status(self) -> tuple[str, ...]:
+        """The status of the MAP fit, or "failed" where no trustworthy draws exist."""
+        usable = (self.pareto_k <= LARGEST_PARETO_K) | (np.array(self.method) == "nuts")
+        return tuple(s if ok else "failed" for s, ok in zip(self.fit.status, usable, strict=True))
+
+    def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
+        """One row per subject: posterior means, interval ends, Pareto k."""
+        more = {"pareto_k": self.pareto_k, "method": self.method, "status": self.status}
+        return subject_table(self.subjects, self.names, self.mean, self.interval(mass), more)
+
+    def to_arviz(self) -> Any:
+        """Return ArviZ's own object; see `arviz_object`."""
+        from .arviz_objects import arviz_object
+
+        return arviz_object(self)
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Return the frame as JSON records."""
+        records: str = self.to_frame(mass).to_json(orient="records")
+        return json.dumps({"model": self.fit.model, "subjects": json.loads(records)})
+
+    def __str__(self) -> str:
+        """Count subjects, draws and the ways they were made."""
+        ways = ", ".join(f"{self.method.count(w)} by {w}" for w in sorted(set(self.method)))
+        failed = self.status.count("failed")
+        return (
+            f"{self.fit.model}, posteriors of {len(self.subjects)} subjects, "
+            f"{len(self.z_draws)} draws each ({ways}; {failed} failed)"
+        )
+
+
+def posterior(
+    model: type[Agent],
+    trials: Trials | ModelData,
+    *,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    draws: int = 1000,
+    seed: int = 0,
+    workers: int | None = None,
+    nuts: bool = True,
+) -> Posterior:
+    """Draw from each subject's posterior under the model's own priors.
+
+    Proposals come from a multivariate t around the MAP with the inverse observed information as
+    its scale; importance weights are Pareto-smoothed and the draws resampled by them. Where the
+    Pareto k exceeds 0.7 (Vehtari et al. 2024), or the weights are worth fewer than 400 draws (on a
+    curved ridge k alone may be small with a part of it never proposed), the proposal is matched to
+    the weighted moments and drawn again, three times at most and with more points; the few
+    subjects for whom that fails are sampled by NUTS, if `nuts`.
+    """
+    data = trials if isinstance(trials, ModelData) else ModelData.read(model, trials)
+    unknowns = Unknowns.of(model, fixed, lapse)
+    fit = maximum_a_posteriori(model, data, fixed=fixed, lapse=lapse, workers=workers)
+    n, k = fit.z.shape
+    if k == 0:
+        return Posterior(fit, np.zeros((draws, n, 0)), np.full(n, -np.inf), ("importance",) * n)
+    least = int(np.ceil(np.log2(2 * draws)))
+    z_draws, pareto_k = np.empty((draws, n, k)), np.full(n, np.inf)
+    centre, covariance = fit.z.copy(), _proposal_covariance(fit)
+    floor = 1e-3 * np.diag(fit.parameters.sd**2)  # keeps a proposal from collapsing to a point
+    enough = min(LEAST_EFFECTIVE, 0.4 * draws)
+    # Later rounds start from the moments of the one before, for whom it was poor.
+    for times in ROUNDS:
+        poor = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
+        if len(poor) == 0:
+            break
+        count = times * 2**least
+        points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(count.bit_length() - 1)
+        for batch in np.array_split(poor, -(-len(poor) * count // POINTS_PER_BATCH)):
+            z, log_weights = _propose(
+                data.repeat(batch), unknowns, centre[batch], covariance[batch], points
+            )
+            smoothed, found = smooth_weights(log_weights.T)
+            weights = np.exp(smoothed)
+            worth = weights.sum(axis=1) ** 2 / (weights**2).sum(axis=1)
+            pareto_k[batch] = np.where(worth >= enough, found, np.inf)
+            for i, subject in enumerate(batch):
+                # The same stream for each subject, so that no result depends on the batches.
+                chosen = _resample(weights[i], draws, np.random.default_rng([seed, 1]))
+                z_draws[:, subject] = z[chosen, i]
+                centre[subject] = weights[i] @ z[:, i]
+                away = z[:, i] - centre[subject]
+                covariance[subject] = (weights[i] * away.T) @ away + floor
+    method = np.full(n, "importance", dtype=object)
+    bad = np.flatnonzero(~(pareto_k <= LARGEST_PARETO_K))
+    if nuts and len(bad):
+        from .single_posterior_nuts import sample_separately
+
+        z_draws[:, bad] = sample_separately(data.repeat(bad), unknowns, draws, seed)
+        method[bad] = "nuts"
+    return Posterior(fit, z_draws, pareto_k, tuple(method.tolist()))
+
+
+def _proposal_covariance(fit: PointFit) -> Array:
+    """Inverse observed information [N, K, K], or the prior's covariance where there is none."""
+    prior = np.diag(fit.parameters.sd**2)
+    usable = np.isfinite(fit.covariance).all(axis=(1, 2))
+    return np.where(np.asarray(usable)[:, None, None], fit.covariance, prior)
+
+
+def _propose(
+    data: ModelData, unknowns: Unknowns, centre: Array, covariance: Array, points: Array
+) -> tuple[Array, Array]:
+    """Propose z[S, N, K] from a t around each centre; log weights [S, N] up to constants."""
+    # Independent t coordinates: their joint density is known exactly.
+    base = t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
+    log_density = t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+    z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
+    log_posterior = np.empty(z.shape[:2])
+    parameters = unknowns.parameters
+    for s in range(len(z)):
+        total, _ = unknowns.log_likelihood(data, parameters.constrain(z[s]))
+        log_posterior[s] = total + parameters.log_prior(z[s])[0]
+    log_weights = log_posterior - log_density[:, None]
+    return z, np.where(np.isfinite(log_weights), log_weights, -np.inf)
+
+
+def _resample(weights: Array, draws: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Systematic resampling of `draws` positions, in random order."""
+    cumulative = np.cumsum(weights)
+    points = (np.arange(draws) + rng.random()) / draws * cumulative[-1]
+    return rng.permutation(np.minimum(np.searchsorted(cumulative, points), len(weights) - 1))

@@ -1,0 +1,157 @@
+"""What every PyMC model of ours shares: how kernels enter it, and how it is run."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import sqrt
+from time import perf_counter
+from typing import Any
+
+import nutpie
+import pymc as pm
+import xarray as xr
+from numpy.typing import NDArray
+
+from knownminds.inference.fits.model_data import ModelData
+
+Tell = Callable[[str], None]
+HEARTBEAT = 30.0  # seconds between signs of life
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How long and how carefully to sample; `cores` None is one chain per core."""
+
+    chains: int = 4
+    draws: int = 1000
+    tune: int = 1000
+    target_accept: float = 0.8
+    seed: int = 0
+    cores: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that there is something to sample."""
+        for name in ("chains", "draws", "tune"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"Sampling needs {name} of at least 1; got {getattr(self, name)}.")
+        if not 0.0 < self.target_accept < 1.0:
+            raise ValueError(f"target_accept lies in (0, 1); got {self.target_accept:g}.")
+
+    def after(self, short: bool, divergent: bool) -> Settings:
+        """Return how to sample anew.
+
+        Where draws fell short: twice the tuning and draws. After divergences: half the way to
+        accepting all, which takes smaller steps. More draws would only find more of them.
+        """
+        longer = 2 if short else 1
+        accept = (1.0 + self.target_accept) / 2 if divergent else self.target_accept
+        return replace(
+            self, draws=longer * self.draws, tune=longer * self.tune, target_accept=accept
+        )
+
+    def work(self) -> float:
+        """Return what it costs, up to a factor: steps get shorter as more are accepted."""
+        return self.chains * (self.draws + self.tune) / sqrt(1.0 - self.target_accept)
+
+    def __str__(self) -> str:
+        """Say it in a line."""
+        return (
+            f"{self.chains} chains of {self.draws} draws after {self.tune} of tuning, "
+            f"target_accept {self.target_accept:g}"
+        )
+
+    @property
+    def side_by_side(self) -> int:
+        """How many chains run at the same time."""
+        return min(self.chains, self.cores or os.cpu_count() or 1)
+
+
+def compile_for_nutpie(model: pm.Model) -> Any:
+    """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    with warnings.catch_warnings():
+        # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
+        warnings.simplefilter("ignore")
+        return nutpie.compile_pymc_model(model, backend="numba")
+
+
+class OutOfTimeError(Exception):
+    """Sampling was broken off at the end of its time."""
+
+
+def run_nutpie(
+    compiled: Any, settings: Settings, seconds: float | None = None, tell: Tell | None = None
+) -> Any:
+    """Sample a compiled model; no Python runs between draws.
+
+    After `seconds` it is broken off and raises `OutOfTimeError`; `tell` hears every half a minute
+    that it still runs.
+    """
+    begun = perf_counter()
+    with _quiet():
+        running = nutpie.sample(
+            compiled,
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.side_by_side,
+            target_accept=settings.target_accept,
+            seed=settings.seed,
+            progress_bar=False,
+            save_warmup=False,
+            blocking=False,
+        )
+        while True:
+            left = HEARTBEAT if seconds is None else seconds - (perf_counter() - begun)
+            try:
+                return running.wait(timeout=max(min(HEARTBEAT, left), 0.0))
+            except TimeoutError:
+                if left <= HEARTBEAT and seconds is not None:
+                    running.cancel()
+                    raise OutOfTimeError from None
+            if tell is not None:
+                tell(f"still sampling after {perf_counter() - begun:.0f} s")
+
+
+def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
+    """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
+    with model, _quiet():
+        pm.set_data(dict(data))
+        return pm.sample(
+            draws=settings.draws,
+            tune=settings.tune,
+            chains=settings.chains,
+            cores=settings.side_by_side,
+            target_accept=settings.target_accept,
+            random_seed=settings.seed,
+            progressbar=False,
+            nuts_sampler="pymc",
+            compute_convergence_checks=False,
+            quiet=True,
+        )
+
+
+def kernel_inputs(data: ModelData, lapse: bool = False) -> dict[str, NDArray[Any]]:
+    """Name the arrays a kernel reads after theta, in its order."""
+    sequences, packed = data.laid_out(lapse)
+    columns = {f"column_{k}": column for k, column in enumerate(packed)}
+    return {"row": sequences.row, "start": sequences.start, **columns}
+
+
+def dataset_of(trace: Any, name: str) -> xr.Dataset:
+    """Return a group of an InferenceData (ArviZ 0) or a DataTree (ArviZ 1) as a Dataset."""
+    found = trace[name]
+    dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
+    return dataset
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what samplers warn of: the verdict of each fit says it, and is checked."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", category=UserWarning)
+        warnings.filterwarnings("ignore", category=FutureWarning)
+        yield

@@ -1,0 +1,258 @@
+"""Anthropic's models, through the official package."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Any
+
+from knownminds.environments import Prompt
+from knownminds.llm_adapters.adapter import (
+    AdapterError,
+    Capabilities,
+    NotCapable,
+    Reply,
+    Sampling,
+    Usage,
+    check_capable,
+)
+
+from .endpoint import Endpoint, count, parsed
+
+try:
+    import anthropic
+    import httpx2
+except ImportError:
+    raise ImportError(
+        'Anthropic models need the anthropic package: pip install "knownminds[anthropic]"'
+    ) from None
+
+# The later version, 2026-10-21, takes no temperature from any model.
+_VERSION = "2023-06-01"
+_REASONS = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+}
+# The last models that can be told how to sample; what follows refuses temperature and top_p.
+_SAMPLED = re.compile(r"claude-(?:[123][-.]|instant|\w+-(?:4-[0156]|4-\d{8}|4$|3-))")
+# Models whose reasoning goes by effort, and how it is switched off; None if it cannot be.
+_EFFORTS: tuple[tuple[re.Pattern[str], dict[str, str] | None], ...] = (
+    (re.compile(r"claude-(?:opus|sonnet)-4-6"), {}),  # off unless asked for
+    (re.compile(r"claude-opus-4-[78]"), {}),
+    (re.compile(r"claude-sonnet-5-5"), {"type": "between_tools"}),  # no tools, so none
+    (
+        re.compile(r"claude-(?:haiku-5|sonnet-5(?!-\d(?!\d))|opus-5(?!-\d(?!\d)))"),
+        {"type": "disabled"},
+    ),
+    (re.compile(r"claude-"), None),
+)
+
+
+class Anthropic:
+    """A model behind Anthropic's messages interface.
+
+    Calls are made once: the package's own retries are off, since they buy an answer twice
+    without telling. Proxies of the shell's environment and redirects are not followed. The
+    interface is asked for in its version 2023-06-01, and wants `max_tokens` with every call.
+
+    Parameters
+    ----------
+    model
+        The model's name.
+    base_url
+        Where the server is.
+    key_variable
+        Name of the environment variable that holds the key; None for servers that need none.
+    timeout
+        Seconds until a call is given up.
+    capabilities
+        What the model can do; None for what `capabilities_of` knows.
+
+    Raises
+    ------
+    ValueError
+        If the address or the timeout is none.
+    NoKey
+        If the variable is empty.
+    """
+
+    provider = "anthropic"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = "https://api.anthropic.com",
+        key_variable: str | None = "ANTHROPIC_API_KEY",
+        timeout: float = 120.0,
+        capabilities: Capabilities | None = None,
+    ):
+        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
+        self.model = model
+        self.base_url = base_url
+        self.key_variable = key_variable
+        self.capabilities = capabilities or capabilities_of(model)
+        self._client = anthropic.AsyncAnthropic(
+            api_key="none",  # the client below writes it when sending
+            base_url=base_url,
+            max_retries=0,
+            timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            default_headers={"anthropic-version": _VERSION},
+            # Not the package's own client, which takes the environment's proxies nevertheless.
+            http_client=httpx2.AsyncClient(
+                trust_env=False,
+                follow_redirects=False,
+                limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+                # Where both headers are sent, this one counts, in all versions of the interface.
+                event_hooks={"request": [self._endpoint.sign("x-api-key")]},
+            ),
+        )
+
+    def __repr__(self) -> str:
+        """Show where it asks, and never the key."""
+        return f"Anthropic({self.model!r}, base_url={self.base_url!r})"
+
+    async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
+        """Ask once."""
+        check_capable(self, settings, images=bool(prompt.images))
+        endpoint = self._endpoint
+        options = self._options(settings)
+        system, messages = _messages(prompt)
+        if system:
+            options["system"] = system
+        endpoint.key()  # if it is gone, that is told before anything is sent
+        failure: AdapterError
+        try:
+            async with asyncio.timeout(endpoint.timeout):
+                response = await self._client.messages.with_raw_response.create(
+                    model=self.model, messages=messages, **options
+                )
+            http = response.http_response
+            return self._read(http.text, http.headers.get("request-id", ""))
+        except TimeoutError:
+            failure = endpoint.late()
+        except anthropic.APIStatusError as error:
+            http = error.response
+            failure = endpoint.failed(
+                http.status_code, http.headers, http.text, settings, images=bool(prompt.images)
+            )
+        except anthropic.APIConnectionError as error:
+            failure = endpoint.unreachable(error.__cause__ or error)
+        # Outside of the handlers, for the package's error holds the request and with it the key.
+        raise failure
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    def _options(self, settings: Sampling) -> dict[str, Any]:
+        if settings.temperature is not None and settings.temperature > 1:
+            raise NotCapable(
+                f"The temperature of {self.model} goes from 0 to 1; got {settings.temperature!r}."
+            )
+        if settings.temperature is not None and settings.top_p is not None:
+            raise NotCapable(
+                f"{self.model} takes either temperature or top_p; got both. Leave one out."
+            )
+        options: dict[str, Any] = {"max_tokens": settings.max_tokens}
+        sampled = {"temperature": settings.temperature, "top_p": settings.top_p}
+        extra: dict[str, Any] = {
+            name: value for name, value in sampled.items() if value is not None
+        }
+        if settings.reasoning == "none":
+            thinking = _off(self.model)
+            if thinking is None:
+                raise NotCapable(
+                    f"{self.model} cannot be kept from reasoning; got reasoning='none'. "
+                    "Ask for 'low', or choose another model."
+                )
+            if thinking:
+                extra["thinking"] = thinking
+        elif settings.reasoning is not None:
+            extra["thinking"] = {"type": "adaptive"}
+            extra["output_config"] = {"effort": settings.reasoning}
+        if extra:  # not all of them are arguments in all versions of the package
+            options["extra_body"] = extra
+        return options
+
+    def _read(self, body: str, request_id: str) -> Reply:
+        endpoint = self._endpoint
+        raw = endpoint.masked(body)
+        try:
+            content = parsed(raw)
+            text = "".join(part["text"] for part in content["content"] if part["type"] == "text")
+            usage = content.get("usage") or {}
+            received = usage.get("output_tokens_details") or {}
+            reason = str(content.get("stop_reason") or "")
+            cached = count(usage.get("cache_read_input_tokens"))
+            sent = count(usage.get("input_tokens"))
+            if sent is not None:  # what goes to and comes from the cache is counted apart
+                sent += (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+            return Reply(
+                text=text,
+                finish_reason=_REASONS.get(reason, reason),
+                usage=Usage(
+                    sent,
+                    count(usage.get("output_tokens")),
+                    count(received.get("thinking_tokens")),
+                    cached,
+                ),
+                model_served=str(content.get("model") or ""),
+                raw=raw,
+                request_id=endpoint.masked(request_id),
+            )
+        except (ValueError, LookupError, TypeError, AttributeError):
+            failure = endpoint.unreadable("A reply holds a list called content", raw)
+        raise failure
+
+
+def capabilities_of(model: str) -> Capabilities:
+    """Return what a model can do, as far as it is known by its name.
+
+    As of November 2026, no model takes a seed or tells log-probabilities, models after Claude 4.6
+    take neither temperature nor top_p, and models before it reason by a budget of tokens, which
+    no effort stands for. A name that is not known is taken for that of a new model.
+    """
+    sampled = bool(_SAMPLED.match(model))
+    return Capabilities(
+        temperature=sampled,
+        top_p=sampled,
+        seed=False,
+        reasoning=not sampled or bool(re.match(r"claude-(?:opus|sonnet)-4-6", model)),
+        images=not re.match(r"claude-(?:[12][-.]|instant)", model),
+        needs=("max_tokens",),
+        without_reasoning=("temperature", "top_p") if sampled else (),
+    )
+
+
+def _off(model: str) -> dict[str, str] | None:
+    """Return how a model is kept from reasoning: nothing to send, or None if it cannot be."""
+    return next((off for pattern, off in _EFFORTS if pattern.match(model)), None)
+
+
+def _messages(prompt: Prompt) -> tuple[list[dict[str, str]], list[Any]]:
+    """Return the system's messages, which stand apart, and the others."""
+    n = next((i for i, m in enumerate(prompt.messages) if m.role != "system"), 0)
+    if any(m.role == "system" for m in prompt.messages[n:]):
+        raise NotCapable("Anthropic takes system messages at the beginning of a prompt only.")
+    system = [{"type": "text", "text": m.content} for m in prompt.messages[:n]]
+    messages: list[Any] = []
+    for message in prompt.messages[n:]:
+        shown = [
+            {
+                "type": "image",
+                "source": {
+                    "type": "base64",
+                    "media_type": "image/png",
+                    "data": base64.b64encode(image).decode("ascii"),
+                },
+            }
+            for image in message.images
+        ]
+        text = {"type": "text", "text": message.content}
+        content = [*shown, text] if shown else message.content
+        messages.append({"role": message.role, "content": content})
+    return system, messages

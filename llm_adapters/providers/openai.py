@@ -1,0 +1,251 @@
+"""OpenAI, and every server that speaks its language, through the official package."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import re
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from knownminds.environments import Prompt
+from knownminds.llm_adapters.adapter import (
+    AdapterError,
+    Capabilities,
+    Reply,
+    Sampling,
+    TokenLogProbability,
+    Usage,
+    check_capable,
+)
+
+from .endpoint import Endpoint, count, log_probability, parsed
+
+try:
+    import openai
+except ImportError:
+    raise ImportError(
+        'OpenAI models need the openai package: pip install "knownminds[openai]"'
+    ) from None
+
+_REASONS = {"content_filter": "refusal"}
+_SAMPLING_AND_LIKELIHOOD = ("temperature", "top_p", "answer_log_probabilities")
+
+
+class OpenAI:
+    """A model behind OpenAI's chat interface, wherever it runs.
+
+    Calls are made once: the package's own retries are off, since they buy an answer twice
+    without telling. Proxies of the shell's environment and redirects are not followed.
+
+    Parameters
+    ----------
+    model
+        The model's name, as the server knows it.
+    base_url
+        Where the server is.
+    key_variable
+        Name of the environment variable that holds the key; None for servers that need none.
+    timeout
+        Seconds until a call is given up.
+    limit_name
+        What the server calls the limit on tokens; older ones know "max_tokens" only.
+    capabilities
+        What the model can do; None for what `capabilities_of` knows.
+
+    Raises
+    ------
+    ValueError
+        If the address or the timeout is none.
+    NoKey
+        If the variable is empty.
+    """
+
+    provider = "openai"
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = "https://api.openai.com/v1",
+        key_variable: str | None = "OPENAI_API_KEY",
+        timeout: float = 120.0,
+        limit_name: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
+        capabilities: Capabilities | None = None,
+    ):
+        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
+        self.model = model
+        self.base_url = base_url
+        self.key_variable = key_variable
+        self.limit_name = limit_name
+        self.capabilities = capabilities or capabilities_of(model, base_url)
+        self._client = openai.AsyncOpenAI(
+            api_key="none",  # the client below writes it when sending
+            base_url=base_url,
+            max_retries=0,
+            timeout=openai.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            http_client=openai.DefaultAsyncHttpxClient(
+                trust_env=False,
+                follow_redirects=False,
+                event_hooks={"request": [self._endpoint.sign("authorization", "Bearer {}")]},
+            ),
+        )
+
+    def __repr__(self) -> str:
+        """Show where it asks, and never the key."""
+        return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
+
+    async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
+        """Ask once."""
+        check_capable(self, settings, images=bool(prompt.images))
+        endpoint = self._endpoint
+        asked = {
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
+            "seed": settings.seed,
+            self.limit_name: settings.max_tokens,
+            "reasoning_effort": settings.reasoning,
+            "top_logprobs": settings.top_log_probabilities,
+            "logprobs": None if settings.top_log_probabilities is None else True,
+        }
+        options: dict[str, Any] = {name: v for name, v in asked.items() if v is not None}
+        endpoint.key()  # if it is gone, that is told before anything is sent
+        failure: AdapterError
+        try:
+            async with asyncio.timeout(endpoint.timeout):
+                response = await self._client.chat.completions.with_raw_response.create(
+                    model=self.model, messages=_messages(prompt), **options
+                )
+            http = response.http_response
+            return self._read(http.text, http.headers.get("x-request-id", ""), settings)
+        except TimeoutError:
+            failure = endpoint.late()
+        except openai.APIStatusError as error:
+            http = error.response
+            failure = endpoint.failed(
+                http.status_code, http.headers, http.text, settings, images=bool(prompt.images)
+            )
+        except openai.APIConnectionError as error:
+            failure = endpoint.unreachable(error.__cause__ or error)
+        # Outside of the handlers, for the package's error holds the request and with it the key.
+        raise failure
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    def _read(self, body: str, request_id: str, settings: Sampling) -> Reply:
+        endpoint = self._endpoint
+        raw = endpoint.masked(body)
+        try:
+            content = parsed(raw)
+            error = content.get("error")
+            if error and not content.get("choices"):  # OpenRouter's way to pass on a failure
+                raise self._passed_on(error, raw, settings)
+            choice = content["choices"][0]
+            message = choice["message"]
+            refusal, text = message.get("refusal"), _text(message.get("content"))
+            usage = content.get("usage") or {}
+            received = usage.get("completion_tokens_details") or {}
+            sent = usage.get("prompt_tokens_details") or {}
+            reason = str(choice.get("finish_reason") or "")
+            tokens = None
+            if settings.top_log_probabilities is not None:
+                tokens = _log_probabilities(choice.get("logprobs") or {})
+                alternatives = settings.top_log_probabilities == 0 or all(
+                    token.alternatives for token in tokens
+                )
+                if text and not refusal and not (tokens and alternatives):
+                    raise endpoint.lacks_log_probabilities(raw)
+            return Reply(
+                text=str(refusal or text),
+                finish_reason="refusal" if refusal else _REASONS.get(reason, reason),
+                usage=Usage(
+                    count(usage.get("prompt_tokens")),
+                    count(usage.get("completion_tokens")),
+                    count(received.get("reasoning_tokens")),
+                    count(sent.get("cached_tokens")),
+                ),
+                model_served=str(content.get("model") or ""),
+                raw=raw,
+                request_id=endpoint.masked(request_id),
+                log_probabilities=tokens,
+            )
+        except (ValueError, LookupError, TypeError, AttributeError):
+            failure = endpoint.unreadable("A reply holds choices with a message", raw)
+        raise failure
+
+    def _passed_on(self, error: Any, raw: str, settings: Sampling) -> AdapterError:
+        status = error.get("code") if isinstance(error, dict) else None
+        if type(status) is not int or not 400 <= status < 600:
+            return self._endpoint.unreadable("A reply holds choices with a message", raw)
+        failure = self._endpoint.failed(status, {}, raw, settings)
+        failure.charged = None  # the failure came behind an answer that had begun
+        return failure
+
+
+def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> Capabilities:
+    """Return what a model can do, as far as it is known by its name.
+
+    At OpenAI (as of November 2026), reasoning models take neither temperature nor top_p and tell
+    no log-probabilities; gpt-5.1, 5.2 and 5.4 do if their reasoning is off. A name that is not
+    known is taken for that of a new reasoning model. Of other servers nothing is assumed that
+    they could pass over unseen: images and reasoning are to be declared.
+    """
+    host = urlsplit(base_url).hostname or ""
+    if not (host == "openai.com" or host.endswith(".openai.com")):
+        return Capabilities(answer_log_probabilities=True)
+    if re.match(r"gpt-5[.\d]*-chat", model):
+        return Capabilities(images=True)
+    if re.match(r"(?:ft:)?(?:gpt-3|gpt-4|chatgpt-4)", model):
+        images = not re.match(r"(?:ft:)?gpt-(?:3|4$|4-(?:0\d\d\d|32k|1106|turbo-preview))", model)
+        return Capabilities(images=images, answer_log_probabilities=True)
+    if re.match(r"gpt-5\.[124](?!\d)(?!-pro|-codex)", model):
+        return Capabilities(
+            reasoning=True,
+            images=True,
+            answer_log_probabilities=True,
+            without_reasoning=_SAMPLING_AND_LIKELIHOOD,
+        )
+    images = not re.match(r"o1-mini|o1-preview|o3-mini", model)
+    return Capabilities(temperature=False, top_p=False, reasoning=True, images=images)
+
+
+def _messages(prompt: Prompt) -> list[Any]:
+    messages: list[Any] = []
+    for message in prompt.messages:
+        shown = [
+            {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_base64(image)}"}}
+            for image in message.images
+        ]
+        text = {"type": "text", "text": message.content}
+        content = [*shown, text] if shown else message.content
+        messages.append({"role": message.role, "content": content})
+    return messages
+
+
+def _base64(image: bytes) -> str:
+    return base64.b64encode(image).decode("ascii")
+
+
+def _text(content: Any) -> str:
+    """Return the text of an answer, which some servers send in parts."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if part.get("type") == "text")
+    if content is not None and not isinstance(content, str):
+        raise TypeError("An answer is a text.")
+    return content or ""
+
+
+def _log_probabilities(logprobs: dict[str, Any]) -> tuple[TokenLogProbability, ...]:
+    return tuple(
+        TokenLogProbability(
+            entry["token"],
+            log_probability(entry["logprob"]),
+            tuple(
+                (other["token"], log_probability(other["logprob"]))
+                for other in entry.get("top_logprobs") or ()
+            ),
+        )
+        for entry in logprobs.get("content") or ()
+    )

@@ -1,0 +1,295 @@
+"""Known beliefs as a language model has them: a distribution of the next token."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import log
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.llm_adapters.adapter import Reply, TokenLogProbability, Usage
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+from knownminds.llm_adapters.outcomes.outcome_tree import (
+    Array,
+    OutcomeTree,
+    TokenTexts,
+    spellings_of,
+)
+
+Tokenisation = Literal["single", "digits", "pairs"]
+TOKENISATIONS: tuple[str, ...] = get_args(Tokenisation)
+STOP = 0  # the special token that ends a text
+STOP_NAME = "<|end|>"
+ELSEWHERE = ("nobody", " nothing")  # what is said instead of an outcome
+
+
+@dataclass(frozen=True)
+class TokenSampler:
+    """A mind with a known probability of each outcome, seen token by token.
+
+    It says an outcome, with or without a space before it, or something else; then it ends the
+    text, or goes on behind a full stop or a blank. What it says is cut into tokens in a fixed
+    way, or, with a share of its own, sign by sign. The probability of the next token is that of
+    all texts that begin with the tokens so far and this one, over that of all that begin with the
+    tokens so far; this is exact, since the texts are few.
+
+    Parameters
+    ----------
+    outcomes
+        What it may say, different strings without blanks around them.
+    probabilities
+        Of the outcomes when it says one, [outcomes]; they sum to 1.
+    tokenisation
+        "single": each outcome is one token, with its space. "digits": each sign is a token.
+        "pairs": signs, and pairs of signs that are merged from the left, so that 12 is one token
+        and 123 two; a space goes with the sign behind it.
+    space
+        Share of the outcomes with a space before them.
+    leak
+        Share of texts that say something else; it is spread over `elsewhere` alike.
+    elsewhere
+        What else it says, without blanks at the end; a number that an outcome begins is allowed.
+    regular
+        Share of texts that are cut in the fixed way; the others are cut sign by sign.
+    closing
+        How texts end, with their shares: "" ends at once.
+    """
+
+    outcomes: tuple[str, ...]
+    probabilities: Array
+    tokenisation: Tokenisation = "digits"
+    space: float = 0.5
+    leak: float = 0.0
+    elsewhere: tuple[str, ...] = ELSEWHERE
+    regular: float = 1.0
+    closing: tuple[tuple[str, float], ...] = (("", 0.4), (".", 0.4), (" ", 0.2))
+
+    def __post_init__(self) -> None:
+        """Check that this is a distribution over outcomes that can be told apart."""
+        spellings_of(self.outcomes)
+        if self.tokenisation not in TOKENISATIONS:
+            raise ValueError(
+                f"tokenisation is one of {', '.join(TOKENISATIONS)}; got {self.tokenisation!r}."
+            )
+        p = np.asarray(self.probabilities, dtype=float)
+        if p.shape != (len(self.outcomes),) or not (p >= 0).all() or abs(p.sum() - 1) > 1e-9:
+            raise ValueError(
+                "A mind has a probability for each outcome, together 1; got "
+                f"{p.size} of {len(self.outcomes)} with a sum of {p.sum():g}."
+            )
+        for name in ("space", "leak", "regular"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"{name} is a share from 0 to 1; got {getattr(self, name)!r}.")
+        own = {text.strip() for text in self.elsewhere} & set(self.outcomes)
+        if self.leak and (own or not self.elsewhere):
+            raise ValueError(
+                f"What is said instead of an outcome is none itself; got {self.elsewhere!r}."
+            )
+        shares = [share for _, share in self.closing]
+        if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+            raise ValueError(f"Shares of the ways to close a text sum to 1; got {shares}.")
+
+    @cached_property
+    def texts(self) -> TokenTexts:
+        """The vocabulary; token 0 is special."""
+        said = [text for text, _ in self._said]
+        pieces = {sign for text in said for sign in text} | {c for c, _ in self.closing if c}
+        for text in said:
+            pieces |= set(self._cut(text))
+        return TokenTexts((None, *(piece.encode() for piece in sorted(pieces))))
+
+    @cached_property
+    def paths(self) -> dict[tuple[int, ...], float]:
+        """All texts as tokens with their probabilities, which sum to 1."""
+        found: dict[tuple[int, ...], float] = defaultdict(float)
+        number = {text: k for k, text in enumerate(self.texts.texts)}
+        for text, p in self._said:
+            for cut, share in ((self._cut(text), self.regular), (list(text), 1 - self.regular)):
+                for close, closing in self.closing:
+                    pieces = [*cut, close] if close else cut
+                    path = (*(number[piece.encode()] for piece in pieces), STOP)
+                    if p * share * closing > 0:
+                        found[path] += p * share * closing
+        return dict(found)
+
+    def next_token(self, path: Sequence[int]) -> Array:
+        """Return the probability of each token behind the tokens so far, [tokens].
+
+        Behind what is never said the text ends.
+        """
+        known = self._next.get(tuple(path))
+        if known is None:
+            known = np.zeros(len(self.texts.texts))
+            known[STOP] = 1.0
+        return known
+
+    def outcome_probabilities(
+        self,
+        outcomes: Sequence[str] | None = None,
+        *,
+        spellings: Mapping[str, Sequence[str]] | None = None,
+        extra_tokens: int | None = None,
+    ) -> OutcomeProbabilities:
+        """Read the outcomes off the next-token distributions, as from a local model.
+
+        Parameters
+        ----------
+        outcomes
+            Those to be asked for; None for its own.
+        spellings, extra_tokens
+            As in `outcome_probabilities.outcome_probabilities`.
+        """
+        asked = tuple(outcomes or self.outcomes)
+        tree = OutcomeTree.grow(
+            self.texts, asked, spellings=spellings_of(asked, spellings), extra_tokens=extra_tokens
+        )
+        edges = np.zeros((1, len(tree.tokens)))
+        stops = np.full(edges.shape, -np.inf)
+        paths: list[tuple[int, ...]] = [()]
+        with np.errstate(divide="ignore"):
+            for node in range(1, len(tree.tokens)):
+                before, token = paths[tree.parents[node]], int(tree.tokens[node])
+                paths.append((*before, token))
+                edges[0, node] = np.log(self.next_token(before)[token])
+            for node, tail in enumerate(tree.tails):
+                if tail is not None:
+                    behind = self.texts.behind(b"", tail)
+                    ending = np.ones(len(self.texts.texts), dtype=bool)
+                    ending[np.concatenate([behind.longer, behind.undecided])] = False
+                    stops[0, node] = np.log(self.next_token(paths[node])[ending].sum())
+        exact, left_out, begun = tree.probabilities(edges, stops)
+        return OutcomeProbabilities(asked, exact, left_out, (self.hash,), begun)
+
+    def first_token_probabilities(self) -> Array:
+        """Return what the naive method says: how probable each outcome's first token is.
+
+        The first token of the outcome as it is cut, with and without its space, normalised over
+        the outcomes. A token that begins several outcomes counts for each of them, which is the
+        mistake that `outcome_probabilities` avoids. [outcomes]
+        """
+        number = {text: k for k, text in enumerate(self.texts.texts)}
+        said = np.zeros(len(self.outcomes))
+        for k, outcome in enumerate(self.outcomes):
+            for text in (outcome, f" {outcome}"):
+                p = 1.0
+                path: tuple[int, ...] = ()
+                for piece in self._cut(text):
+                    token = number.get(piece.encode())
+                    if token is None:
+                        p = 0.0
+                        break
+                    p *= self.next_token(path)[token]
+                    path = (*path, token)
+                    if piece.strip():
+                        break
+                said[k] += p
+        normalised: Array = said / said.sum()
+        return normalised
+
+    def prefix_probabilities(self) -> Array:
+        """Return how probable it is that the text begins with each outcome, normalised.
+
+        All tokens of the outcome count, but not what stands behind them, so that 1 has the share
+        of 10, 11 and 12 as well. [outcomes]
+        """
+        begins = np.zeros(len(self.outcomes))
+        for path, p in self.paths.items():
+            text = self._text(path).lstrip(" ")
+            begins += p * np.array([text.startswith(outcome) for outcome in self.outcomes])
+        normalised: Array = begins / begins.sum()
+        return normalised
+
+    def reply(self, rng: np.random.Generator, *, top: int = 20, max_tokens: int = 16) -> Reply:
+        """Say something, with the most probable alternatives to each token, as an interface does.
+
+        Parameters
+        ----------
+        top
+            How many alternatives are told.
+        max_tokens
+            Where the text is cut off. The token that ends a text is among the alternatives, but
+            has no entry of its own.
+        """
+        path: tuple[int, ...] = ()
+        told: list[TokenLogProbability] = []
+        finish = "length"
+        while len(path) < max_tokens:
+            p = self.next_token(path)
+            token = int(np.searchsorted(np.cumsum(p), rng.random() * p.sum(), side="right"))
+            token = min(token, len(p) - 1)
+            if token == STOP:
+                finish = "stop"
+                break
+            order = [k for k in np.argsort(-p, kind="stable")[:top].tolist() if p[k] > 0]
+            alternatives = tuple((self.name_of(k), log(p[k])) for k in order)
+            told.append(TokenLogProbability(self.name_of(token), log(p[token]), alternatives))
+            path = (*path, token)
+        text = self._text(path)
+        usage = Usage(input_tokens=1, output_tokens=len(path))
+        return Reply(text, finish, usage, "token-sampler", text, log_probabilities=tuple(told))
+
+    def name_of(self, token: int) -> str:
+        """Return a token as an interface writes it."""
+        text = self.texts.texts[token]
+        return STOP_NAME if text is None else text.decode()
+
+    def counts(self, rng: np.random.Generator, n: int) -> tuple[NDArray[np.int64], int]:
+        """Let it speak n times: how often it says each outcome, and how often something else."""
+        said = self.spoken
+        drawn = rng.multinomial(n, np.append(said, max(0.0, 1.0 - said.sum())))
+        return drawn[:-1].astype(np.int64), int(drawn[-1])
+
+    @property
+    def spoken(self) -> Array:
+        """Probability that it says exactly each outcome, before normalising, [outcomes]."""
+        share = 1.0 - self.leak
+        spoken: Array = share * np.asarray(self.probabilities, dtype=float)
+        return spoken
+
+    @cached_property
+    def hash(self) -> str:
+        """SHA-256 of what it may say."""
+        content = sorted((list(path), round(p, 12)) for path, p in self.paths.items())
+        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+
+    @cached_property
+    def _said(self) -> list[tuple[str, float]]:
+        """What may be said, each with its probability."""
+        said = []
+        for outcome, p in zip(self.outcomes, self.spoken.tolist(), strict=True):
+            said += [(f" {outcome}", p * self.space), (outcome, p * (1 - self.space))]
+        if self.leak:
+            said += [(text, self.leak / len(self.elsewhere)) for text in self.elsewhere]
+        return said
+
+    def _cut(self, text: str) -> list[str]:
+        if self.tokenisation == "digits":
+            return list(text)
+        if self.tokenisation == "single":
+            return [text]
+        if text.startswith(" "):
+            # As byte-pair tokenizers do, which put the space to the word behind it.
+            rest = text[2:]
+            return [text[:2], *(rest[k : k + 2] for k in range(0, len(rest), 2))]
+        return [text[k : k + 2] for k in range(0, len(text), 2)]
+
+    def _text(self, path: Sequence[int]) -> str:
+        return "".join(t.decode() for t in map(self.texts.texts.__getitem__, path) if t is not None)
+
+    @cached_property
+    def _next(self) -> dict[tuple[int, ...], Array]:
+        """The next-token distribution behind everything that may have been said."""
+        begun: dict[tuple[int, ...], Array] = {}
+        for path, p in self.paths.items():
+            for n, token in enumerate(path):
+                if path[:n] not in begun:
+                    begun[path[:n]] = np.zeros(len(self.texts.texts))
+                begun[path[:n]][token] += p
+        return {path: weight / weight.sum() for path, weight in begun.items()}

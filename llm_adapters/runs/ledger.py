@@ -1,0 +1,907 @@
+"""What was asked, what came back and what it cost: one SQLite file that outlives its process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from datetime import date as Date  # noqa: N812 - as in prices.py
+from decimal import ROUND_CEILING, Decimal
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from platform import python_version
+from typing import Any
+
+from knownminds.environments import Prompt
+from knownminds.llm_adapters.adapter import (
+    AdapterError,
+    Reply,
+    Sampling,
+    TokenLogProbability,
+    Usage,
+)
+
+from .prices import Price, Rates, most_tokens_of
+
+FORMAT = 1
+FILE = "ledger.sqlite"
+LOCK = "ledger.lock"
+NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
+SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
+SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
+MASK = "[key]"
+
+_SCHEMA = """
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE start (
+    number INTEGER PRIMARY KEY, began REAL NOT NULL, ended REAL, versions TEXT NOT NULL,
+    caps TEXT NOT NULL, reason TEXT, sessions TEXT);
+CREATE TABLE image (hash TEXT PRIMARY KEY, png BLOB NOT NULL);
+CREATE TABLE request (hash TEXT PRIMARY KEY, body TEXT NOT NULL);
+CREATE TABLE call (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL, turn INTEGER NOT NULL, slot INTEGER NOT NULL,
+    request TEXT NOT NULL REFERENCES request(hash),
+    state TEXT NOT NULL CHECK (state IN ('open', 'done', 'dead')),
+    answer INTEGER REFERENCES attempt(id),
+    outcome TEXT, note TEXT,
+    UNIQUE (session, turn, slot));
+CREATE TABLE attempt (
+    id INTEGER PRIMARY KEY,
+    call INTEGER NOT NULL REFERENCES call(id), number INTEGER NOT NULL,
+    state TEXT NOT NULL CHECK (
+        state IN ('inflight', 'ok', 'error_unpaid', 'error_maybe_paid', 'unknown')),
+    began REAL NOT NULL, ended REAL, status TEXT, message TEXT, request_id TEXT,
+    reserved_tokens INTEGER NOT NULL, reserved INTEGER, tokens INTEGER, cost INTEGER,
+    input_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cached_tokens INTEGER,
+    reply TEXT, raw TEXT,
+    UNIQUE (call, number));
+"""
+
+Statement = tuple[str, tuple[Any, ...]]
+
+
+class LedgerFailed(RuntimeError):  # noqa: N818 - as the branches of AdapterError
+    """The ledger cannot be written, so nothing more is asked."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is sent for one answer, whoever sends it.
+
+    Parameters
+    ----------
+    hash : SHA-256 of who is asked, the settings and all that is shown
+    body : the same in words, as JSON; images by their hash
+    images : PNG bytes by their hash
+    """
+
+    hash: str
+    body: str
+    images: Mapping[str, bytes]
+
+
+@dataclass
+class Call:
+    """One question of a session and what has become of it so far.
+
+    Parameters
+    ----------
+    id : number in the ledger
+    request : hash of what is asked
+    state : "open", "done" with a reply, or "dead" without
+    attempts : how often it was sent
+    ended : attempts whose end is known; the others were under way when a process died
+    reply : the answer
+    cost : nano-dollars of the answer; None if no price is known
+    outcome : what became of the answer; empty until it was judged
+    note : why there is no answer
+    """
+
+    id: int
+    request: str
+    state: str = "open"
+    attempts: int = 0
+    ended: int = 0
+    reply: Reply | None = None
+    cost: int | None = None
+    outcome: str = ""
+    note: str = ""
+
+
+@dataclass
+class Spent:
+    """Calls, tokens and nano-dollars; what may have been paid counts as paid."""
+
+    calls: int = 0
+    tokens: int = 0
+    money: int = 0
+
+    def add(self, other: Spent) -> None:
+        """Count something more."""
+        self.calls += other.calls
+        self.tokens += other.tokens
+        self.money += other.money
+
+    def settle(self, reserved: Spent, used: Spent) -> None:
+        """Count what was used instead of what was reserved for it."""
+        self.calls += used.calls - reserved.calls
+        self.tokens += used.tokens - reserved.tokens
+        self.money += used.money - reserved.money
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a run has cost, added up from the ledger.
+
+    Parameters
+    ----------
+    calls : requests sent, by the state of the attempt
+    re_asked : how often a question was put again because its answer was malformed
+    untold : answers that came without their number of tokens, which count nothing in the next
+    input_tokens, output_tokens, reasoning_tokens, cached_tokens : of all answers
+    paid : nano-dollars of the answers whose tokens are known
+    reserved : nano-dollars that all other calls may have cost at most
+    """
+
+    calls: Mapping[str, int]
+    re_asked: int
+    untold: int
+    input_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cached_tokens: int
+    paid: int
+    reserved: int
+
+
+@dataclass(frozen=True)
+class Start:
+    """One start of a run: when, how far it might go, and why it ended.
+
+    Parameters
+    ----------
+    began, ended : seconds since 1970; `ended` is None if the process died
+    caps : what was allowed
+    reason : why it stopped; empty if it came to its end
+    sessions : why single sessions stopped, by their number
+    versions : of Python and the packages that count
+    """
+
+    began: float
+    ended: float | None
+    caps: Mapping[str, Any]
+    reason: str
+    sessions: Mapping[int, str]
+    versions: Mapping[str, str]
+
+
+def asked_of(configuration: Mapping[str, Any], settings: Sampling) -> str:
+    """Say who is asked, and with which settings, as JSON."""
+    who = {name: configuration[name] for name in ("provider", "model", "base_url")}
+    given = {name: value for name, value in vars(settings).items() if value is not None}
+    return json.dumps({**who, "settings": given})
+
+
+def request_hash(asked: str, prompt: Prompt) -> str:
+    """Name a request by who is asked, with which settings, and all that is shown."""
+    return sha256(f"{asked}\n{prompt.hash}".encode()).hexdigest()
+
+
+def request_of(asked: str, prompt: Prompt) -> Request:
+    """Write a request down, images by their hash."""
+    name = {image: sha256(image).hexdigest() for image in prompt.images}
+    images = {sha: image for image, sha in name.items()}
+    body = {
+        **json.loads(asked),
+        "messages": [
+            [message.role, message.content, *(name[image] for image in message.images)]
+            for message in prompt.messages
+        ],
+    }
+    return Request(request_hash(asked, prompt), json.dumps(body, ensure_ascii=False), images)
+
+
+def known_keys(*variables: str | None) -> tuple[str, ...]:
+    """Return the values of these environment variables, and of all that are named like keys."""
+    names = {name for name in os.environ if name.upper().endswith(SECRETS)}
+    values = {os.environ.get(name, "").strip() for name in (*names, *filter(None, variables))}
+    found = {value for value in values if len(value) >= SHORTEST_KEY}
+    found |= {json.dumps(value)[1:-1] for value in found}  # as it stands within JSON
+    # Longest first: one key may be the beginning of another.
+    return tuple(sorted(found, key=lambda value: (-len(value), value)))
+
+
+class Ledger:
+    """The ledger of one run, owned by one process at a time.
+
+    A request and the most it can cost are on disk before it is sent, an answer before it is used;
+    writes that wait at the same time share one commit, whose wait for the disk is spent in a
+    thread. Strings of known keys are masked in everything that is written.
+
+    Attributes
+    ----------
+    price
+        What the model costs, as it was first known; None if it never was.
+    priced_from
+        The start of the run, from 1 on, with which the price came; earlier ones are reckoned
+        with it from what was kept of them.
+    model_served
+        The model that the provider said it served with the first answer; empty if it did not.
+    """
+
+    def __init__(self, folder: Path, connection: sqlite3.Connection, keys: tuple[str, ...] = ()):
+        self.folder = folder
+        self._connection = connection
+        self._keys = keys
+        self._lock: sqlite3.Connection | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._waiting: list[tuple[tuple[Statement, ...], asyncio.Future[None]]] = []
+        self._later: list[Statement] = []
+        self._writer: asyncio.Task[None] | None = None
+        self._broken: LedgerFailed | None = None
+        self.price: Price | None = None
+        self.priced_from = 1
+        self.model_served = ""
+        self._start = self._calls = self._attempts = 0  # the last numbers in use
+
+    @classmethod
+    def open(
+        cls,
+        folder: str | os.PathLike[str],
+        configuration: Mapping[str, Any],
+        sessions: int,
+        *,
+        price: Price | None = None,
+        caps: Mapping[str, Any] | None = None,
+        keys: tuple[str, ...] = (),
+    ) -> Ledger:
+        """Begin a ledger in the folder, or go on with the one that is there.
+
+        Parameters
+        ----------
+        configuration
+            All that makes the run what it is, JSON-able; resuming demands the same.
+        sessions
+            How many sessions are asked for; resuming may ask for more.
+        price
+            Kept with the ledger once there is one; later ones are not looked at. What was asked
+            before is reckoned with it.
+        caps
+            What this start is allowed, for the record.
+        keys
+            Strings that are masked; see `known_keys`.
+
+        Raises
+        ------
+        ValueError
+            If the folder cannot be written, another process is at work in it, or its ledger is
+            of another design, of a newer format, or no ledger.
+        """
+        place = Path(folder)
+        try:
+            place.mkdir(parents=True, exist_ok=True)
+            for name in (FILE, LOCK):
+                os.close(os.open(place / name, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise ValueError(
+                f"A run is kept in a folder that can be written; {place}: {error.strerror}. "
+                "Name another folder."
+            ) from None
+        lock = _take(place)
+        connection = sqlite3.connect(
+            place / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
+        )
+        ledger = cls(place, connection, keys)
+        ledger._lock = lock
+        try:
+            ledger._begin(configuration, sessions, price, caps or {})
+        except sqlite3.Error as error:
+            ledger.close()
+            raise ValueError(f"The ledger in {place} cannot be written: {error}.") from None
+        except BaseException:
+            ledger.close()
+            raise
+        return ledger
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> Ledger:
+        """Look into the ledger of a folder; nothing is written, and a run may be under way.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or it is of a newer format.
+        """
+        file = Path(folder) / FILE
+        if not file.is_file():
+            raise ValueError(f"A run is kept in a file {FILE}; there is none in {folder}.")
+        where = f"{file.absolute().as_uri()}?mode=ro"
+        if not os.access(file.parent, os.W_OK) and not file.with_name(FILE + "-wal").exists():
+            where += "&immutable=1"  # SQLite could not make its own files beside it
+        ledger = cls(Path(folder), sqlite3.connect(where, uri=True, isolation_level=None))
+        try:
+            if not ledger._check():
+                raise ValueError(f"The ledger in {folder} holds no run yet: it is empty.")
+            ledger._load()
+        except ValueError:
+            ledger.close()
+            raise
+        return ledger
+
+    def __enter__(self) -> Ledger:
+        """Give itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the file and let others own it."""
+        self.close()
+
+    def close(self) -> None:
+        """Close the file and let others own it."""
+        self._waiting.clear()  # of tasks that were cancelled
+        if self._thread is not None:
+            self._thread.shutdown(wait=True)
+        self._connection.close()
+        if self._lock is not None:
+            self._lock.close()
+
+    # What is in it ---------------------------------------------------------------------------
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """All that makes the run what it is."""
+        found: dict[str, Any] = json.loads(self._meta("configuration"))
+        return found
+
+    @property
+    def sessions(self) -> int:
+        """How many sessions were asked for."""
+        return int(self._meta("sessions"))
+
+    def calls_of(self, session: int) -> dict[tuple[int, int], Call]:
+        """Return the questions of a session by (turn, slot), in their order."""
+        rows = self._all(
+            "SELECT c.turn, c.slot, c.id, c.request, c.state, c.outcome, c.note, a.reply, a.raw, "
+            "a.request_id, a.input_tokens, a.output_tokens, a.reasoning_tokens, a.cached_tokens, "
+            "a.cost, (SELECT COUNT(*) FROM attempt WHERE call = c.id), "
+            "(SELECT COUNT(*) FROM attempt WHERE call = c.id "
+            "AND state NOT IN ('inflight', 'unknown')) "
+            "FROM call c LEFT JOIN attempt a ON a.id = c.answer "
+            "WHERE c.session = ? ORDER BY c.turn, c.slot",
+            session,
+        )
+        calls = {}
+        for turn, slot, id_, request, state, outcome, note, *answer in rows:
+            reply, raw, request_id, *usage, cost, attempts, ended = answer
+            found = None if reply is None else _read_reply(reply, raw, request_id, usage)
+            why = note if state == "dead" else ""
+            calls[turn, slot] = Call(
+                id_, request, state, attempts, ended, found, cost, outcome or "", why
+            )
+        return calls
+
+    def spent(self) -> dict[int, Spent]:
+        """Return what each session has cost; what is open or may have been paid counts in full."""
+        rows = self._all(
+            "SELECT c.session, COUNT(*), SUM(COALESCE(a.tokens, a.reserved_tokens)), "
+            "SUM(COALESCE(a.cost, a.reserved, 0)) "
+            "FROM attempt a JOIN call c ON c.id = a.call GROUP BY c.session"
+        )
+        return {session: Spent(calls, tokens, money) for session, calls, tokens, money in rows}
+
+    def account(self) -> Account:
+        """Add up what the run has cost."""
+        states = self._all(
+            "SELECT state, COUNT(*), SUM(COALESCE(cost, reserved, 0)) FROM attempt GROUP BY state"
+        )
+        untold, estimated = self._all(
+            "SELECT COUNT(*), COALESCE(SUM(cost), 0) FROM attempt "
+            "WHERE state = 'ok' AND (input_tokens IS NULL OR output_tokens IS NULL)"
+        )[0]
+        cost = {state: money for state, _, money in states}
+        paid = cost.get("ok", 0) - estimated
+        tokens = self._all(
+            "SELECT SUM(input_tokens), SUM(output_tokens), "
+            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)) "
+            "FROM attempt"
+        )[0]
+        re_asked = self._all("SELECT COUNT(*) FROM call WHERE slot > 0")[0][0]
+        sent, received, reasoning, cached = (n or 0 for n in tokens)
+        return Account(
+            {state: count for state, count, _ in states},
+            re_asked,
+            untold,
+            sent,
+            received,
+            reasoning,
+            cached,
+            paid,
+            sum(cost.values()) - paid,
+        )
+
+    def starts(self) -> list[Start]:
+        """Return all starts of the run, the last one last."""
+        rows = self._all(
+            "SELECT began, ended, caps, reason, sessions, versions FROM start ORDER BY number"
+        )
+        return [
+            Start(
+                began,
+                ended,
+                json.loads(caps),
+                reason or "",
+                {int(i): why for i, why in json.loads(sessions or "{}").items()},
+                json.loads(versions),
+            )
+            for began, ended, caps, reason, sessions, versions in rows
+        ]
+
+    # What is written while a run is under way --------------------------------------------------
+
+    async def begin(
+        self,
+        place: tuple[int, int, int],
+        call: Call | None,
+        request: Request,
+        most: Spent,
+    ) -> tuple[Call, int]:
+        """Write down that a request is about to be sent and what it can cost at most.
+
+        `place` is (session, turn, slot); `call` is None for a question that was not asked before.
+        Returns the call and the number of the attempt, once both are on disk.
+        """
+        statements: list[Statement] = []
+        if call is None:
+            self._calls += 1
+            call = Call(self._calls, request.hash)
+            statements += [
+                ("INSERT OR IGNORE INTO image VALUES (?, ?)", (name, png))
+                for name, png in request.images.items()
+            ]
+            statements += [
+                ("INSERT OR IGNORE INTO request VALUES (?, ?)", (request.hash, request.body)),
+                (
+                    "INSERT INTO call (id, session, turn, slot, request, state) "
+                    "VALUES (?, ?, ?, ?, ?, 'open')",
+                    (call.id, *place, request.hash),
+                ),
+            ]
+        self._attempts += 1
+        call.attempts += 1
+        attempt = self._attempts
+        statements.append(
+            (
+                "INSERT INTO attempt (id, call, number, state, began, reserved_tokens, reserved) "
+                "VALUES (?, ?, ?, 'inflight', ?, ?, ?)",
+                (
+                    attempt,
+                    call.id,
+                    call.attempts,
+                    time.time(),
+                    most.tokens,
+                    self._money(most),
+                ),
+            )
+        )
+        await self._write(*statements)
+        return call, attempt
+
+    async def answered(self, call: Call, attempt: int, reply: Reply, used: Spent) -> None:
+        """Write down an answer; `call.reply` is it as it was written, once it is on disk."""
+        reply, cost = self._masked(reply), self._money(used)
+        usage = reply.usage
+        statements: list[Statement] = [
+            (
+                "UPDATE attempt SET state = 'ok', ended = ?, request_id = ?, tokens = ?, cost = ?, "
+                "input_tokens = ?, output_tokens = ?, reasoning_tokens = ?, cached_tokens = ?, "
+                "reply = ?, raw = ? WHERE id = ?",
+                (
+                    time.time(),
+                    reply.request_id,
+                    used.tokens,
+                    cost,
+                    usage.input_tokens,
+                    usage.output_tokens,
+                    usage.reasoning_tokens,
+                    usage.cached_tokens,
+                    _write_reply(reply),
+                    reply.raw,
+                    attempt,
+                ),
+            ),
+            ("UPDATE call SET state = 'done', answer = ? WHERE id = ?", (attempt, call.id)),
+        ]
+        if reply.model_served and not self.model_served:
+            self.model_served = reply.model_served
+            statements.append(
+                ("INSERT INTO meta VALUES ('model_served', ?)", (reply.model_served,))
+            )
+        await self._write(*statements)
+        call.ended += 1
+        call.state, call.reply, call.cost = "done", reply, cost
+
+    async def failed(self, call: Call, attempt: int, error: AdapterError, used: Spent) -> None:
+        """Write down that an attempt brought no answer, and what it may have cost."""
+        state = "error_unpaid" if error.charged is False else "error_maybe_paid"
+        await self._write(
+            (
+                "UPDATE attempt SET state = ?, ended = ?, status = ?, message = ?, tokens = ?, "
+                "cost = ?, raw = ? WHERE id = ?",
+                (
+                    state,
+                    time.time(),
+                    type(error).__name__,
+                    str(error),
+                    used.tokens,
+                    self._money(used),
+                    error.raw or None,
+                    attempt,
+                ),
+            )
+        )
+        call.ended += 1
+
+    async def give_up(self, call: Call, note: str) -> None:
+        """Write down that a question stays without an answer."""
+        note = self._clean(note)
+        await self._write(
+            (
+                "UPDATE call SET state = 'dead', outcome = 'error', note = ? WHERE id = ?",
+                (note, call.id),
+            )
+        )
+        call.state, call.outcome, call.note = "dead", "error", note
+
+    def judged(self, call: Call, outcome: str, note: str) -> None:
+        """Note what became of an answer; written with whatever is written next."""
+        call.outcome = outcome
+        self._later.append(
+            ("UPDATE call SET outcome = ?, note = ? WHERE id = ?", (outcome, note, call.id))
+        )
+
+    async def end(self, reason: str, sessions: Mapping[int, str]) -> None:
+        """Write down why this start has ended."""
+        await self._write(
+            (
+                "UPDATE start SET ended = ?, reason = ?, sessions = ? WHERE number = ?",
+                (time.time(), reason, json.dumps(sessions), self._start),
+            )
+        )
+
+    # Inside ----------------------------------------------------------------------------------
+
+    def _begin(
+        self,
+        configuration: Mapping[str, Any],
+        sessions: int,
+        price: Price | None,
+        caps: Mapping[str, Any],
+    ) -> None:
+        asked = json.loads(self._clean(json.dumps(configuration)))
+        run = self._connection.execute
+        if self._check():
+            self._compare(asked, sessions)
+        run("PRAGMA journal_mode = WAL")
+        run("PRAGMA synchronous = FULL")  # a commit outlives the power as well
+        run("BEGIN IMMEDIATE")
+        if not self._tables():
+            for statement in _SCHEMA.split(";"):
+                run(statement)
+            for name, value in (
+                ("format", FORMAT),
+                ("configuration", json.dumps(asked)),
+                ("price", json.dumps(_write_price(price))),
+                ("sessions", sessions),
+            ):
+                run("INSERT INTO meta VALUES (?, ?)", (name, str(value)))
+        run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
+        if price is not None and json.loads(self._meta("price")) is None:
+            self._adopt(price)
+        # Whoever left these behind is dead: the lock is ours.
+        run(
+            "UPDATE attempt SET state = 'unknown', tokens = reserved_tokens, cost = reserved "
+            "WHERE state = 'inflight'"
+        )
+        versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
+        run(
+            "INSERT INTO start (began, versions, caps) VALUES (?, ?, ?)",
+            (
+                time.time(),
+                json.dumps({"python": python_version(), **versions}),
+                json.dumps(caps, default=str),
+            ),
+        )
+        run("COMMIT")
+        self._start = self._all("SELECT MAX(number) FROM start")[0][0]
+        self._calls = self._all("SELECT COALESCE(MAX(id), 0) FROM call")[0][0]
+        self._attempts = self._all("SELECT COALESCE(MAX(id), 0) FROM attempt")[0][0]
+        self._load()
+        self._thread = ThreadPoolExecutor(1, "ledger")
+
+    def _adopt(self, price: Price) -> None:
+        """Take a price that was not known before, and reckon what was asked already with it."""
+        run = self._connection.execute
+        number = self._all("SELECT COUNT(*) FROM start")[0][0] + 1
+        run("UPDATE meta SET value = ? WHERE name = 'price'", (json.dumps(_write_price(price)),))
+        run("INSERT INTO meta VALUES ('priced_from', ?)", (str(number),))
+        sizes = dict(self._all("SELECT hash, LENGTH(png) FROM image"))
+        attempts = self._connection.execute(
+            "SELECT a.id, a.state, a.reserved_tokens, r.body, a.input_tokens, a.output_tokens, "
+            "a.reasoning_tokens, a.cached_tokens "
+            "FROM attempt a JOIN call c ON c.id = a.call JOIN request r ON r.hash = c.request"
+        )
+        for attempt, state, tokens, body, *usage in attempts.fetchall():
+            shown = json.loads(body)["messages"]
+            images = [sizes[name] for message in shown for name in message[2:]]
+            sent = min(tokens, most_tokens_of([message[1] for message in shown], images))
+            reserved = most_spent(price, sent, tokens - sent).money
+            cost = {"ok": used_spent(price, Usage(*usage), sent, tokens - sent).money}
+            cost["error_unpaid"] = 0
+            run(
+                "UPDATE attempt SET reserved = ?, cost = ? WHERE id = ?",
+                (reserved, None if state == "inflight" else cost.get(state, reserved), attempt),
+            )
+
+    def _tables(self) -> set[str]:
+        return {name for (name,) in self._all("SELECT name FROM sqlite_master")}
+
+    def _check(self) -> bool:
+        """Tell whether there is a run in it; ValueError if it cannot be read."""
+        where = self.folder / FILE
+        try:
+            tables = self._tables()
+            if not tables:
+                return False
+            found = int(self._meta("format")) if "meta" in tables else 0
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
+        if found > FORMAT:
+            raise ValueError(
+                f"{where} is of format {found}, written by a newer knownminds; this one reads "
+                f"format {FORMAT}. Update knownminds; the ledger was left as it is."
+            )
+        if found != FORMAT:
+            raise ValueError(f"{where} is a database of something else. Name another folder.")
+        return True
+
+    def _load(self) -> None:
+        self.price = _read_price(json.loads(self._meta("price")))
+        self.priced_from = int(self._meta("priced_from", "1"))
+        self.model_served = self._meta("model_served", "")
+
+    def _money(self, amount: Spent) -> int | None:
+        return None if self.price is None else amount.money
+
+    def _compare(self, asked: Mapping[str, Any], sessions: int) -> None:
+        kept = self.configuration
+        differences = list(_differences(kept, asked))
+        if sessions < self.sessions:
+            differences.append(("sessions", self.sessions, sessions))
+        if differences:
+            name, before, now = differences[0]
+            more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
+            raise ValueError(
+                f"A run goes on as it began: {self.folder} holds one with {name} "
+                f"{_short(before, now)}, asked is {_short(now, before)}{more}. Ask for the same, "
+                "or name another folder; what was paid for stays in this one."
+            )
+
+    def _meta(self, name: str, default: str | None = None) -> str:
+        rows = self._all("SELECT value FROM meta WHERE name = ?", name)
+        if not rows and default is not None:
+            return default
+        found: str = rows[0][0]
+        return found
+
+    def _all(self, statement: str, *values: Any) -> list[Any]:
+        return self._connection.execute(statement, values).fetchall()
+
+    async def _write(self, *statements: Statement) -> None:
+        """Return once the statements are on disk, with all that other tasks want written."""
+        if self._broken is not None:
+            raise self._broken
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[None] = loop.create_future()
+        self._waiting.append((statements, done))
+        if self._writer is None:
+            self._writer = loop.create_task(self._commit_all())
+        await done
+
+    async def _commit_all(self) -> None:
+        # Statements run here, where nobody competes for the interpreter; only the commit, which
+        # waits for the disk, runs in the thread. What arrives meanwhile is the next commit's.
+        loop, run = asyncio.get_running_loop(), self._connection.execute
+        try:
+            while self._waiting:
+                batch, self._waiting = self._waiting, []
+                later, self._later = self._later, []
+                try:
+                    run("BEGIN IMMEDIATE")
+                    for statements in (later, *(statements for statements, _ in batch)):
+                        for statement, values in statements:
+                            run(statement, [self._clean(v) for v in values])
+                    await loop.run_in_executor(self._thread, run, "COMMIT")
+                except sqlite3.Error as error:
+                    if self._connection.in_transaction:
+                        run("ROLLBACK")
+                    self._broken = LedgerFailed(
+                        f"The ledger in {self.folder} cannot be written: {error}. Nothing more is "
+                        "asked; make room or mend it, and resume."
+                    )
+                    for _, done in batch + self._waiting:
+                        if not done.done():
+                            done.set_exception(self._broken)
+                    return
+                for _, done in batch:
+                    if not done.done():  # its task may have been cancelled
+                        done.set_result(None)
+        finally:
+            self._writer = None
+
+    def _clean(self, value: Any) -> Any:
+        """Mask keys, and make a text one that can be written at all."""
+        if not isinstance(value, str):
+            return value
+        for key in self._keys:
+            if key in value:
+                value = value.replace(key, MASK)
+        if not value.isascii():
+            # Half a character, as a cut answer may hold, is no UTF-8.
+            value = value.encode("utf-8", "replace").decode()
+        return value
+
+    def _masked(self, reply: Reply) -> Reply:
+        clean = self._clean
+        tokens = reply.log_probabilities
+        if tokens is not None:
+            tokens = tuple(
+                TokenLogProbability(
+                    clean(token), value, tuple((clean(other), v) for other, v in alternatives)
+                )
+                for token, value, alternatives in tokens
+            )
+        return Reply(
+            clean(reply.text),
+            clean(reply.finish_reason),
+            reply.usage,
+            clean(reply.model_served),
+            clean(reply.raw),
+            clean(reply.request_id),
+            tokens,
+        )
+
+
+def most_spent(price: Price | None, sent: int, received: int) -> Spent:
+    """Return the most that a call of so many tokens can use."""
+    if price is None:
+        return Spent(1, sent + received)
+    ways = [price.cost(sent, received), price.cost(sent, 0, reasoning_tokens=received)]
+    if price.cached_input is not None:  # to put a prompt into a cache may cost more
+        ways.append(price.cost(sent, received, cached_tokens=0))
+    return Spent(1, sent + received, nano_dollars(max(ways)))
+
+
+def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received: int) -> Spent:
+    """Return what an answer has used; what the provider does not say counts at its most."""
+    sent = most_sent if usage.input_tokens is None else usage.input_tokens
+    received = most_received if usage.output_tokens is None else usage.output_tokens
+    if price is None:
+        return Spent(1, sent + received)
+    reasoning = min(usage.reasoning_tokens or 0, received)
+    # Our adapters ask for no cache that charges for writing, so 0 read is a call without one.
+    cached = min(usage.cached_tokens or 0, sent) or None
+    if price.cached_input is None:
+        cached = None  # at the full price
+    cost = price.cost(sent, received - reasoning, reasoning_tokens=reasoning, cached_tokens=cached)
+    return Spent(1, sent + received, nano_dollars(cost))
+
+
+def nano_dollars(dollars: Decimal) -> int:
+    """Return a price in whole nano-dollars, rounded up."""
+    return int((dollars * NANO).to_integral_value(ROUND_CEILING))
+
+
+def _take(folder: Path) -> sqlite3.Connection:
+    """Own the folder as long as the connection is open; the system lets go if we die."""
+    lock = sqlite3.connect(
+        folder / LOCK, isolation_level=None, check_same_thread=False, timeout=0.0
+    )
+    try:
+        lock.execute("BEGIN EXCLUSIVE")
+    except sqlite3.Error as error:
+        lock.close()
+        raise ValueError(
+            f"A run belongs to one process at a time; another one is at work in {folder} "
+            f"({error}). Wait for it, or name another folder."
+        ) from None
+    return lock
+
+
+def _write_reply(reply: Reply) -> str:
+    told: dict[str, Any] = {
+        "text": reply.text,
+        "finish_reason": reply.finish_reason,
+        "model_served": reply.model_served,
+    }
+    if reply.log_probabilities is not None:
+        told["log_probabilities"] = reply.log_probabilities
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _read_reply(told: str, raw: str, request_id: str, usage: Iterable[int | None]) -> Reply:
+    found = json.loads(told)
+    tokens = found.get("log_probabilities")
+    if tokens is not None:
+        tokens = tuple(
+            TokenLogProbability(token, value, tuple((other, v) for other, v in alternatives))
+            for token, value, alternatives in tokens
+        )
+    return Reply(
+        found["text"],
+        found["finish_reason"],
+        Usage(*usage),
+        found["model_served"],
+        raw,
+        request_id,
+        tokens,
+    )
+
+
+def _write_price(price: Price | None) -> dict[str, Any] | None:
+    if price is None:
+        return None
+    told: dict[str, Any] = json.loads(json.dumps(asdict(price), default=str))
+    return told
+
+
+def _read_price(told: Mapping[str, Any] | None) -> Price | None:
+    if told is None:
+        return None
+
+    def amount(text: str | None) -> Decimal | None:
+        return None if text is None else Decimal(text)
+
+    rates = tuple(
+        Rates(above=entry["above"], **{k: amount(v) for k, v in entry.items() if k != "above"})  # type: ignore[arg-type]
+        for entry in told["rates"]
+    )
+    return Price(
+        told["llm"],
+        told["provider"],
+        told["model"],
+        rates,
+        told["source"],
+        Date.fromisoformat(told["date"]),
+        Date.fromisoformat(told["since"]) if told["since"] else None,
+        Decimal(told["per_call"]),
+    )
+
+
+def _differences(
+    kept: Mapping[str, Any], asked: Mapping[str, Any]
+) -> Iterable[tuple[str, Any, Any]]:
+    for name in [*kept, *(name for name in asked if name not in kept)]:
+        before, now = kept.get(name), asked.get(name)
+        if isinstance(before, dict) and isinstance(now, dict):
+            yield from _differences(before, now)
+        elif before != now:
+            yield name, before, now
+
+
+def _short(value: Any, other: Any) -> str:
+    """Show a value, if it is long from a little before the place where it differs from another."""
+    text = json.dumps(value)
+    if len(text) <= 60:
+        return text
+    alike = next(
+        (i for i, (a, b) in enumerate(zip(text, json.dumps(other), strict=False)) if a != b), 0
+    )
+    begin = max(0, alike - 20)
+    return f"{'...' * (begin > 0)}{text[begin : begin + 54]}{'...' * (begin + 54 < len(text))}"

@@ -1,0 +1,361 @@
+"""An adapter in the participant's chair: render, ask, parse, step, until the session is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import pandas as pd
+
+from knownminds.environments import (
+    Answer,
+    Environment,
+    Observation,
+    Outcome,
+    Prompt,
+    Trials,
+    Turn,
+    session_stream,
+)
+from knownminds.llm_adapters.adapter import (
+    Adapter,
+    ModelChanged,
+    NoReply,
+    Reply,
+    Sampling,
+    TryAgain,
+    check_capable,
+)
+
+# Address of the study whose sessions `knownminds run`, `serve` and the tasks of Inspect live. Those
+# of `knownminds simulate`, first session per subject, lie there too: with the same seed it is the
+# direct path of a run with a known mind.
+RUN = (0,)
+
+Row = dict[str, Any]
+Judge = Callable[[Reply], Answer]
+
+_REFUSALS = ("refusal", "content_filter")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What came of a question.
+
+    Parameters
+    ----------
+    answer : what could be read, with the outcome "error" if nothing arrived
+    reply : what it was read from, if anything arrived
+    attempt : how often it was asked
+    cost : nano-dollars of the answer; None if no price is known
+    again : whether the reply answered an earlier trial too, with which it was counted
+    """
+
+    answer: Answer
+    reply: Reply | None
+    attempt: int
+    cost: int | None = None
+    again: bool = False
+
+    @property
+    def input_tokens(self) -> int | None:
+        """Tokens sent; none for a reply that was counted with an earlier trial."""
+        return self.reply.usage.input_tokens if self.reply and not self.again else None
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Tokens received; none for a reply that was counted with an earlier trial."""
+        return self.reply.usage.output_tokens if self.reply and not self.again else None
+
+
+@dataclass(frozen=True)
+class LivedSession:
+    """What was lived of a session.
+
+    Parameters
+    ----------
+    rows : its trials
+    over : whether it came to its end
+    questions : how many were asked on each trial; none where it shares the reply before
+    """
+
+    rows: list[Row]
+    over: bool
+    questions: list[int] = field(default_factory=list)
+
+
+Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
+
+
+async def live(
+    environment: Environment, seed: int, address: Sequence[int], model: str, ask: Ask
+) -> LivedSession:
+    """Live the session at this address and return its trials, one row each.
+
+    Parameters
+    ----------
+    model
+        Who is asked, for the record.
+    ask
+        Given the number of the question, its prompt and how a reply is judged, returns what came
+        of it; None if the session is to stop there. Trials that share a reply are one question:
+        what was sent, received and paid stands with the first of them.
+    """
+    environment = copy(environment)  # sessions share one environment and not its state
+    design = environment.draw(session_stream(seed, *address))
+    shown, _ = environment.reset(options={"design": design})
+    observation: Observation | None = shown
+    names = json.dumps(design.labels)
+    subject = str(address[-1]) if address else "0"
+    turns: list[Turn] = []
+    rows: list[Row] = []
+    every: list[tuple[Prompt, Asked]] | None = []
+    questions: list[int] = []
+    while observation is not None:
+        if every and environment.continues(observation):
+            prompt, asked = every[-1]
+            every, n = [(prompt, _again(asked, environment, observation))], 0
+        else:
+            prompt = environment.render(observation, turns)
+            every = await _ask_on(environment, observation, prompt, ask, sum(questions))
+            n = len(every or ())
+        if every is None:
+            break
+        questions.append(n)
+        prompt, last = every[-1]
+        answer, reply = last.answer, last.reply
+        costs = [asked.cost for _, asked in every if asked.cost is not None]
+        following, reward, _, _, _ = environment.step(answer.choice)
+        rows.append(
+            {
+                **observation,
+                **environment.concealed(int(observation["trial"])),
+                **{name: getattr(answer, name) for name in environment.answer_columns},
+                "reward": reward,
+                "outcome": answer.outcome.value,
+                "raw_text": answer.text,
+                "note": answer.note,
+                "labels": names,
+                "attempt": sum(asked.attempt for _, asked in every),
+                "input_tokens": _tokens(every, "input_tokens") if reply else None,
+                "output_tokens": _tokens(every, "output_tokens") if reply else None,
+                "money": sum(costs) if costs else None,
+                "prompt_hash": prompt.hash,
+                "model": model,
+                "model_served": reply.model_served if reply else None,
+                "subject": subject,
+            }
+        )
+        turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
+        observation = following
+    return LivedSession(rows, observation is None, questions)
+
+
+async def _ask_on(
+    environment: Environment, observation: Observation, prompt: Prompt, ask: Ask, number: int
+) -> list[tuple[Prompt, Asked]] | None:
+    """Ask until the answer to a trial is whole; return each question and what came of it."""
+    every: list[tuple[Prompt, Asked]] = []
+    before = ""
+    more: Prompt | None = prompt
+    while more is not None:
+        judge = partial(_judge, environment, observation, before)
+        asked = await ask(number + len(every), more, judge)
+        if asked is None:
+            return None
+        if asked.reply is None and before:  # what was said before is on record all the same
+            asked = replace(asked, answer=replace(asked.answer, text=before))
+        every.append((more, asked))
+        before = asked.answer.text
+        more = environment.further(more, asked.answer)
+    return every
+
+
+def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
+    """Add up the tokens of all replies; None if some are not known."""
+    used = [getattr(asked, kind) for _, asked in every if asked.reply is not None]
+    return None if any(n is None for n in used) else sum(used)
+
+
+def record(rows: Sequence[Row], environment: Environment) -> Trials:
+    """Make trials of the rows of any number of sessions."""
+    frame = pd.DataFrame(rows)
+    if "action" in frame:
+        frame["action"] = frame["action"].astype("Int64")
+    # A model is served as one only, so the trials without a reply are that one's, too.
+    served = frame.groupby("model", sort=False)["model_served"].first()
+    frame["model_served"] = frame["model"].map(served)
+    if frame["money"].isna().all():
+        frame = frame.drop(columns="money")
+    else:
+        frame["money"] = frame["money"].astype("float64") / 1e9
+    return Trials.from_frame(frame, environment=environment)
+
+
+def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Sampling:
+    """Return the settings of one session, whose number is the sampling seed where there is one."""
+    if settings.seed is not None:
+        raise ValueError(
+            "The sampling seed of a session is the last part of its address; got "
+            f"seed={settings.seed} in the settings. Leave it out."
+        )
+    return replace(settings, seed=session) if adapter.capabilities.seed else settings
+
+
+async def run_session(
+    adapter: Adapter,
+    environment: Environment,
+    seed: int,
+    *address: int,
+    settings: Sampling | None = None,
+    attempts: int = 3,
+    pause: float = 0.5,
+) -> Trials:
+    """Let a language model live the session at this address of a study.
+
+    It is the session of `session_stream(seed, *address)`, as for simulated agents, and the subject
+    is named by the address's last part, which is also sent as the sampling seed. A trial without
+    a readable answer is used up and keeps its outcome; nothing is filled in, and a malformed
+    answer is not asked for again. Nothing is kept on disk: for models that cost something there
+    is `run_sessions_in`.
+
+    Parameters
+    ----------
+    settings
+        Sampling settings but the seed.
+    attempts
+        How often a call is made that fails in a way that may pass (`TryAgain`).
+    pause
+        Seconds before the second attempt, doubled before each further one, unless the provider
+        says how long to wait.
+
+    Raises
+    ------
+    Unusable
+        If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
+        model that changed on the way. Other failures are trials with the outcome "error".
+    """
+    sees = environment.pictures
+    ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {}, sees)
+    lived = await live(environment, seed, address, adapter.model, ask)
+    return record(lived.rows, environment)
+
+
+async def run_sessions(
+    adapter: Adapter | Sequence[Adapter],
+    environment: Environment,
+    n: int,
+    seed: int,
+    *,
+    address: Sequence[int] = (),
+    settings: Sampling | None = None,
+    concurrency: int = 8,
+    attempts: int = 3,
+    pause: float = 0.5,
+) -> Trials:
+    """Let n sessions be lived, several at a time; session i has the address (*address, i).
+
+    `adapter` is one for all sessions or one for each. If the run turns out to be in vain
+    (`Unusable`) or is interrupted, the sessions under way are stopped. For the rest see
+    `run_session`.
+    """
+    chairs = list(adapter) if isinstance(adapter, Sequence) else [adapter] * n
+    if len(chairs) != n:
+        raise ValueError(
+            f"There is one adapter for each session or one for all; got {len(chairs)}."
+        )
+    if n < 1 or concurrency < 1 or attempts < 1:
+        raise ValueError(
+            "Sessions, concurrency and attempts are at least 1; "
+            f"got {n}, {concurrency} and {attempts}."
+        )
+    gate, sampling = asyncio.Semaphore(concurrency), settings or Sampling()
+    served: dict[str, str] = {}
+
+    async def one(i: int) -> LivedSession:
+        async with gate:
+            place = (*address, i)
+            sees = environment.pictures
+            ask = _asking(chairs[i], place, sampling, attempts, pause, served, sees)
+            return await live(environment, seed, place, chairs[i].model, ask)
+
+    tasks = [asyncio.create_task(one(i)) for i in range(n)]
+    try:
+        lived = await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    return record([row for one in lived for row in one.rows], environment)
+
+
+def _asking(
+    adapter: Adapter,
+    address: Sequence[int],
+    settings: Sampling,
+    attempts: int,
+    pause: float,
+    served: dict[str, str],
+    sees: bool,
+) -> Ask:
+    """Return what asks the adapter; `served` remembers which model stood for which."""
+    sampling = session_settings(adapter, settings, address[-1] if address else 0)
+    check_capable(adapter, sampling, images=sees)
+
+    async def ask(_: int, prompt: Prompt, judge: Judge) -> Asked:
+        reply, attempt, trouble = await _try(adapter, prompt, sampling, attempts, pause)
+        if reply is None:
+            return Asked(Answer(Outcome.ERROR, note=trouble), None, attempt)
+        before = served.setdefault(adapter.model, reply.model_served)
+        check_served(adapter.model, before, reply.model_served)
+        return Asked(judge(reply), reply, attempt)
+
+    return ask
+
+
+def check_served(model: str, before: str, now: str) -> None:
+    """Raise ModelChanged if another model answers than before."""
+    if now != before:
+        raise ModelChanged(
+            f"{model} was served as {before!r} and then as {now!r}. "
+            "These are two participants; start the run again."
+        )
+
+
+async def _try(
+    adapter: Adapter, prompt: Prompt, settings: Sampling, attempts: int, pause: float
+) -> tuple[Reply | None, int, str]:
+    """Return the reply if there is one, the number of attempts, and what went wrong."""
+    trouble = ""
+    for attempt in range(1, attempts + 1):
+        try:
+            return await adapter.complete(prompt, settings=settings), attempt, ""
+        except TryAgain as error:
+            trouble = str(error)
+            if attempt < attempts:
+                wait = error.retry_after
+                await asyncio.sleep(pause * 2 ** (attempt - 1) if wait is None else wait)
+        except NoReply as error:
+            return None, attempt, str(error)
+    return None, attempts, trouble
+
+
+def _again(asked: Asked, environment: Environment, observation: Observation) -> Asked:
+    """Return what the reply to the trial before says on this one, which was asked with it."""
+    reply = asked.reply
+    answer = asked.answer if reply is None else _judge(environment, observation, "", reply)
+    return replace(asked, answer=answer, cost=None, again=True)
+
+
+def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
+    text = environment.joined(before, reply.text) if before else reply.text
+    if reply.finish_reason == "length":
+        return environment.parse_cut(text, observation)
+    if reply.finish_reason in _REFUSALS:
+        return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
+    return environment.parse(text, observation)

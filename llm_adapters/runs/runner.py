@@ -1,0 +1,635 @@
+"""Many sessions at once against one provider, with a ledger: nothing lost, nothing paid twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from knownminds.environments import (
+    Answer,
+    Environment,
+    Outcome,
+    Prompt,
+    make,
+    session_stream,
+)
+from knownminds.llm_adapters.adapter import (
+    Adapter,
+    AdapterError,
+    ModelChanged,
+    RateLimited,
+    Reply,
+    Sampling,
+    TryAgain,
+    Unreachable,
+    Unusable,
+    Usage,
+    check_capable,
+)
+
+from .admission import Caps, Gate
+from .ledger import (
+    NANO,
+    Call,
+    Ledger,
+    LedgerFailed,
+    Request,
+    Spent,
+    asked_of,
+    known_keys,
+    most_spent,
+    request_hash,
+    request_of,
+    used_spent,
+)
+from .participant import (
+    Ask,
+    Asked,
+    Judge,
+    LivedSession,
+    check_served,
+    live,
+    record,
+    session_settings,
+)
+from .prices import REMEDY, Price, most_tokens_of
+from .run_result import ASSUMED_ANSWER, Run, Unfinished
+
+TRIALS = "trials.parquet"
+
+_PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
+
+
+@dataclass(frozen=True)
+class Retries:
+    """How a call is tried again that fails in a way that may pass.
+
+    Parameters
+    ----------
+    attempts : how often a call is made, at most, if the provider fails or cannot be reached
+    rate_limited : how often, at most, a provider may answer that it is called too often (429)
+    pause : seconds before the second attempt; doubled before each further one, and spread
+        over 0.5 to 1.5 of that
+    longest_pause : seconds that this doubling ends at
+    longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
+    identical : how many calls in a row may remain without an answer for the very same reason;
+        the last of them stops the run and is asked again when it is resumed; where no connection
+        can be made, the first does
+    """
+
+    attempts: int = 5
+    rate_limited: int = 20
+    pause: float = 0.5
+    longest_pause: float = 60.0
+    longest_wait: float = 600.0
+    identical: int = 3
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        for name, least in (("attempts", 1), ("rate_limited", 1), ("identical", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is at least {least}; got {getattr(self, name)!r}.")
+        for name in ("pause", "longest_pause", "longest_wait"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} is a time from 0 s on; got {getattr(self, name)!r}.")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands; given to whoever watches it, after every call.
+
+    Parameters
+    ----------
+    sessions, n_sessions : sessions lived to the end, of how many
+    trials, n_trials : trials lived, of how many (at most, where some may fall away); those that
+        one reply answers count once
+    missing : trials among them without a readable answer
+    calls : requests sent, in all starts of the run
+    tokens : used, counting what may have been paid
+    dollars : spent, counting what may have been paid; None if no price is known
+    reserved : dollars that calls under way can cost at most
+    under_way, allowed : calls under way, and how many may be
+    """
+
+    sessions: int
+    n_sessions: int
+    trials: int
+    n_trials: int
+    missing: int
+    calls: int
+    tokens: int
+    dollars: Decimal | None
+    reserved: Decimal | None
+    under_way: int
+    allowed: int
+
+
+async def run_sessions_in(
+    folder: str | os.PathLike[str],
+    adapter: Adapter,
+    environment: Environment,
+    n: int,
+    seed: int,
+    *,
+    address: Sequence[int] = (),
+    settings: Sampling | None = None,
+    concurrency: int = 8,
+    retries: Retries | None = None,
+    caps: Caps | None = None,
+    price: Price | None = None,
+    re_ask: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+) -> Run:
+    """Let n sessions be lived by a language model, with a ledger in the folder.
+
+    Session i has the address (*address, i). If the folder holds a ledger of the same run already,
+    the run goes on: the environment lives again through the stored answers, nothing that is
+    answered is asked again, and requests that were under way when the process died count as paid
+    and are asked once more. The trials are left in the folder as trials.parquet, also if the run
+    stops early.
+
+    A cap, a failure that repeats, or an interruption (Ctrl-C, a cancelled task) stops the run:
+    nothing new is asked, what is under way is waited for and kept. A second Ctrl-C does not wait.
+
+    Parameters
+    ----------
+    settings
+        Sampling settings but the seed, which is the number of the session.
+    concurrency
+        How many sessions are under way at a time; too many calls (429) halve how many calls are.
+    retries, caps
+        See `Retries` and `Caps`. Caps count all starts of a run together; a resumed run may have
+        other ones.
+    price
+        What the model costs; kept with the ledger once there is one, later ones are not looked
+        at. What was asked before is reckoned with it.
+    re_ask
+        How often a question is put again whose answer was malformed.
+    progress
+        Called after every call.
+
+    Raises
+    ------
+    ValueError
+        If the settings contradict each other, or the folder holds another run, or is in use.
+    Unusable
+        If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
+        changed on the way. What was paid for stays in the ledger.
+    """
+    sampling, caps, retries = settings or Sampling(), caps or Caps(), retries or Retries()
+    if n < 1 or concurrency < 1 or re_ask < 0:
+        raise ValueError(
+            "Sessions and concurrency are at least 1, re_ask at least 0; "
+            f"got {n}, {concurrency} and {re_ask}."
+        )
+    check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
+    _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
+    configuration = {
+        "environment": environment.name,
+        "settings": environment.settings,
+        "provider": adapter.provider,
+        "model": adapter.model,
+        "base_url": _public(adapter.base_url),
+        "sampling": {k: v for k, v in asdict(sampling).items() if v is not None},
+        "session_seed": adapter.capabilities.seed,
+        "seed": seed,
+        "address": list(address),
+        "re_ask": re_ask,
+    }
+    with Ledger.open(
+        folder,
+        configuration,
+        n,
+        price=price,
+        caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
+        keys=known_keys(getattr(adapter, "key_variable", None)),
+    ) as ledger:
+        study = _Study.of(ledger, environment)
+        return await _Runner(study, ledger, adapter, retries, caps, concurrency, progress).run()
+
+
+def read_run(folder: str | os.PathLike[str], environment: Environment | None = None) -> Run:
+    """Read a run from its ledger alone: the trials, what became of them, and what they cost.
+
+    Nothing is asked and nothing is written; the run may still be under way.
+
+    Parameters
+    ----------
+    environment
+        The experiment; needed only if it is none of the library's.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds no ledger, or one of a newer format.
+    """
+    with Ledger.read(folder) as ledger:
+        kept = ledger.configuration
+        study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
+        chairs = [_Chair(study, ledger, i) for i in range(study.n)]
+        lived = [without_waiting(study.live(chair.session, chair.ask)) for chair in chairs]
+        return _summary(study, ledger, lived)
+
+
+@dataclass(frozen=True)
+class _Study:
+    """What is lived, and who is asked: all that a ledger knows about its run."""
+
+    environment: Environment
+    n: int
+    seed: int
+    address: tuple[int, ...]
+    provider: str
+    model: str
+    base_url: str
+    sampling: Sampling
+    session_seed: bool
+    re_ask: int
+    kept: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, ledger: Ledger, environment: Environment) -> _Study:
+        kept = ledger.configuration
+        return cls(
+            environment,
+            ledger.sessions,
+            kept["seed"],
+            tuple(kept["address"]),
+            kept["provider"],
+            kept["model"],
+            kept["base_url"],
+            Sampling(**kept["sampling"]),
+            kept["session_seed"],
+            kept["re_ask"],
+            kept,
+        )
+
+    def settings(self, session: int) -> Sampling:
+        return replace(self.sampling, seed=session) if self.session_seed else self.sampling
+
+    def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
+        return live(self.environment, self.seed, (*self.address, session), self.model, ask)
+
+
+class _Chair:
+    """One session's participant, as far as the ledger has its answers."""
+
+    def __init__(self, study: _Study, ledger: Ledger, session: int):
+        self.study, self.ledger, self.session = study, ledger, session
+        self.settings = study.settings(session)
+        self.asked = asked_of(study.kept, self.settings)
+        self.calls = ledger.calls_of(session)
+        self.reason = ""
+
+    async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
+        """Return what came of a question; see `participant.live`."""
+        name = request_hash(self.asked, prompt)
+        best: Asked | None = None
+        attempts, cost = 0, None
+        for slot in range(self.study.re_ask + 1):
+            place = (self.session, turn, slot)
+            call = self.calls.get((turn, slot))
+            if call is not None and call.request != name:
+                raise ValueError(
+                    f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
+                    f"session {self.session} than is asked now: the wording or the parsing has "
+                    "changed. Go on with the version and templates it was begun with."
+                )
+            if call is None or call.state == "open":
+                call = await self.answer(place, call, prompt)
+                if call is None:
+                    return None
+            attempts += call.ended
+            if call.reply is None:
+                # A malformed answer is kept if asking again brought none.
+                error = Asked(Answer(Outcome.ERROR, note=call.note), None, attempts)
+                return replace(best, attempt=attempts) if best else error
+            if self.changed(call.reply):
+                return None
+            answer = judge(call.reply)
+            if not call.outcome:
+                self.note(call, answer)
+            cost = call.cost if cost is None else cost + (call.cost or 0)
+            best = Asked(answer, call.reply, attempts, cost)
+            if answer.outcome is not Outcome.MALFORMED:
+                break
+        return best
+
+    def changed(self, reply: Reply) -> bool:
+        """Tell whether another model has answered than before."""
+        before = self.ledger.model_served
+        try:
+            check_served(self.study.model, before, reply.model_served or before)
+        except ModelChanged as error:
+            self.unusable(error)
+            return True
+        return False
+
+    def unusable(self, error: Unusable) -> None:
+        """Note why the session stops here."""
+        self.reason = str(error)
+
+    def note(self, call: Call, answer: Answer) -> None:
+        """Note what became of an answer."""
+
+    async def answer(
+        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
+    ) -> Call | None:
+        """Ask what the ledger does not answer; None if the session stops here."""
+        return None
+
+
+class _PaidChair(_Chair):
+    """One session's participant, asked when the ledger has no answer."""
+
+    def __init__(self, runner: _Runner, session: int):
+        super().__init__(runner.study, runner.ledger, session)
+        self.runner = runner
+        self.longest_wait = runner.retries.longest_wait
+        self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
+
+    async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
+        """Ask, and tell whoever watches."""
+        runner = self.runner
+        before = runner.gate.sessions.get(self.session, Spent()).calls
+        asked = await super().ask(turn, prompt, judge)
+        if asked is not None and runner.study.environment.further(prompt, asked.answer) is None:
+            runner.trials += 1
+            runner.missing += asked.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
+        if runner.gate.sessions.get(self.session, Spent()).calls != before:
+            runner.tell()
+        return asked
+
+    def note(self, call: Call, answer: Answer) -> None:
+        """Note what became of an answer, in the ledger."""
+        self.ledger.judged(call, answer.outcome.value, answer.note)
+
+    def unusable(self, error: Unusable) -> None:
+        """Stop the run."""
+        super().unusable(error)
+        self.runner.failure = self.runner.failure or error
+        self.runner.gate.stop(str(error))
+
+    async def answer(
+        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
+    ) -> Call | None:
+        """Ask until there is an answer, or none is to be had."""
+        runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
+        request = request_of(self.asked, prompt)
+        most = runner.most(prompt)
+        failures = limited = 0
+        while True:
+            self.reason = await gate.enter(self.session, most)
+            if self.reason:
+                return None
+            call, error = await self._attempt(place, call, request, prompt, most)
+            if error is None:
+                runner.repeated = 0
+                gate.went_well()
+                return call
+            if isinstance(error, Unusable):
+                self.unusable(error)
+                return None
+            wait = error.retry_after if isinstance(error, TryAgain) else None
+            if isinstance(error, RateLimited):
+                limited += 1
+            else:
+                failures += 1
+            over = failures >= retries.attempts or limited >= retries.rate_limited
+            if wait is not None and wait > retries.longest_wait:
+                gate.stop(f"the provider asks to wait for {wait:g} seconds")
+            elif isinstance(error, TryAgain) and not over:
+                runner.tell()
+                await gate.pause(self._pause(failures + limited, wait))
+            elif isinstance(error, Unreachable) and error.charged is False:
+                gate.stop(str(error))  # nobody is there: that is no property of the question
+            elif runner.repeats(error):
+                gate.stop(f"{retries.identical} questions in a row had no answer: {error}")
+            else:
+                await self.ledger.give_up(call, str(error))
+                return call
+            if gate.stopped:
+                self.reason = gate.stopped
+                return None
+
+    async def _attempt(
+        self,
+        place: tuple[int, int, int],
+        call: Call | None,
+        request: Request,
+        prompt: Prompt,
+        most: Spent,
+    ) -> tuple[Call, AdapterError | None]:
+        """Send the request once; the ledger is written before and after."""
+        runner, ledger, gate = self.runner, self.ledger, self.runner.gate
+        used, failure, entered = most, None, gate.now()  # a call of unknown fate counts in full
+        try:
+            call, attempt = await ledger.begin(place, call, request, most)
+            try:
+                reply = await runner.adapter.complete(prompt, settings=self.settings)
+            except AdapterError as error:
+                failure = error
+                if isinstance(error, RateLimited):
+                    gate.slow_down(entered, min(error.retry_after or 0.0, self.longest_wait))
+                used = Spent(1) if error.charged is False else most
+                await ledger.failed(call, attempt, error, used)
+            else:
+                used = runner.used(reply.usage, prompt)
+                await ledger.answered(call, attempt, reply, used)
+        finally:
+            gate.leave(self.session, most, used)
+        return call, failure
+
+    def _pause(self, failed: int, wait: float | None) -> float:
+        """Return how long to wait after so many failures; a random part spreads the sessions."""
+        retries, spread = self.runner.retries, 0.5 + self.pauses.random()
+        if wait is not None:
+            return wait + retries.pause * spread
+        return min(retries.pause * 2.0 ** (failed - 1), retries.longest_pause) * spread
+
+
+class _Runner:
+    """A run under way."""
+
+    def __init__(
+        self,
+        study: _Study,
+        ledger: Ledger,
+        adapter: Adapter,
+        retries: Retries,
+        caps: Caps,
+        concurrency: int,
+        progress: Callable[[Progress], None] | None,
+    ):
+        self.study, self.ledger, self.adapter = study, ledger, adapter
+        self.retries, self.price, self.progress = retries, ledger.price, progress
+        self.gate = Gate(concurrency, caps, ledger.spent())
+        self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
+        self.failure: Unusable | None = None
+        self.sessions = self.trials = self.missing = 0
+        self.expected = study.n * study.environment.n_questions  # fewer if some fall away
+        self.repeated = 0  # questions in a row without an answer, for the same reason
+        self._trouble = ""
+
+    async def run(self) -> Run:
+        """Live all sessions as far as may be; see `run_sessions_in`."""
+        study, gate = self.study, self.gate
+        lived = [LivedSession([], False)] * study.n
+        reasons: dict[int, str] = {}
+        numbers = iter(range(study.n))
+
+        async def work() -> None:
+            for i in numbers:
+                chair = _PaidChair(self, i)
+                lived[i] = await study.live(i, chair.ask)
+                if lived[i].over:
+                    self.sessions += 1
+                    asked = sum(not study.environment.continues(row) for row in lived[i].rows)
+                    self.expected -= study.environment.n_questions - asked
+                elif chair.reason != gate.stopped:
+                    reasons[i] = chair.reason
+                await asyncio.sleep(0)  # a stored session never waits, and others want their turn
+
+        workers = [asyncio.create_task(work()) for _ in range(min(gate.concurrency, study.n))]
+        interruption: asyncio.CancelledError | None = None
+        try:
+            try:
+                await asyncio.wait(workers, return_when=asyncio.FIRST_EXCEPTION)
+            except asyncio.CancelledError as error:
+                interruption = error
+                gate.stop("interrupted")
+            broken = next((e for w in workers if w.done() and (e := w.exception())), None)
+            if broken is not None:
+                gate.stop(f"{type(broken).__name__}: {broken}")
+            await asyncio.wait(workers)  # what is under way comes to its end
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+        if isinstance(broken, LedgerFailed):
+            raise broken
+        await self.ledger.end(gate.stopped, reasons)
+        run = _summary(study, self.ledger, lived)
+        if run.trials is not None:
+            run.trials.save(run.folder / TRIALS)
+        self.tell()
+        for trouble in (broken, interruption, self.failure):
+            if trouble is not None:
+                raise trouble
+        return run
+
+    def most(self, prompt: Prompt) -> Spent:
+        """Return the most that a call can use."""
+        return most_spent(self.price, _most_sent(prompt), self.answer_tokens)
+
+    def used(self, usage: Usage, prompt: Prompt) -> Spent:
+        """Return what an answer has used."""
+        return used_spent(self.price, usage, _most_sent(prompt), self.answer_tokens)
+
+    def repeats(self, error: AdapterError) -> bool:
+        """Tell whether too many questions in a row have had no answer for this very reason."""
+        trouble = f"{type(error).__name__}: {error}"
+        self.repeated = self.repeated + 1 if trouble == self._trouble else 1
+        self._trouble = trouble
+        return self.repeated >= self.retries.identical
+
+    def tell(self) -> None:
+        """Tell whoever watches where the run stands."""
+        if self.progress is None:
+            return
+        gate, study = self.gate, self.study
+        known = self.price is not None
+        self.progress(
+            Progress(
+                self.sessions,
+                study.n,
+                self.trials,
+                self.expected,
+                self.missing,
+                gate.total.calls,
+                gate.total.tokens,
+                Decimal(gate.total.money - gate.reserved.money) / NANO if known else None,
+                Decimal(gate.reserved.money) / NANO if known else None,
+                gate.under_way,
+                gate.allowed,
+            )
+        )
+
+
+def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Run:
+    """Put together what the ledger and the sessions tell."""
+    rows = [row for session in lived for row in session.rows]
+    starts = ledger.starts()
+    last = starts[-1]
+    stopped = last.reason
+    if last.ended is None:
+        stopped = "the run is still under way, or its process has died"
+    unfinished = tuple(
+        Unfinished(i, len(session.rows), last.sessions.get(i, stopped))
+        for i, session in enumerate(lived)
+        if not session.over
+    )
+    return Run(
+        ledger.folder,
+        study.environment.name,
+        f"{study.provider}:{study.model}",
+        study.base_url,
+        ledger.model_served,
+        study.n,
+        record(rows, study.environment) if rows else None,
+        unfinished,
+        stopped if unfinished else "",
+        tuple(starts),
+        ledger.account(),
+        ledger.price,
+        ledger.priced_from,
+        study.kept,
+    )
+
+
+def _check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
+    if caps.on_money and price is None:
+        raise ValueError(
+            f"A cap on money needs a price, and none is known for {llm}. {REMEDY.format(llm=llm)}"
+        )
+    if caps.on_use and sampling.max_tokens is None and caps.answer_tokens is None:
+        raise ValueError(
+            "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
+            "or say with answer_tokens how many tokens an answer can have."
+        )
+
+
+def price_in(folder: str | os.PathLike[str]) -> Price | None:
+    """Return the price that a folder's run is reckoned with; None if there is none as yet."""
+    try:
+        with Ledger.read(folder) as ledger:
+            return ledger.price
+    except ValueError:  # none there yet; or none that can be opened, which is said when it is
+        return None
+
+
+def _most_sent(prompt: Prompt) -> int:
+    """Return the input tokens that a prompt cannot exceed."""
+    texts = [message.content for message in prompt.messages]
+    return most_tokens_of(texts, [len(image) for image in prompt.images])
+
+
+def _public(address: str) -> str:
+    """Return an address without what may be secret in it."""
+    parts = urlsplit(address)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], query=""))
+
+
+def without_waiting(lived: Coroutine[Any, Any, LivedSession]) -> LivedSession:
+    """Run what never waits, also where an event loop is already running."""
+    try:
+        lived.send(None)
+    except StopIteration as end:
+        session: LivedSession = end.value
+        return session
+    raise AssertionError("A ledger answers at once.")

@@ -1,0 +1,98 @@
+"""`horizon_explorer` is fitted to first free choices unless all trials are asked for."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import HorizonBlind, HorizonExplorer, RandomResponder
+from knownminds.environments import Horizon, Trials
+from knownminds.inference import ModelData, identifiability, maximum_a_posteriori
+from knownminds.validation.data.fit import fit, read_fit
+from knownminds.validation.recovery.model_recovery import confuse
+from knownminds.validation.recovery.parameter_recovery import recover
+
+GAMES, PEOPLE = 60, 30
+
+
+@pytest.fixture(scope="module")
+def people():
+    """First choices by the model, A_6 = .5; later choices exploit, and dislike what is unknown."""
+    rng, environment, rows = np.random.default_rng(1), Horizon(GAMES), []
+    for k in range(PEOPLE):
+        seen, _ = environment.reset(seed=k)
+        while True:
+            gain = (seen["mean_1"] - seen["mean_0"]) / 10
+            unknown = np.sign(seen["count_0"] - seen["count_1"])
+            bonus = 0.5 if seen["horizon"] > 1 else 0.0
+            x = (
+                (gain + bonus * unknown) / 0.6
+                if seen["play"] == 0
+                else (gain - 0.3 * unknown) / 0.3
+            )
+            action = int(rng.random() < 1 / (1 + np.exp(-x)))
+            following, reward, ended, *_ = environment.step(action)
+            rows.append({"subject": str(k), **seen, "action": action, "reward": reward})
+            if ended:
+                break
+            seen = following
+    return Trials.from_frame(pd.DataFrame(rows), environment=environment)
+
+
+def test_the_bonus_has_the_sign_that_first_choices_have(people):
+    first, every = (
+        fit(people, "horizon_explorer", all_trials=all_trials, workers=1)
+        for all_trials in (False, True)
+    )
+    # Standard error of a median of 30 below .06 each; the truths are .5 and, of later choices, -.3.
+    assert first.group["A_6"].estimate > 0.25
+    assert every.group["A_6"].estimate < -0.1
+    n = int((people.frame["play"] == 0).sum())
+    assert first.used == {"trials": "first free choices", "n": n, "of": len(people), "without": []}
+    assert every.used["n"] == every.used["of"] == len(people)
+    assert first.n_trials == n
+    assert f"{n} of {len(people)} trials were fitted." in first.sentences
+    assert any("Only the first free choices" in told for told in first.sentences)
+    assert any("All trials were fitted, as asked" in told for told in every.sentences)
+    # Rivals are compared on the same trials: pure chance says log 2 for each of them.
+    assert first.comparison["random_responder"]["log_likelihood"] == pytest.approx(-n * np.log(2))
+
+
+def test_the_fit_is_that_of_the_rows_alone_and_stands_in_its_json(people, tmp_path):
+    only = Trials.from_frame(people.frame[people.frame["play"] == 0])
+    for model in (HorizonExplorer, HorizonBlind):
+        one, other = (maximum_a_posteriori(model, each) for each in (people, only))
+        assert np.allclose(one.z, other.z, atol=1e-6)
+        assert np.array_equal(one.n_trials, other.n_trials)
+    found = fit(people, "horizon_blind", workers=1)
+    found.save(tmp_path)
+    assert read_fit(tmp_path).used == found.used == json.loads(found.to_json())["used"]
+
+
+def test_recovery_and_rivals_are_fitted_to_what_a_fit_is():
+    given = {"subjects": 40, "seed": 1, "workers": 1, "intervals": "laplace"}
+    first = recover(Horizon(GAMES), "horizon_explorer", **given)
+    every = recover(Horizon(GAMES), "horizon_explorer", all_trials=True, **given)
+    assert every["A_6"].rmse.value < first["A_6"].rmse.value  # six times as many choices
+    assert every["A_1"].rmse.value == pytest.approx(first["A_1"].rmse.value, rel=0.1)
+    assert first.notes[0].startswith("Only the first free choices were fitted")
+    told = [
+        identifiability(HorizonExplorer, Horizon(20), all_trials=a).error_of({"A_6": 1.0})
+        for a in (False, True)
+    ]
+    assert told[0] > 1.5 * told[1]
+    rivals = {"replicates": 2, "seed": 1, "workers": 1}
+    found = confuse(Horizon(10), ["horizon_blind", "random_responder"], **rivals)
+    assert found.notes[0].startswith("Only the first free choices were fitted")
+    mixed = confuse(Horizon(10), ["horizon_blind", "perseverator"], **rivals)
+    assert "perseverator go by all trials" in mixed.notes[0]
+
+
+def test_what_is_asked_for_in_vain_is_answered_with_the_rule(people):
+    with pytest.raises(ValueError, match="fitted to all as it is"):
+        recover("instrumental_learning", "rescorla_wagner", subjects=2, all_trials=True)
+    frame = people.frame.drop(columns="play")
+    with pytest.raises(ValueError, match=r"no 'play'.*--all-trials"):
+        ModelData.read(HorizonExplorer, Trials.from_frame(frame))
+    assert ModelData.read(RandomResponder, people).n_trials.sum() == len(people)

@@ -1,0 +1,113 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import BalloonPumper, RandomResponder, simulate
+from knownminds.environments import BalloonRisk, Trials
+from knownminds.inference import MEASURES, LearningRate, Risk
+from knownminds.validation.power.dials import Dial
+
+MEASURE = MEASURES["risk"]
+
+
+def trials_of(table):
+    frame = pd.DataFrame(
+        table, columns=["subject", "trial", "balloon", "type", "pump", "action", "reward"]
+    )
+    frame["outcome"] = np.where(frame["action"].isna(), "malformed", "ok")
+    return Trials.from_frame(frame.astype({"action": "Int64"}))
+
+
+def test_risk_is_the_mean_of_pumps_attempted_burst_balloons_included():
+    a = [
+        ("a", 0, 0, 0, 1, 1, 1.0),
+        ("a", 1, 0, 0, 2, 1, 1.0),
+        ("a", 2, 0, 0, 3, 0, 0.0),  # two pumps and a stop
+        ("a", 3, 1, 0, 1, 1, 1.0),
+        ("a", 4, 1, 0, 2, 1, 1.0),
+        ("a", 5, 1, 0, 3, 1, -2.0),  # three, the last of which burst it
+        ("a", 6, 2, 0, 1, 0, 0.0),  # none
+    ]
+    values = MEASURE.values(trials_of(a))
+    assert values.value.tolist() == [5 / 3]
+    assert values.reason == ("",)
+
+
+def test_balloons_that_did_not_end_are_left_out_and_nobody_is_given_a_zero():
+    rows = [
+        ("a", 0, 0, 0, 1, 1, 1.0),
+        ("a", 1, 0, 0, 2, None, None),  # taken away
+        ("a", 2, 1, 0, 1, 0, 0.0),
+        ("b", 0, 0, 0, 1, None, None),
+        ("b", 1, 1, 0, 1, 1, 1.0),  # the data break off
+    ]
+    values = MEASURE.values(trials_of(rows))
+    assert values.value[0] == 0.0
+    assert np.isnan(values.value[1])
+    assert values.reason == ("", "no balloon ended")
+    told = MEASURE.over_subjects(values)
+    assert told.n == 1
+    assert told.excluded == {"no balloon ended": 1}
+
+
+def test_the_estimate_is_the_mean_over_subjects_and_has_no_test():
+    trials = simulate(RandomResponder, np.zeros((40, 0)), BalloonRisk(), 1)
+    estimate = MEASURE.estimate(trials)
+    assert estimate.value == pytest.approx(MEASURE.values(trials).value.mean())
+    assert np.isnan(estimate.p_value)
+    assert estimate.low < estimate.value < estimate.high
+
+
+def test_the_truth_of_random_answers_is_that_of_the_formula():
+    maxima, repeats = (128, 32, 8), 30
+    exact = np.mean([sum(0.5**k * (m - k + 1) / m for k in range(1, m + 1)) for m in maxima])
+    drawn = [MEASURE.truth(RandomResponder, np.zeros((repeats, 0))).mean()]
+    # A balloon's attempts have a variance of about 2; there are 4,110 sessions of 30.
+    assert abs(drawn[0] - exact) < 4 * np.sqrt(2 / 4110 / 30)
+
+
+def test_the_truth_of_pumpers_is_what_many_sessions_give():
+    theta = np.array([[0.95, 0.05, 1.0, 0.4], [0.8, 0.5, 0.5, 1.0], [0.97, 0.01, 2.0, 0.2]])
+    truth = MEASURE.truth(BalloonPumper, theta)
+    n = 1500
+    for row, expected in zip(theta, truth, strict=True):
+        played = simulate(BalloonPumper, np.tile(row, (n, 1)), BalloonRisk(), 8)
+        values = MEASURE.values(played).value
+        # The truth rests on 1,366 sessions itself, of less spread.
+        assert abs(values.mean() - expected) < 4.5 * values.std() * np.sqrt(2 / n)
+
+
+def test_in_another_design_another_value_is_true():
+    theta = np.array([[0.9, 0.05, 1.0, 0.4]])
+    few, many = (Risk(n_balloons=n).truth(BalloonPumper, theta)[0] for n in (1, 20))
+    assert many > few + 1  # who expects the worst learns that most pumps hold
+    small = Risk(maxima=(4,)).truth(BalloonPumper, theta)[0]
+    assert small < 4
+
+
+def test_the_dial_moves_the_risk_steadily():
+    dial = Dial(MEASURE, BalloonPumper, BalloonPumper.parameters.mean, BalloonPumper.parameters.sd)
+    turns, values = dial.curve
+    assert np.all(np.diff(values) >= 0)
+    assert values[0] < 4
+    assert values[-1] > 25
+    assert np.interp(dial.turn_to(np.array([15.0])), turns, values) == pytest.approx(15.0)
+
+
+def test_the_learning_rate_is_alpha_by_map():
+    from knownminds.agents import RescorlaWagner, RescorlaWagnerDual
+    from knownminds.environments import InstrumentalLearning
+    from knownminds.inference import maximum_a_posteriori
+
+    measure = MEASURES["learning_rate"]
+    assert isinstance(measure, LearningRate)
+    theta = RescorlaWagner.parameters.draw(np.random.default_rng(0), 60)
+    trials = simulate(RescorlaWagner, theta, InstrumentalLearning(), 3)
+    values = measure.values(trials).value
+    fit = maximum_a_posteriori(RescorlaWagner, trials)
+    assert np.allclose(values, fit.estimate[:, 0])
+    # 60 subjects: 3 standard errors of Fisher's z below the r of .75 that recovery gives.
+    assert np.corrcoef(values, theta[:, 0])[0, 1] > 0.5
+    assert np.array_equal(measure.truth(RescorlaWagner, theta), theta[:, 0])
+    assert np.isnan(measure.truth(RescorlaWagnerDual, np.ones((2, 4)))).all()
+    assert np.isnan(measure.estimate(trials).p_value)

@@ -1,0 +1,274 @@
+"""Temporal discounting: the branches of the questionnaire, the grid, words and data."""
+
+import itertools
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from knownminds.agents import HyperbolicDiscounter, Perseverator, RandomResponder, simulate
+from knownminds.environments import TemporalDiscounting, Trials, Turn, check_environment
+from knownminds.environments.bandits.temporal_discounting import ITEMS
+
+
+def answer(environment, choose, seed=3):
+    """Live a session in which `choose` maps an observation to an action."""
+    observation, _ = environment.reset(seed=seed)
+    turns, over = [], False
+    while not over:
+        action = choose(observation)
+        turns.append(Turn(observation, action, None))
+        observation, reward, over, _, _ = environment.step(action)
+        assert reward is None
+    return turns
+
+
+def asked(turns, *fields):
+    return [tuple(turn.observation[name] for name in fields) for turn in turns]
+
+
+def patient(limit):
+    """Wait where the later sum is at least so many times the sooner one."""
+    return lambda seen: int(seen["later_amount"] >= limit * seen["sooner_amount"])
+
+
+@pytest.mark.parametrize(
+    ("path", "sums"),
+    [
+        ((1, 1, 1), (550, 510, 505)),
+        ((1, 1, 0), (550, 510, 505)),
+        ((1, 0), (550, 510)),
+        ((0, 1), (550, 600)),
+        ((0, 0, 1), (550, 600, 750)),
+        ((0, 0, 0), (550, 600, 750)),
+    ],
+)
+def test_a_baseline_climbs_towards_the_switch(path, sums):
+    for item, times in ((0, 1), (1, 10), (2, -1)):
+        actions = iter([*([0, 1] * item), *path, *[0] * 13])
+        turns = answer(TemporalDiscounting(), lambda seen, actions=actions: next(actions))
+        own = [turn for turn in turns if turn.observation["item"] == item]
+        expected = [(times * 500, 0, times * later, 12) for later in sums]
+        fields = ("sooner_amount", "sooner_delay", "later_amount", "later_delay")
+        assert asked(own, *fields) == expected
+        assert [turn.observation["trial"] for turn in own] == [
+            3 * item + k for k in range(len(own))
+        ]
+
+
+@pytest.mark.parametrize(
+    ("path", "factor"),
+    [
+        ((1, 1, 1), 1.01), ((1, 1, 0), 1.02), ((1, 0), 1.1), ((0, 1), 1.2), ((0, 0, 1), 1.5),
+        ((0, 0, 0), 1.5),
+    ],
+)  # fmt: skip
+def test_four_items_build_on_the_factor_that_made_the_participant_wait(path, factor):
+    actions = iter([*path, *[0] * 13])
+    turns = answer(TemporalDiscounting(), lambda seen: next(actions))
+    fields = ("item", "sooner_amount", "sooner_delay", "later_amount", "later_delay")
+    premium = round(500 * (factor - 1))
+    assert asked(turns[-4:], *fields) == [
+        (3, 500, 12, 500 + premium, 24),
+        (4, 500, 0, 500 + 2 * premium, 24),
+        (5, 500, 0, 500 + premium, 12),
+        (6, 500, 0, 500 + premium, 12),
+    ]
+
+
+def test_ten_to_thirteen_questions_are_asked():
+    environment, lengths = TemporalDiscounting(), set()
+    for path in itertools.product((0, 1), repeat=9):
+        environment.reset(seed=0)
+        actions = np.array([*path, 0, 0, 0, 0])
+        lengths.add(int(environment.follow(environment.design, actions)["present"].sum()))
+    assert lengths == {10, 11, 12, 13}
+
+
+def test_after_an_unread_answer_the_rest_of_its_baseline_falls_away_and_what_builds_on_it():
+    environment = TemporalDiscounting()
+    trials = {}
+    for gap in (0, 3):
+        seen = answer(environment, lambda s, gap=gap: None if s["trial"] == gap else 0)
+        trials[gap] = [turn.observation["trial"] for turn in seen]
+    assert trials == {0: [0, 3, 4, 5, 6, 7, 8], 3: [0, 1, 2, 3, 6, 7, 8, 9, 10, 11, 12]}
+
+
+def test_sums_are_rounded_and_not_cut_off():
+    # 500 x (1.2 - 1) is 99.99999999999999 in floating point.
+    turns = answer(TemporalDiscounting(), patient(1.2))
+    environment = TemporalDiscounting()
+    environment.reset(seed=3)
+    text = environment.render(turns[-2].observation, []).text
+    assert "and 100 dollars are added to them" in text
+    text = environment.render(turns[-1].observation, []).text
+    assert "You give up 100 of the 600 dollars and have the rest today." in text
+    assert "You let 12 months go by and then get 600 dollars." in text
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_either_option_may_be_called_1(first):
+    environment = TemporalDiscounting()
+    observation, _ = environment.reset(seed=0)
+    observation = {**observation, "first": first}
+    text = environment.render(observation, []).text
+    assert f"Option {1 + first}: You get 500 dollars today." in text
+    assert f"Option {2 - first}: You get 550 dollars 12 months from today." in text
+    assert environment.parse(str(1 + first), observation).action == 0
+    assert environment.parse(f"Option {2 - first}.", observation).action == 1
+    assert environment.parse("3", observation).outcome == "malformed"
+    drawn = environment.tables(np.random.default_rng(0).random((2000, environment.n_draws)))
+    assert abs(drawn["first"].mean() - 0.5) < 4 * 0.5 / np.sqrt(26_000)
+
+
+def test_losses_are_paid():
+    environment = TemporalDiscounting()
+    turns = answer(environment, patient(1.2))
+    loss = next(turn for turn in turns if ITEMS[turn.observation["item"]] == "loss")
+    text = environment.render(loss.observation, []).text
+    assert "You hand over 500 dollars today." in text
+    assert "You hand over 550 dollars 12 months from today." in text
+
+
+def test_the_grid_asks_every_cell_as_often_as_said():
+    environment = TemporalDiscounting(
+        "grid", amount=100, shares=(0.25, 0.5), delays=(1, 6, 24), n_repeats=3
+    )
+    drawn = environment.tables(np.random.default_rng(0).random((5, environment.n_draws)))
+    for s in range(5):
+        cells = np.column_stack(
+            [drawn["sooner_amount"][s], drawn["later_amounts"][s, :, 0], drawn["later_delay"][s]]
+        )
+        kinds, counts = np.unique(cells, axis=0, return_counts=True)
+        assert (counts == 3).all()
+        signs = ((25, 100), (50, 100), (-25, -100), (-50, -100))
+        assert sorted(map(tuple, kinds)) == sorted((*c, d) for c in signs for d in (1, 6, 24))
+    assert not np.array_equal(drawn["later_delay"][0], drawn["later_delay"][1])
+    gains = TemporalDiscounting("grid", losses=False)
+    assert gains.n_trials * 2 == TemporalDiscounting("grid").n_trials
+    assert TemporalDiscounting("grid", n_repeats=2).n_trials == gains.n_trials * 4
+
+
+def test_the_number_of_questions_can_be_set_on_the_grid_alone():
+    assert TemporalDiscounting("grid").size == "n_repeats"
+    assert TemporalDiscounting().size is None
+    assert TemporalDiscounting().ends_early
+    assert not TemporalDiscounting("grid").ends_early
+
+
+def test_who_repeats_choices_plays_the_grid_alone():
+    assert Perseverator.plays(TemporalDiscounting("grid"))
+    with pytest.raises(ValueError, match="Choose another model"):
+        Perseverator.check_plays(TemporalDiscounting())
+
+
+@pytest.mark.parametrize("design", ["adaptive", "grid"])
+def test_records_of_simulations_are_what_this_experiment_can_produce(design):
+    environment = TemporalDiscounting(design)
+    theta = HyperbolicDiscounter.parameters.draw(np.random.default_rng(0), 30)
+    frame = simulate(HyperbolicDiscounter, theta, environment, 1).to_frame()
+    assert len(Trials.from_frame(frame, environment=environment)) == len(frame)
+    assert frame["reward"].isna().all()
+
+
+@pytest.mark.parametrize("column", ["item", "sooner_amount", "later_amount", "later_delay"])
+@pytest.mark.parametrize("design", ["adaptive", "grid"])
+def test_data_that_do_not_belong_to_the_design_are_told_with_the_trial(design, column):
+    environment = TemporalDiscounting(design)
+    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
+    frame.loc[7, column] += 1
+    with pytest.raises(ValueError, match=r"row 8 .* does not belong to TemporalDiscounting"):
+        Trials.from_frame(frame, environment=environment)
+
+
+def test_a_choice_that_leads_elsewhere_is_told():
+    environment = TemporalDiscounting()
+    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
+    frame.loc[0, "action"] = 1 - frame.loc[0, "action"]
+    with pytest.raises(ValueError, match=r"follow from the answers before them; row 2 "):
+        Trials.from_frame(frame, environment=environment)
+    frame = simulate(RandomResponder, np.empty((4, 0)), environment, 1).to_frame()
+    late = frame["trial"].where(frame["trial"] < 12, 13)
+    with pytest.raises(ValueError, match=r"trial 13\) has item 6"):
+        Trials.from_frame(frame.assign(trial=late), environment=environment)
+    with pytest.raises(ValueError, match="Actions of temporal_discounting are 0, 1"):
+        Trials.from_frame(frame.assign(action=2), environment=environment)
+
+
+@pytest.mark.parametrize("design", ["adaptive", "grid"])
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_missing_answers_are_told_and_read_back(design, history):
+    environment = TemporalDiscounting(design, history=history)
+    turns = answer(environment, lambda seen: None if seen["trial"] in (1, 4) else 1)
+    environment.reset(seed=3)
+    prompt = environment.render(turns[5].observation, turns[:5])
+    past, seen = environment.read(prompt.messages)
+    assert seen == turns[5].observation
+    assert [turn.action for turn in past] == [turn.action for turn in turns[:5]]
+    assert "could be read from your reply" in prompt.text
+
+
+def test_a_prompt_of_other_settings_is_told():
+    environment = TemporalDiscounting()
+    turns = answer(environment, patient(1.05))
+    prompt = environment.render(turns[2].observation, turns[:2])
+    other = TemporalDiscounting(amount=400)
+    other.reset(seed=3)
+    with pytest.raises(ValueError, match="Use the settings"):
+        other.read(prompt.messages)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"design": "staircase"}, "design is one of adaptive, grid; got 'staircase'"),
+        ({"amount": 0}, "amount is a whole number from 1 on; got 0"),
+        ({"amount": 10}, "Choose a larger amount"),
+        ({"delay": 1.5}, "delay is a whole number from 1 on; got 1.5"),
+        ({"factors": (1.1, 1.2)}, "climbs through 5 factors; got 2"),
+        ({"factors": (1.0, 1.1, 1.2, 1.3, 1.4)}, "between 1 and inf in rising order"),
+        ({"factors": (1.3, 1.2, 1.4, 1.5, 1.6)}, "in rising order; got"),
+        ({"n_repeats": 2}, "The questionnaire is asked once; got n_repeats 2"),
+        ({"design": "grid", "shares": (0.5, 1.0)}, "shares are numbers between 0 and 1"),
+        ({"design": "grid", "shares": "half"}, "shares are numbers between 0 and 1"),
+        ({"design": "grid", "shares": (0.5, 0.501), "amount": 100}, "Choose a larger amount"),
+        ({"design": "grid", "delays": (6, 3)}, "months in rising order; got"),
+        ({"design": "grid", "delays": (0, 3)}, "every delay is a whole number from 1 on; got 0"),
+        ({"design": "grid", "delays": ()}, "months in rising order"),
+        ({"design": "grid", "losses": 1}, "losses is True or False; got 1"),
+        ({"design": "grid", "n_repeats": 0}, "n_repeats is a whole number from 1 on; got 0"),
+        ({"history": "diary"}, "history is one of prompt, chat"),
+        ({"templates": "nowhere.toml"}, r"nowhere\.toml is not"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        TemporalDiscounting(**settings)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"amount": 730, "delay": 6, "factors": (1.02, 1.05, 1.3, 2.0, 4.0)},
+        {"design": "grid", "losses": False, "n_repeats": 2, "shares": (0.3, 0.6)},
+        {"design": "grid", "amount": 37, "delays": (2,), "shares": (0.1, 0.9)},
+    ],
+)
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_other_settings_keep_the_contract(settings, history):
+    check_environment(TemporalDiscounting(history=history, **settings))
+
+
+def test_sentences_that_cannot_be_told_apart_are_told(tmp_path):
+    shipped = files("knownminds.environments.bandits").joinpath("temporal_discounting.toml")
+    text = shipped.read_text(encoding="utf-8")
+    same = 'pay = "You hand over {amount} dollars {when}."'
+    assert same in text
+    (tmp_path / "mine.toml").write_text(
+        text.replace(same, 'pay = "You get {amount} dollars {when}."')
+    )
+    with pytest.raises(ValueError, match="Let the templates tell them apart"):
+        TemporalDiscounting(templates=str(tmp_path / "mine.toml"))
+    (tmp_path / "mine.toml").write_text(text.replace("{when}.", "some time."))
+    with pytest.raises(ValueError, match=r"must use \{when\}"):
+        TemporalDiscounting(templates=str(tmp_path / "mine.toml"))

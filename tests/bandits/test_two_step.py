@@ -1,0 +1,397 @@
+import json
+from importlib.resources import files
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import TwoStepHybrid, simulate
+from knownminds.environments import (
+    Design,
+    Message,
+    Outcome,
+    Trials,
+    Turn,
+    TwoStep,
+    check_environment,
+    session_stream,
+    stages_of_days,
+)
+from knownminds.environments.streams import session_uniforms
+
+
+def tables(environment, n, seed=0):
+    uniforms = session_uniforms(seed, [(i,) for i in range(n)], environment.n_draws)
+    return environment.tables(uniforms)
+
+
+def begun(history="prompt", reasoning="none", n_days=3, **settings):
+    environment = TwoStep(n_days, history=history, reasoning=reasoning, **settings)
+    environment.reset(seed=3)
+    return environment
+
+
+def lived(environment, actions):
+    observation, _ = environment.reset(seed=3)
+    turns = []
+    for action in actions:
+        text = "" if action is None else environment.say(action, observation)
+        following, reward, *_ = environment.step(action)
+        turns.append(Turn(observation, action, reward, text))
+        observation = following
+    return observation, turns
+
+
+def record(n=2, n_days=4):
+    theta = TwoStepHybrid.parameters.draw(np.random.default_rng(0), n)
+    return simulate(TwoStepHybrid, theta, TwoStep(n_days), 0).to_frame()
+
+
+def test_a_day_is_a_flight_that_pays_nothing_and_a_deal_where_it_ended():
+    environment = begun(n_days=10, transition=1.0)
+    _, turns = lived(environment, [1, 0, 0, 1] * 5)
+    for flight, deal in zip(turns[::2], turns[1::2], strict=True):
+        assert (flight.observation["stage"], flight.observation["state"]) == (0, -1)
+        assert flight.reward is None
+        assert (deal.observation["stage"], deal.observation["state"]) == (1, flight.action)
+        assert deal.reward in (0.0, 1.0)
+
+
+def test_without_a_shuttle_there_is_no_deal_and_without_an_alien_no_gem():
+    environment = begun(n_days=3)
+    observation, turns = lived(environment, [None, 1, None, 0])
+    assert [turn.observation["trial"] for turn in turns] == [0, 2, 3, 4]
+    assert [turn.reward for turn in turns[:3]] == [None] * 3
+    assert observation["trial"] == 5
+    present = environment.follow(environment.design, np.array([-1, 0, 1, -1, 0, 0]))["present"]
+    assert present.tolist() == [True, False, True, True, True, True]
+
+
+def test_shuttles_reach_their_planets_as_often_as_told():
+    for transition in (0.5, 0.7, 1.0):
+        arrives = tables(TwoStep(50, transition=transition), 400)["arrives"]
+        assert np.array_equal(arrives[:, ::2], arrives[:, 1::2])
+        # Four standard errors.
+        error = np.sqrt(transition * (1 - transition) / 20_000)
+        assert abs(arrives.mean() - transition) <= 4 * error
+    assert (
+        "in 65 of 100 flights"
+        in begun(transition=0.65, tell_transition=True)
+        .render({"trial": 0, "stage": 0, "transition": 0.65, "state": -1, "first": 0}, [])
+        .text
+    )
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_by_default_no_prompt_tells_where_flights_end_as_in_the_original(history):
+    quiet, told = (
+        begun(n_days=3, transition=0.7, history=history, tell_transition=tell)
+        for tell in (False, True)
+    )
+    assert not TwoStep().tell_transition
+    for choices in ([], [0, 1], [0, 1, 1]):
+        prompts = []
+        for environment in (quiet, told):
+            environment.reset(seed=0)
+            observation, turns = lived(environment, choices)
+            prompts.append(environment.render(observation, turns))
+        words = [prompt.text for prompt in prompts]
+        assert "70" not in words[0]
+        assert "storm" not in words[0]
+        assert "in 70 of 100 flights" in words[1]
+        # Nothing else differs but the introduction, and each is read by its own settings.
+        assert words[0].split("\n\n")[1:] == words[1].split("\n\n")[1:]
+        with pytest.raises(ValueError, match="is not one of two_step with these settings"):
+            quiet.read(prompts[1].messages)
+    for environment in (quiet, told):
+        check_environment(environment, 3)
+    with pytest.raises(ValueError, match="tell_transition is True or False; got 'no'"):
+        TwoStep(tell_transition="no")
+
+
+def test_aliens_pay_with_their_chances_independently_of_each_other():
+    table = tables(TwoStep(50, drift=0.0, rates=(0.2, 0.2)), 400)
+    gems = table["gems"][:, ::2].reshape(-1, 4)
+    n = len(gems)
+    assert np.all(np.abs(gems.mean(axis=0) - 0.2) < 4 * np.sqrt(0.2 * 0.8 / n))
+    correlation = np.corrcoef(gems.T)[np.triu_indices(4, 1)]
+    assert np.all(np.abs(correlation) < 4 / np.sqrt(n))
+    table = tables(TwoStep(50), 400)
+    residual = (table["gems"] - table["chances"])[:, ::2]
+    assert abs(residual.mean()) < 4 * 0.5 / np.sqrt(residual.size)
+    # What is paid leans on the chance with slope 1.
+    chances = table["chances"][:, ::2] - 0.5
+    slope = (table["gems"][:, ::2] * chances).sum() / (chances**2).sum()
+    assert abs(slope - 1.0) < 4 * 0.5 / np.sqrt((chances**2).sum())
+
+
+def test_chances_drift_by_the_step_and_are_reflected_or_in_the_released_code_clipped():
+    n, days = 2000, 200
+    low, high = 0.25, 0.75
+    walks = {
+        released: tables(TwoStep(days, released=released), n)["chances"][:, ::2]
+        for released in (False, True)
+    }
+    for released, walk in walks.items():
+        assert walk.min() >= low
+        assert walk.max() <= high
+        # Away from the ends every change is a Normal(0, .025) step.
+        inside = np.abs(walk[:, :-1] - 0.5) < 0.1
+        steps = np.diff(walk, axis=1)[inside]
+        assert abs(steps.std() / 0.025 - 1) < 4 / np.sqrt(2 * len(steps))
+        # A reflected walk stays uniform; a clipped one is heaped up at its ends.
+        at_end = np.mean((walk[:, -1] == low) | (walk[:, -1] == high))
+        assert (at_end > 0.03) == released
+    last = walks[False][:, -1].ravel()
+    expected = len(last) / 10
+    counts = np.histogram(last, bins=10, range=(low, high))[0]
+    # Chi-square with 9 degrees of freedom: mean 9, four standard deviations of sqrt(18).
+    assert ((counts - expected) ** 2 / expected).sum() < 9 + 4 * np.sqrt(18)
+    first = np.histogram(walks[True][:, -1].ravel(), bins=10, range=(low, high))[0]
+    assert ((first - expected) ** 2 / expected).sum() > 9 + 4 * np.sqrt(18)
+
+
+def test_a_reflected_walk_moves_as_one_that_is_turned_back_at_each_step():
+    """Folding a free walk afterwards has the same law: compare the correlation of days."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0.25, 0.75, 40_000)
+    begin = x.copy()
+    for _ in range(30):
+        x = x + 0.05 * rng.normal(size=len(x))
+        x = np.where(x < 0.25, 0.5 - x, np.where(x > 0.75, 1.5 - x, x))
+    walk = tables(TwoStep(31, drift=0.05), 10_000)["chances"][:, ::2]
+    ours = np.corrcoef(walk[:, 0].ravel(), walk[:, -1].ravel())[0, 1]
+    # Fisher's z of either of 40,000 pairs; four standard errors of the difference.
+    gap = np.arctanh(ours) - np.arctanh(np.corrcoef(begin, x)[0, 1])
+    assert abs(gap) < 4 * np.sqrt(2 / 40_000)
+
+
+def test_names_are_drawn_by_lot_and_tell_nothing():
+    environment = TwoStep(1)
+    drawn = [environment.draw(session_stream(0, i)).labels for i in range(4000)]
+    for labels in drawn[:20]:
+        letters = [*labels["planets"], *labels["aliens"][0], *labels["aliens"][1]]
+        assert len(set(letters)) == 6
+        assert json.loads(json.dumps(labels)) == labels
+    for shown in ([d["planets"][0] for d in drawn], [d["aliens"][1][1] for d in drawn]):
+        counts = np.unique(shown, return_counts=True)[1]
+        assert len(counts) == 20
+        assert ((counts - 200) ** 2 / 200).sum() < 19 + 5 * np.sqrt(38)
+
+
+def test_a_prompt_names_what_is_on_offer_in_the_order_of_the_design():
+    for history in ("prompt", "chat"):
+        environment = begun(history)
+        labels = environment.design.labels
+        for first in (0, 1):
+            seen = {"trial": 0, "stage": 0, "transition": 0.7, "state": -1, "first": first}
+            text = environment.render(seen, []).messages[-1].content
+            one, two = labels["planets"][first], labels["planets"][1 - first]
+            assert f"shuttle {one} and shuttle {two}" in text
+            seen = {"trial": 1, "stage": 1, "transition": 0.7, "state": 1, "first": first}
+            past = [Turn({**seen, "trial": 0, "stage": 0, "state": -1}, 0, None)]
+            text = environment.render(seen, past).messages[-1].content
+            one, two = labels["aliens"][1][first], labels["aliens"][1][1 - first]
+            assert f"on planet {labels['planets'][1]}" in text
+            assert f"alien {one} and alien {two}" in text
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_gaps_are_told_and_read_back(history):
+    environment = begun(history, n_days=4)
+    for actions in ([None], [1, None], [1, None, None], [0, 1, None, 1, 0], [None, None, 1]):
+        observation, turns = lived(environment, actions)
+        prompt = environment.render(observation, turns)
+        past, seen = environment.read(prompt.messages)
+        assert seen == observation
+        assert [(t.observation["trial"], t.action, t.reward) for t in past] == [
+            (t.observation["trial"], t.action, t.reward) for t in turns
+        ]
+
+
+def test_a_chat_only_grows():
+    environment = begun("chat", "step_back")
+    observation, turns = lived(environment, [1, 0, None, 0])
+    longest = environment.render(observation, turns).messages
+    for t, turn in enumerate(turns):
+        assert longest[: 2 * t + 1] == environment.render(turn.observation, turns[:t]).messages
+    assert longest[5].content == "(no reply)"
+
+
+def test_an_answer_is_one_of_the_letters_on_offer_at_this_stage():
+    environment = begun()
+    labels = environment.design.labels
+    flight = {"trial": 0, "stage": 0, "transition": 0.7, "state": -1, "first": 0}
+    deal = flight | {"trial": 1, "stage": 1, "state": 0}
+    planet, (alien, _), (elsewhere, _) = labels["planets"][1], *labels["aliens"]
+    assert environment.parse(planet, flight).action == 1
+    assert environment.parse(f"Shuttle {planet}.", flight).action == 1
+    assert environment.parse(f"**alien {alien}**", deal).action == 0
+    for text, seen in ((alien, flight), (planet, deal), (elsewhere, deal), ("Z", deal)):
+        answer = environment.parse(text, seen)
+        assert (answer.outcome, answer.action) == (Outcome.MALFORMED, None)
+    assert environment.parse(f"{planet} or {labels['planets'][0]}", flight).action is None
+    thinking = begun(reasoning="chain_of_thought")
+    assert thinking.parse(f"Hm.\nAnswer: {planet}", flight).outcome == Outcome.OK
+    assert thinking.parse(planet, flight).action is None
+
+
+def by_name(turn, labels):
+    """What a turn says in names."""
+    state = turn.observation["state"]
+    options = labels["planets"] if state < 0 else labels["aliens"][state]
+    planet = None if state < 0 else labels["planets"][state]
+    return planet, None if turn.action is None else options[turn.action], turn.reward
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_a_prompt_can_be_read_without_knowing_the_session(history):
+    environment = begun(history, n_days=4)
+    actions = [1, 0, None, 0, 1, 1]
+    for t in range(len(actions) + 1):
+        observation, turns = lived(environment, actions[:t])
+        messages = environment.render(observation, turns).messages
+        own, told = environment.design.labels, environment.names_told(messages)
+        environment.reset(options={"design": Design(environment.design.table, told)})
+        past, seen = environment.read(messages)
+        found = [by_name(turn, told) for turn in (*past, Turn(seen, None, None))]
+        assert found == [by_name(turn, own) for turn in (*turns, Turn(observation, None, None))]
+
+
+def test_a_prompt_that_names_three_aliens_of_a_planet_is_refused():
+    environment = begun("prompt", n_days=4, transition=1.0)
+    observation, turns = lived(environment, [1, 0, 1])
+    (message,) = environment.render(observation, turns).messages
+    alien = environment.design.labels["aliens"][1][0]
+    wrong = message.content.replace(f"with alien {alien} brought", "with alien Z brought")
+    with pytest.raises(ValueError, match="two aliens; the prompt names"):
+        environment.names_told([Message("user", wrong)])
+
+
+def test_a_prompt_of_another_experiment_is_refused():
+    environment = begun(tell_transition=True)
+    other = begun(transition=0.9, tell_transition=True)
+    observation, turns = lived(other, [1])
+    with pytest.raises(ValueError, match="not one of two_step with these settings"):
+        environment.read(other.render(observation, turns).messages)
+    messages = environment.render(*lived(environment, [1])).messages
+    strange = Design(environment.design.table, {"planets": ["1", "2"], "aliens": [["3", "4"]] * 2})
+    environment.reset(options={"design": strange})
+    with pytest.raises(ValueError, match="where the session has"):
+        environment.read(messages)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"n_days": 0}, "n_days is a whole number from 1 on; got 0"),
+        ({"n_days": 2.5}, "got 2.5"),
+        ({"transition": 0.3}, "transition is a number from 0.5 to 1; got 0.3"),
+        ({"transition": True}, "got True"),
+        ({"drift": -1}, "drift is a number from 0 on; got -1"),
+        ({"drift": float("inf")}, "got inf"),
+        ({"rates": (0.8, 0.2)}, "from 0 to 1; got 0.8 and 0.2"),
+        ({"rates": 0.5}, "rates holds the lowest and the highest"),
+        ({"released": 1}, "released is True or False; got 1"),
+        ({"history": "letter"}, "history is one of prompt, chat"),
+        ({"reasoning": "deep"}, "reasoning is one of"),
+    ],
+)
+def test_settings_out_of_range_are_refused(settings, told):
+    with pytest.raises(ValueError, match=told):
+        TwoStep(**settings)
+
+
+def test_wording_of_ones_own_must_keep_what_is_read_back(tmp_path):
+    shipped = files("knownminds.environments.bandits").joinpath("two_step.toml").read_text()
+    own = tmp_path / "own.toml"
+    own.write_text(shipped.replace("you boarded shuttle {label}", "you left with {label}"))
+    environment = begun(templates=str(own))
+    observation, turns = lived(environment, [1])
+    assert "you left with" in environment.render(observation, turns).text
+    assert environment.read(environment.render(observation, turns).messages)[1] == observation
+    own.write_text(shipped.replace("on planet {planet}, where", "where"))
+    with pytest.raises(ValueError, match=r"must use \{planet\}"):
+        begun(templates=str(own))
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value", "told"),
+    [
+        (2, "stage", 2, r"A stage is 0 or 1; row 3 .*trial 2\) has 2"),
+        (2, "stage", 1, "even trial numbers and second stages odd ones; row 3"),
+        (3, "state", -1, r"A state is 0 or 1 at the second stage .* row 4 .* has -1"),
+        (2, "state", 1, "and -1 at the first; row 3"),
+        (1, "transition", 0.2, "probability of a common transition, 0.5 to 1; row 2"),
+        (3, "reward", 0.5, "Rewards are 0 or 1 at the second stage .* row 4 .* has 0.5"),
+        (2, "reward", 1.0, "missing at the first; row 3"),
+        (3, "reward", np.nan, "a reward is there exactly where an action is; row 4"),
+        (3, "action", 2, "Actions of two_step are 0, 1; row 4"),
+    ],
+)
+def test_trials_that_cannot_have_happened_are_refused_by_row(row, column, value, told):
+    frame = record()
+    assert Trials.from_frame(frame, environment=TwoStep(4))
+    frame.loc[row, column] = value
+    with pytest.raises(ValueError, match=told):
+        Trials.from_frame(frame, environment=TwoStep(4))
+
+
+def test_a_deal_without_its_flight_is_refused():
+    frame = record()
+    with pytest.raises(ValueError, match=r"follows an answered first stage .* trial 3"):
+        Trials.from_frame(frame.drop(index=2), environment=TwoStep(4))
+    frame.loc[2, ["action", "outcome"]] = [None, "malformed"]
+    with pytest.raises(ValueError, match="follows an answered first stage"):
+        Trials.from_frame(frame, environment=TwoStep(4))
+    with pytest.raises(ValueError, match="have a column 'state'"):
+        Trials.from_frame(record().drop(columns="state"), environment=TwoStep(4))
+    with pytest.raises(ValueError, match="have a column 'reward'"):
+        Trials.from_frame(record().drop(columns="reward"), environment=TwoStep(4))
+
+
+def days(**changes):
+    table = pd.DataFrame(
+        {
+            "subject": ["a", "a", "a", "b"],
+            "trial": [0, 1, 2, 0],
+            "action1": ["X", "Y", None, "Y"],
+            "state": ["X", "X", None, "Y"],
+            "action2": ["D", "F", "1", ""],
+            "reward": [1, 0, 0, 0],
+        }
+    )
+    for column, (row, value) in changes.items():
+        table.loc[row, column] = value
+    return table
+
+
+NAMES = {"shuttles": "XY", "planets": "XY", "aliens": ("DF", "JK")}
+
+
+def test_a_table_of_days_becomes_one_of_stages():
+    trials = Trials.from_frame(stages_of_days(days(), **NAMES), environment=TwoStep(3))
+    frame = trials.frame
+    assert frame["trial"].tolist() == [0, 1, 2, 3, 4, 0, 1]
+    assert frame["stage"].tolist() == [0, 1, 0, 1, 0, 0, 1]
+    assert frame["state"].tolist() == [-1, 0, -1, 0, -1, -1, 1]
+    assert frame["action"].tolist() == [0, 0, 1, 1, pd.NA, 1, pd.NA]
+    assert frame["reward"].fillna(9).tolist() == [9, 1, 9, 0, 9, 9, 9]
+    assert (frame["transition"] == 0.7).all()
+    assert frame["outcome"].tolist() == ["ok"] * 4 + ["malformed", "ok", "malformed"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"action1": (1, "Q")}, "'action1' holds X, Y here; row 2 has 'Q'"),
+        ({"state": (1, "Q")}, "'state' holds X, Y here; row 2 has 'Q'"),
+        ({"state": (1, None)}, "A day with action1 has a state; row 2 has none"),
+        ({"action2": (1, "K")}, "'action2' holds D, F here; row 2 has 'K'"),
+    ],
+)
+def test_a_day_that_cannot_have_happened_is_refused_by_row(changes, told):
+    with pytest.raises(ValueError, match=told):
+        stages_of_days(days(**changes), **NAMES)
+    with pytest.raises(ValueError, match="'state' is missing"):
+        stages_of_days(days().drop(columns="state"))

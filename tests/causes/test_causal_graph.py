@@ -1,0 +1,228 @@
+import numpy as np
+import pytest
+
+from knownminds.environments.causes.causal_graph import (
+    EDGES,
+    GRAPHS,
+    STATES,
+    TASKS,
+    conditional,
+    direction_of,
+    joint,
+    logistic_joint,
+    noisy_or_joint,
+    noisy_or_table,
+    questions,
+    task_of,
+    tasks,
+)
+
+MINDS = np.random.default_rng(1).uniform(0.05, 0.95, size=(200, 5))  # p1, p2, b, m1, m2
+
+
+def columns(graph, directions="both"):
+    return np.array(questions(graph, directions)).T
+
+
+def ask(states, query, **told):
+    """Answer one question in words: ask(joint, "E", C1=1)."""
+    place = {"C1": 0, "C2": 1, "E": 2, "C3": 2}
+    values = [-1, -1, -1]
+    for name, value in told.items():
+        values[place[name]] = value
+    return conditional(states, place[query], *values)[..., 0]
+
+
+# ---------------------------------------------------------------- the questions
+
+
+def test_the_eleven_tasks_have_the_names_and_formulas_of_the_spec():
+    told = {task.roman: (task.letter, task.formula) for task in TASKS}
+    assert told == {
+        "I": ("i", "P(E | C1=0, C2=0)"),
+        "II": ("j", "P(E | C1=0, C2=1)"),
+        "III": ("k", "P(E | C1=1, C2=1)"),
+        "IV": ("d", "P(C1 | C2=1)"),
+        "V": ("e", "P(C1 | C2=0)"),
+        "VI": ("a", "P(C1 | C2=1, E=1)"),
+        "VII": ("b", "P(C1 | E=1)"),
+        "VIII": ("c", "P(C1 | C2=0, E=1)"),
+        "IX": ("f", "P(C1 | C2=1, E=0)"),
+        "X": ("g", "P(C1 | E=0)"),
+        "XI": ("h", "P(C1 | C2=0, E=0)"),
+    }
+
+
+def test_tasks_a_to_h_and_j_are_asked_in_both_directions_and_i_and_k_once():
+    asked = columns("collider")
+    assert asked.shape == (4, 20)
+    number, direction = task_of(*asked), direction_of(*asked)
+    for task, place in zip(TASKS, range(11), strict=True):
+        directions = sorted(direction[number == place].tolist())
+        assert directions == ([0] if task.letter in "ik" else [0, 1]), task
+    assert columns("collider", "one").shape == (4, 11)
+    # The mirror image of a question about C1 is the same question about C2.
+    assert task_of(1, 1, -1, 0) == task_of(0, -1, 1, 0) == 8
+    assert direction_of([0, 1, 2, 2], [-1, 1, 0, 1], [1, -1, 1, 0], -1).tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(("graph", "n_tasks"), [("collider", 11), ("chain", 24), ("fork", 13)])
+def test_each_question_belongs_to_one_task_in_one_direction(graph, n_tasks):
+    asked = columns(graph)
+    g = GRAPHS.index(graph)
+    pairs = list(zip(task_of(*asked, g).tolist(), direction_of(*asked, g).tolist(), strict=True))
+    assert len(set(pairs)) == len(pairs) == len(set(questions(graph)))
+    assert {number for number, _ in pairs} == set(range(n_tasks)) == set(range(len(tasks(graph))))
+    named = {task.name for task in tasks(graph)}
+    assert len(named) == n_tasks
+
+
+@pytest.mark.parametrize("graph", ["chain", "fork"])
+def test_chain_and_fork_ask_each_variable_given_all_that_tells_of_one_or_both_others(graph):
+    asked = set(questions(graph))
+    wanted = set()
+    for query in range(3):
+        others = [v for v in range(3) if v != query]
+        for a in (-1, 0, 1):
+            for b in (-1, 0, 1):
+                told = [-1, -1, -1]
+                told[others[0]], told[others[1]] = a, b
+                if (a, b) != (-1, -1):
+                    wanted.add((query, *told))
+    assert asked == wanted
+    assert len(asked) == 24
+
+
+def test_what_is_no_question_of_the_graph_has_no_task():
+    for nothing in [(2, 1, -1, -1), (0, -1, -1, -1), (0, 1, -1, 1), (2, -1, -1, -1)]:
+        assert task_of(*nothing) == direction_of(*nothing) == -1
+    assert task_of(2, 1, -1, -1, GRAPHS.index("chain")) >= 0
+
+
+# ---------------------------------------------------------------- what graphs answer
+
+
+def test_the_closed_forms_of_the_collider_are_its_enumeration():
+    p1, p2, b, m1, m2 = MINDS.T
+    asked = columns("collider")
+    table = noisy_or_table(p1, p2, b, m1, m2)
+    exact = conditional(noisy_or_joint("collider", (p1, p2), b, (m1, m2)), *asked)
+    closed = table[:, task_of(*asked), direction_of(*asked)]
+    np.testing.assert_allclose(closed, exact, atol=1e-12)
+
+
+def test_the_denominator_of_task_ten_is_the_probability_of_no_effect():
+    p1, p2, b, m1, m2 = MINDS.T
+    table = noisy_or_table(p1, p2, b, m1, m2)[..., 0]
+    e = lambda c1, c2: 1 - (1 - b) * (1 - m1) ** c1 * (1 - m2) ** c2  # noqa: E731
+    z = p1 * (p2 * e(1, 1) + (1 - p2) * e(1, 0)) + (1 - p1) * (p2 * e(0, 1) + (1 - p2) * e(0, 0))
+    seven, ten = table[:, 6], table[:, 9]
+    np.testing.assert_allclose(seven * z + ten * (1 - z), p1, atol=1e-12)  # total probability
+    printed = ten * (1 - z) / z  # what the thesis prints is no probability
+    assert printed.max() > 1.0
+    assert np.abs(seven * z + printed * (1 - z) - p1).max() > 0.1
+
+
+def test_causes_are_independent_until_the_effect_is_known():
+    p1, p2, b, m1, m2 = MINDS.T
+    table = noisy_or_table(p1, p2, b, m1, m2)
+    for task in (3, 4):
+        np.testing.assert_array_equal(table[:, task], np.stack([p1, p2], axis=1))
+    # Explaining away, in both definitions: VI < VII < VIII.
+    assert (table[:, 5] < table[:, 6]).all()
+    assert (table[:, 6] < table[:, 7]).all()
+    # Where the effect is absent a noisy-OR has none: IX = X = XI.
+    np.testing.assert_allclose(table[:, 8], table[:, 9], atol=1e-12)
+    np.testing.assert_allclose(table[:, 9], table[:, 10], atol=1e-12)
+
+
+def test_pooled_scoring_differs_from_scoring_by_cause_only_where_causes_differ():
+    same = noisy_or_table(0.4, 0.4, 0.1, 0.7, 0.7)
+    np.testing.assert_array_equal(same[:, 0], same[:, 1])
+    unlike = noisy_or_table(0.4, 0.4, 0.1, 0.9, 0.3)
+    differing = np.flatnonzero(np.abs(unlike[:, 0] - unlike[:, 1]) > 1e-12)
+    by_name = {TASKS[i].roman for i in differing}
+    assert by_name == {"II", "VI", "VII", "VIII", "IX", "X", "XI"}
+
+
+def test_a_chain_is_what_markov_says():
+    p, _, b, m1, m2 = MINDS.T
+    states = noisy_or_joint("chain", p, b, (m1, m2))
+    on, off = 1 - (1 - b) * (1 - m2), b  # P(C3 | C2)
+    for c1 in (0, 1):  # C2 screens off C1
+        np.testing.assert_allclose(ask(states, "C3", C1=c1, C2=1), on)
+        np.testing.assert_allclose(ask(states, "C3", C1=c1, C2=0), off)
+    second = 1 - (1 - b) * (1 - m1)  # P(C2 | C1=1)
+    np.testing.assert_allclose(ask(states, "C3", C1=1), second * on + (1 - second) * off)
+    forward = second * on + (1 - second) * off
+    otherwise = b * on + (1 - b) * off
+    np.testing.assert_allclose(
+        ask(states, "C1", C3=1), p * forward / (p * forward + (1 - p) * otherwise)
+    )
+
+
+def test_effects_of_a_fork_are_independent_given_their_cause():
+    p, _, b, m1, m2 = MINDS.T
+    states = noisy_or_joint("fork", p, b, (m1, m2))
+    for c3 in (0, 1):
+        np.testing.assert_allclose(ask(states, "C2", C1=1, C3=c3), 1 - (1 - b) * (1 - m1))
+        np.testing.assert_allclose(ask(states, "C2", C1=0, C3=c3), b)
+    assert (ask(states, "C2", C3=1) > ask(states, "C2", C3=0)).all()
+    np.testing.assert_allclose(ask(states, "C3", C1=1), 1 - (1 - b) * (1 - m2))
+
+
+def test_a_logistic_effect_has_log_odds_that_add_up():
+    p1, p2 = MINDS[:, 0], MINDS[:, 1]
+    b0, w1, w2 = np.random.default_rng(2).normal(0, 2, size=(3, 200))
+    states = logistic_joint("collider", (p1, p2), b0, (w1, w2))
+    effect = lambda c1, c2: 1 / (1 + np.exp(-(b0 + w1 * c1 + w2 * c2)))  # noqa: E731
+    for c1 in (0, 1):
+        for c2 in (0, 1):
+            np.testing.assert_allclose(ask(states, "E", C1=c1, C2=c2), effect(c1, c2))
+    np.testing.assert_allclose(
+        ask(states, "C2", C1=1, E=0),
+        p2 * (1 - effect(1, 1)) / (p2 * (1 - effect(1, 1)) + (1 - p2) * (1 - effect(1, 0))),
+    )
+    extreme = logistic_joint("chain", 0.5, -800.0, (1600.0, 3.0))
+    assert np.isfinite(extreme).all()
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_joint_distributions_sum_to_one(graph):
+    p1, p2, b, m1, m2 = MINDS.T
+    prior = (p1, p2) if graph == "collider" else p1
+    np.testing.assert_allclose(noisy_or_joint(graph, prior, b, (m1, m2)).sum(axis=1), 1.0)
+    np.testing.assert_allclose(logistic_joint(graph, prior, m1, (m2, -b)).sum(axis=1), 1.0)
+    fair = joint(graph, lambda variable, causes: np.full(8, 0.5))
+    np.testing.assert_array_equal(fair, np.full(8, 1 / 8))
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_worlds_in_which_mechanisms_fire_by_chance_show_the_same_shares(graph):
+    rng = np.random.default_rng(3)
+    n, p, b, m = 200_000, 0.4, 0.15, (0.8, 0.5)
+    world = np.zeros((n, 3), dtype=bool)
+    for variable in range(3):
+        edges = [i for i, (_, effect) in enumerate(EDGES[graph]) if effect == variable]
+        world[:, variable] = rng.random(n) < (b if edges else p)
+        for i in edges:
+            world[:, variable] |= world[:, EDGES[graph][i][0]] & (rng.random(n) < m[i])
+    states = noisy_or_joint(graph, p, b, m)
+    for query, *told in questions(graph):
+        fits = np.ones(n, dtype=bool)
+        for variable, value in enumerate(told):
+            fits &= (value == -1) | (world[:, variable] == value)
+        exact = conditional(states, query, *told)[0]
+        error = np.sqrt(exact * (1 - exact) / fits.sum())
+        # 68 comparisons: none beyond 4.5 standard errors, which chance does once in 2,000 runs
+        assert abs(world[fits, query].mean() - exact) < 4.5 * error, (query, told)
+
+
+def test_what_cannot_be_has_no_answer():
+    states = noisy_or_joint("collider", 0.5, 0.0, (1.0, 1.0))
+    assert ask(states, "C1", C2=0, E=1) == 1.0
+    assert np.isnan(ask(states, "C1", C2=1, E=0))
+
+
+def test_the_states_are_all_that_can_be():
+    assert len({tuple(state) for state in STATES.tolist()}) == 8

@@ -1,0 +1,127 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import friedmanchisquare, kruskal, mannwhitneyu, wilcoxon
+from statsmodels.stats.multitest import multipletests
+
+from knownminds.agents import NoisyOr, simulate
+from knownminds.environments import Collider
+from knownminds.inference.causes.causal_answers import causal_answers
+from knownminds.inference.causes.domain_differences import AGENTS, DOMAINS, domain_differences
+
+MINDS = np.array([[0.3, 0.1, 0.8, 0.6, 0.1], [0.6, 0.3, 0.6, 0.6, 0.1], [0.3, 0.1, 0.8, 0.6, 0.1]])
+TRIALS = simulate(NoisyOr, MINDS, Collider(), 0)
+ANSWERS = causal_answers(TRIALS)
+
+
+def shifted(answers, by, domain="weather", agent="0"):
+    rows = (answers["domain"] == domain) & (answers["subject"] == agent)
+    return answers.assign(answer=answers["answer"] + by * rows)
+
+
+def groups(part, column):
+    return {name: own["answer"].to_numpy() for name, own in part.groupby(column)}
+
+
+def test_each_test_is_scipys_and_families_are_adjusted_as_by_statsmodels():
+    found = domain_differences(TRIALS)
+    for family, of, across in ((DOMAINS, "subject", "domain"), (AGENTS, "domain", "subject")):
+        own = found.omnibus[found.omnibus["family"] == family].set_index("of")
+        for name, part in ANSWERS.groupby(of):
+            expected = kruskal(*groups(part, across).values())
+            assert own.loc[name, "statistic"] == pytest.approx(expected.statistic)
+            assert own.loc[name, "p_value"] == pytest.approx(expected.pvalue)
+            assert (own.loc[name, "groups"], own.loc[name, "freedom"]) == (3, 2)
+        adjusted = multipletests(own["p_value"], method="fdr_bh")[1]
+        assert np.allclose(own["p_adjusted"], adjusted)
+    pairs = found.pairs[(found.pairs["family"] == AGENTS) & (found.pairs["of"] == "economy")]
+    sample = groups(ANSWERS[ANSWERS["domain"] == "economy"], "subject")
+    assert len(pairs) == 3
+    for row in pairs.to_dict("records"):
+        first, second = sample[row["first"]], sample[row["second"]]
+        expected = mannwhitneyu(first, second)
+        assert row["p_value"] == pytest.approx(expected.pvalue)
+        higher = (first[:, None] > second).mean() + (first[:, None] == second).mean() / 2
+        assert row["r"] == pytest.approx(2 * higher - 1)
+    assert np.allclose(pairs["p_adjusted"], multipletests(pairs["p_value"], method="fdr_bh")[1])
+
+
+def test_the_matched_tests_are_scipys_on_the_same_questions():
+    found = domain_differences(TRIALS, matched=True)
+    items = ["sense", "direction", "task"]
+    one = ANSWERS[ANSWERS["subject"] == "0"].sort_values(items)
+    sample = {d: own["answer"].to_numpy() for d, own in one.groupby("domain")}
+    row = found.omnibus[(found.omnibus["family"] == DOMAINS) & (found.omnibus["of"] == "0")].iloc[0]
+    assert row["p_value"] == pytest.approx(friedmanchisquare(*sample.values()).pvalue)
+    pairs = found.pairs[(found.pairs["family"] == DOMAINS) & (found.pairs["of"] == "0")]
+    pair = pairs[(pairs["first"] == "economy") & (pairs["second"] == "weather")].iloc[0]
+    expected = wilcoxon(
+        sample["economy"], sample["weather"], zero_method="pratt", method="asymptotic"
+    )
+    assert pair["p_value"] == pytest.approx(expected.pvalue)
+
+
+def test_the_published_test_sleeps_where_the_matched_one_keeps_its_level():
+    theta = NoisyOr.parameters.draw(np.random.default_rng(1), 100)
+    answers = causal_answers(simulate(NoisyOr, theta, Collider(), 3))
+    rates, shifts = {}, {}
+    for matched in (False, True):
+        found = domain_differences(answers, matched=matched, pairs=False).omnibus
+        rates[matched] = (found.loc[found["family"] == DOMAINS, "p_value"] < 0.05).mean()
+        moved = answers.assign(answer=answers["answer"] + 0.04 * (answers["domain"] == "weather"))
+        found = domain_differences(moved, matched=matched, pairs=False).omnibus
+        shifts[matched] = (found.loc[found["family"] == DOMAINS, "p_value"] < 0.05).mean()
+    assert rates[False] < 0.02  # of 5% promised
+    assert rates[True] < 0.115  # three binomial standard deviations above 5%
+    assert shifts[True] > shifts[False] + 0.2
+
+
+def test_a_shifted_domain_is_found_within_its_agent_and_told_with_its_sign():
+    found = domain_differences(shifted(ANSWERS, 0.25), matched=True)
+    own = found.omnibus[found.omnibus["family"] == DOMAINS].set_index("of")
+    assert own.loc["0", "p_adjusted"] < 1e-4
+    assert own.loc[["1", "2"], "p_adjusted"].min() > 0.05
+    pairs = found.pairs[(found.pairs["family"] == DOMAINS) & (found.pairs["of"] == "0")]
+    pair = pairs[pairs["second"] == "weather"].iloc[0]
+    assert pair["r"] < -0.5
+    assert "0: economy against weather" in str(found)
+
+
+def test_missing_answers_are_counted_and_belong_to_no_group():
+    gaps = np.arange(len(ANSWERS)) % 10 == 0
+    found = domain_differences(ANSWERS.assign(answer=ANSWERS["answer"].where(~gaps)))
+    assert found.excluded == gaps.sum()
+    assert found.omnibus.loc[found.omnibus["family"] == DOMAINS, "n"].sum() == (~gaps).sum()
+
+
+def test_groups_without_a_test_are_told_and_no_members_of_the_family():
+    flat = ANSWERS.assign(answer=ANSWERS["answer"].where(ANSWERS["subject"] != "1", 0.5))
+    for matched in (False, True):
+        found = domain_differences(flat, matched=matched)
+        own = found.omnibus[found.omnibus["family"] == DOMAINS].set_index("of")
+        assert own.loc["1", "status"] == "all answers are the same"
+        assert np.isnan(own.loc["1", "p_value"])
+        held = own.loc[["0", "2"]]
+        adjusted = multipletests(held["p_value"], method="fdr_bh")[1]
+        assert np.allclose(held["p_adjusted"], adjusted)
+    alone = ANSWERS[(ANSWERS["subject"] != "2") | (ANSWERS["domain"] == "economy")]
+    own = domain_differences(alone).omnibus
+    assert own[(own["family"] == DOMAINS) & (own["of"] == "2")]["status"].item() == "a single group"
+
+
+def test_tables_of_results_can_be_read_as_json():
+    found = domain_differences(TRIALS)
+    content = json.loads(found.to_json())
+    assert len(content["omnibus"]) == 6
+    assert content["matched"] is False
+    assert len(found.to_frame()) == 6
+
+
+def test_questions_that_cannot_be_asked_are_refused():
+    with pytest.raises(ValueError, match="there is no 'agent' among"):
+        domain_differences(TRIALS, "agent")
+    alone = ANSWERS[(ANSWERS["subject"] == "0") & (ANSWERS["domain"] == "economy")]
+    with pytest.raises(ValueError, match="several domains or several agents"):
+        domain_differences(pd.DataFrame(alone))

@@ -1,0 +1,257 @@
+"""Least-squares fits of a noisy-OR, tasks left out in turn, and what missing tasks leave open."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+from knownminds.agents import MutationSampler, NoisyOr, simulate
+from knownminds.environments import Collider
+from knownminds.environments.causes.causal_graph import TASKS, direction_of, noisy_or_table, task_of
+from knownminds.inference import least_squares, leave_one_task_out
+from knownminds.inference.causes.least_squares_reasoner import (
+    BOX,
+    N_TASKS,
+    NAMES,
+    PLACES,
+    _descend,
+    _predict,
+    what_is_not_told,
+)
+
+QUESTION = ("query", "first", "second", "third")
+ROMAN = [task.roman for task in TASKS]
+
+
+def answers(seed, n=6, sigma=0.1, model=NoisyOr):
+    """Answers of n reasoners to one question of each kind, 240 each."""
+    theta = model.parameters.draw(np.random.default_rng(seed), n)
+    theta[:, -1] = sigma
+    return theta, simulate(model, theta, Collider(), seed).frame
+
+
+def exact(theta, pooled=False):
+    """One answer to each of the twenty questions, without noise, for theta = p, b, m1, m2."""
+    rows = []
+    for i, (p, b, m1, m2) in enumerate(np.atleast_2d(theta).tolist()):
+        table = noisy_or_table(p, p, b, m1, m2)
+        for number, task in enumerate(TASKS):
+            for direction, question in enumerate((task.question, task.mirrored)):
+                if question is not None:
+                    said = 100 * table[number, 0 if pooled else direction]
+                    rows.append((str(i), *question, said))
+    return pd.DataFrame(rows, columns=["subject", *QUESTION, "response"])
+
+
+def only(frame, *romans):
+    task = task_of(*(frame[name].to_numpy() for name in QUESTION))
+    return frame[np.isin(np.array(ROMAN)[task], romans)]
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+def test_predictions_and_slopes_are_those_of_the_closed_forms(size):
+    def told(theta):
+        return noisy_or_table(*theta[list(PLACES[size])]).T
+
+    theta = np.random.default_rng(size).uniform(0.05, 0.95, size)
+    answer, slope = np.empty((2, N_TASKS)), np.empty((2, N_TASKS, 5))
+    _predict(theta, PLACES[size], np.empty((6, 6)), answer, slope)
+    assert np.allclose(answer, told(theta), atol=1e-13)
+    for k in range(size):
+        h = 1e-5 * np.eye(size)[k]
+        own = slope[..., [j for j in range(5) if PLACES[size][j] == k]].sum(axis=-1)
+        assert np.allclose(own, (told(theta + h) - told(theta - h)) / 2e-5, atol=1e-8)
+
+
+@pytest.mark.parametrize("size", [3, 4, 5])
+@pytest.mark.parametrize("scoring", ["by_cause", "pooled"])
+def test_no_other_search_ends_lower(size, scoring):
+    """L-BFGS-B over single answers, no sums of them; minds that are no noisy-OR."""
+    _, frame = answers(1, n=3, model=MutationSampler)
+    fit = least_squares(frame, parameters=size, scoring=scoring)
+    rng = np.random.default_rng(0)
+    for i, (_, own) in enumerate(frame.groupby("subject", sort=False)):
+        question = [own[name].to_numpy() for name in QUESTION]
+        place = task_of(*question)
+        side = direction_of(*question) if scoring == "by_cause" else np.zeros(len(own), dtype=int)
+        y = own["response"].to_numpy() / 100
+
+        def loss(theta):
+            table = noisy_or_table(*theta[list(PLACES[size])])
+            return 0.5 * np.mean((table[place, side] - y) ** 2)  # noqa: B023
+
+        bounds = [(BOX, 1 - BOX)] * size
+        ends = [
+            minimize(loss, start, bounds=bounds, method="L-BFGS-B", options={"ftol": 1e-14})
+            for start in rng.uniform(0.05, 0.95, (2, size))
+        ]
+        assert loss(fit.estimate[i]) == pytest.approx(fit.loss[i], abs=1e-14)
+        assert fit.loss[i] <= min(end.fun for end in ends) + 1e-10
+        assert fit.mae[i] <= fit.rmse[i] == pytest.approx(np.sqrt(2 * fit.loss[i]))
+        assert fit.r2[i] == pytest.approx(1 - 2 * fit.loss[i] / y.var())
+
+
+@pytest.mark.parametrize("end", [BOX, 1 - BOX])
+def test_a_search_that_begins_at_an_end_of_the_box_leaves_it(end):
+    truth = np.array([0.4, 0.15, 0.8, 0.6])
+    mean = np.ascontiguousarray(noisy_or_table(*truth[list(PLACES[4])]).T)
+    for k in range(4):
+        theta = truth + 0.05
+        theta[k] = end
+        value = _descend(theta, PLACES[4], np.ones((2, N_TASKS)), mean, -1)
+        assert value == pytest.approx(0.0, abs=1e-10)
+        assert np.allclose(theta, truth, atol=1e-4)
+
+
+def test_answers_of_a_noisy_or_are_fitted_without_a_rest_and_foretold():
+    theta = np.random.default_rng(2).uniform(0.1, 0.9, (20, 4))
+    fit, consistency = least_squares(exact(theta)), leave_one_task_out(exact(theta))
+    assert np.allclose(fit.estimate, theta, atol=1e-5)
+    assert np.allclose(fit.r2, 1.0)
+    assert set(fit.status) == {"ok"}
+    assert np.allclose(consistency.value, 1.0, atol=1e-6)
+    assert np.allclose(consistency.predicted[:, 1], consistency.mean, atol=1e-4)
+    assert (consistency.n_parameters == 4).all()
+    equal = leave_one_task_out(exact([[0.4, 0.1, 0.8, 0.8]]))
+    assert equal.strengths[0] == pytest.approx([0.1, 0.8, 0.8], abs=1e-4)
+
+
+def test_the_published_scoring_takes_a_cause_for_the_other():
+    theta = [[0.4, 0.1, 0.9, 0.5]]
+    assert least_squares(exact(theta), scoring="pooled").r2[0] < 0.98
+    assert least_squares(exact(theta, pooled=True), scoring="pooled").r2[0] == pytest.approx(1.0)
+    assert least_squares(exact(theta, pooled=True)).r2[0] < 0.98
+
+
+def test_a_task_is_foretold_by_the_fit_to_the_rest():
+    _, frame = answers(3, n=3)
+    whole = leave_one_task_out(frame, parameters=(3, 4))
+    for task in (0, 1, 6, 10):
+        rest = only(frame, *(r for r in ROMAN if r != ROMAN[task]))
+        asked = only(frame, ROMAN[task])
+        # Task II is asked in two directions; their mean answer is foretold.
+        sides = [0, 1] if TASKS[task].mirrored else [0]
+        for f, size in enumerate((3, 4)):
+            theta = least_squares(rest, parameters=size).estimate
+            table = noisy_or_table(*theta[:, PLACES[size]].T)[:, task][:, sides]
+            assert np.allclose(whole.predicted[:, f, task], table.mean(axis=1), atol=1e-4)
+        mean = asked.groupby("subject", sort=False)["response"].mean() / 100
+        assert np.allclose(whole.mean[:, task], mean)
+    off = whole.predicted - whole.mean[:, None]
+    around = whole.mean - whole.mean.mean(axis=1, keepdims=True)
+    r2 = 1 - (off**2).sum(axis=2) / (around**2).sum(axis=1)[:, None]
+    assert np.allclose(whole.r2, r2)
+    assert np.allclose(whole.rmse, np.sqrt((off**2).mean(axis=2)))
+    assert np.array_equal(whole.chosen, r2.argmax(axis=1))
+    assert np.allclose(whole.value, r2.max(axis=1))
+
+
+def test_a_missing_task_is_named_and_nothing_put_in_its_place():
+    theta = [[0.4, 0.1, 0.9, 0.5]]
+    frame = exact(theta)
+    silent = frame.copy()
+    silent.loc[only(frame, "IX").index, "response"] = np.nan
+    for lacking in (silent, only(frame, *(r for r in ROMAN if r != "IX"))):
+        fit, consistency = least_squares(lacking), leave_one_task_out(lacking)
+        assert fit.message == ("no answers to IX",)
+        assert np.allclose(fit.estimate, theta, atol=1e-5)
+        assert np.isnan(consistency.mean[0, 8])
+        assert np.isnan(consistency.predicted[0, :, 8]).all()
+        assert consistency.value[0] == pytest.approx(1.0, abs=1e-6)
+    assert least_squares(silent).n_missing[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("romans", "size", "lost", "words"),
+    [
+        (("I", "II", "III"), 4, "p", "nothing is told of p"),
+        (("IV", "V"), 4, "b m1 m2", "nothing is told of b; nothing is told of m1"),
+        (("I", "III", "V"), 4, "m1 m2", "of m1, m2 only one combination can be told"),
+        (("I", "III", "V"), 3, "", ""),
+        (("III",), 3, "p b m", "of b, m only one combination can be told"),
+    ],
+)
+def test_what_missing_tasks_leave_open_is_said_and_left_empty(romans, size, lost, words):
+    fit = least_squares(only(exact([[0.4, 0.1, 0.9, 0.5]]), *romans), parameters=size)
+    missing = ", ".join(r for r in ROMAN if r not in romans)
+    assert fit.message[0].startswith(f"no answers to {missing}")
+    assert words in fit.message[0]
+    empty = [name for name, x in zip(NAMES[size], fit.estimate[0], strict=True) if np.isnan(x)]
+    assert empty == lost.split()
+    assert fit.status == ("unidentified" if lost else "ok",)
+
+
+def test_a_task_that_the_others_do_not_tell_is_not_foretold():
+    found = leave_one_task_out(only(exact([[0.4, 0.1, 0.9, 0.5]]), "I", "II", "III", "V"))
+    # Nothing but V tells of p, and nothing but II tells m1 from m2; I follows from II and III.
+    assert np.isnan(found.predicted[0, 1, [1, 4]]).all()
+    assert np.allclose(found.predicted[0, 1, [0, 2]], found.mean[0, [0, 2]], atol=1e-3)
+    assert found.reason == ("some task cannot be predicted from the others",)
+    assert found.chosen[0] == -1
+    assert np.isnan(found.value[0])
+    assert "none: 1" in str(found)
+
+
+def test_all_questions_tell_all_parameters_and_one_direction_does_too():
+    both = np.ones((2, N_TASKS), dtype=bool)
+    one = both.copy()
+    one[1] = False
+    for size in NAMES:
+        assert what_is_not_told(both, size) == ()
+        assert what_is_not_told(one, size) == ()
+        assert len(what_is_not_told(~both, size)) == size
+
+
+def test_answers_that_do_not_vary_have_no_share_of_variance():
+    frame = exact([[0.4, 0.1, 0.9, 0.5]]).assign(response=50.0)
+    assert np.isnan(least_squares(frame).r2[0])
+    found = leave_one_task_out(frame)
+    assert found.reason == ("the same mean answer to all tasks",)
+    few = leave_one_task_out(only(exact([[0.4, 0.1, 0.9, 0.5]]), "I", "II"))
+    assert few.reason == ("answers to 2 tasks, 3 are the least",)
+
+
+def test_subjects_may_be_pairs_of_columns_and_somebody_silent_fails():
+    theta = [[0.4, 0.1, 0.9, 0.5], [0.6, 0.2, 0.3, 0.7]]
+    frame = exact(theta).assign(subject="a")
+    frame["condition"] = np.repeat(["plain", "overload"], 20)
+    frame = pd.concat([frame, frame[:3].assign(condition="silent", response=np.nan)])
+    fit = least_squares(frame, by=("subject", "condition"))
+    assert fit.subjects == ("a plain", "a overload", "a silent")
+    assert np.allclose(fit.estimate[:2], theta, atol=1e-5)
+    assert fit.status[2] == "failed"
+    assert fit.message[2] == "no answers"
+    assert np.isnan(fit.estimate[2]).all()
+    told = fit.to_frame()
+    assert list(told.columns[:5]) == ["subject", "p", "b", "m1", "m2"]
+    assert '"scoring": "by_cause"' in fit.to_json()
+    assert "1 failed" in str(fit)
+
+
+def test_an_estimate_at_the_end_is_said():
+    fit = least_squares(exact([[0.4, 0.0, 1.0, 0.5]]))
+    assert fit.status == ("boundary",)
+    assert fit.message == ("b, m1 at the end of the range",)
+
+
+def test_results_hang_neither_on_who_else_is_fitted_nor_on_threads():
+    _, frame = answers(4, n=130)
+    all_of_them = least_squares(frame, workers=2)
+    alone = least_squares(frame[frame["subject"] == "77"], workers=1)
+    assert np.array_equal(all_of_them.estimate[77], alone.estimate[0])
+
+
+def test_bad_input_is_refused_in_words():
+    frame = exact([[0.4, 0.1, 0.9, 0.5]])
+    with pytest.raises(ValueError, match=r"Answers go from 0 to 100; row 3 has 140\. Correct"):
+        least_squares(frame.assign(response=[1.0, 2.0, 140.0] + [5.0] * 17))
+    with pytest.raises(ValueError, match=r"fitted with 3 parameters .* got parameters=6"):
+        least_squares(frame, parameters=6)
+    with pytest.raises(ValueError, match=r"no scoring named 'by_causes'\. Nearest: by_cause"):
+        least_squares(frame, scoring="by_causes")
+    with pytest.raises(ValueError, match="no column named 'conditions'"):
+        least_squares(frame, by=("subject", "conditions"))
+    with pytest.raises(ValueError, match="at least one start; got starts=0"):
+        leave_one_task_out(frame, starts=0)
+    with pytest.raises(ValueError, match="asks one of the eleven tasks"):
+        least_squares(frame.assign(first=-1, second=-1, third=-1))

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+
+from knownminds.agents import (
+    AssociativeReasoner,
+    MutationSampler,
+    NoisyOr,
+    NoisyOrFive,
+    NoisyOrThree,
+    simulate,
+)
+from knownminds.environments import Collider, Trials
+from knownminds.inference import MEASURES
+from knownminds.inference.causes.causal_answers import causal_answers
+from knownminds.inference.causes.least_squares_reasoner import least_squares
+from knownminds.validation.power.dials import Dial
+
+MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
+DETERMINACY, CONSISTENCY = MEASURES["determinacy"], MEASURES["reasoning_consistency"]
+
+
+def lived(theta, model=NoisyOr, seed=0, **settings):
+    return simulate(model, np.atleast_2d(theta), Collider(**settings), seed)
+
+
+def test_the_truth_of_determinacy_is_mean_strength_minus_leak():
+    assert DETERMINACY.truth(NoisyOr, MIND[None])[0] == pytest.approx(0.7 - 0.15)
+    three = np.array([[0.4, 0.15, 0.75, 0.1]])
+    assert DETERMINACY.truth(NoisyOrThree, three)[0] == pytest.approx(0.6)
+    five = np.array([[0.4, 0.9, 0.3, 0.2, 0.5, 0.1]])
+    assert DETERMINACY.truth(NoisyOrFive, five)[0] == pytest.approx(0.05)
+
+
+def test_long_walks_and_little_association_have_the_determinacy_of_their_noisy_or():
+    walk = np.array([[*MIND[:4], 5000.0, 0.1], [*MIND[:4], 2.0, 0.1]])
+    long, short = DETERMINACY.truth(MutationSampler, walk)
+    assert long == pytest.approx(0.55, abs=5e-3)
+    assert abs(short - 0.55) > 0.02
+    mixed = np.array([[*MIND[:4], 1e-6, 0.1]])
+    assert DETERMINACY.truth(AssociativeReasoner, mixed)[0] == pytest.approx(0.55, abs=1e-3)
+
+
+def test_noisy_ors_are_consistent_and_short_walks_are_not():
+    theta = NoisyOr.parameters.draw(np.random.default_rng(0), 5)
+    assert np.allclose(CONSISTENCY.truth(NoisyOr, theta), 1.0, atol=1e-6)
+    steps = np.array([0.5, 4.0, 30.0, 3000.0])
+    walks = np.column_stack([np.tile(MIND[:4], (4, 1)), steps, np.full(4, 0.1)])
+    found = CONSISTENCY.truth(MutationSampler, walks)
+    assert np.all(np.diff(found) > 0)
+    assert found[0] < 0.7
+    assert found[-1] > 0.999
+
+
+def test_values_are_those_of_the_fit_that_predicts_left_out_tasks_better():
+    trials = lived(np.array([[0.4, 0.15, 0.9, 0.3, 0.03]]))
+    fit = least_squares(trials, parameters=4)
+    b, m1, m2 = fit.estimate[0, 1:]
+    assert m1 - m2 > 0.4  # a single strength would not do
+    value = DETERMINACY.values(trials).value[0]
+    assert value == pytest.approx((m1 + m2) / 2 - b)
+    assert 0.95 < CONSISTENCY.values(trials).value[0] < 1.0
+
+
+@pytest.mark.parametrize("measure", [DETERMINACY, CONSISTENCY])
+def test_one_subject_has_the_interval_of_the_jackknife_over_settings(measure):
+    trials = lived(MIND)
+    found = measure.estimate(trials)
+    answers = causal_answers(trials)
+    setting = answers["domain"] + answers["sense"]
+    left = np.array(
+        [
+            measure.values(Trials.from_frame(trials.frame[(setting != name).to_numpy()])).value[0]
+            for name in setting.unique()
+        ]
+    )
+    error = np.sqrt(11 / 12 * ((left - left.mean()) ** 2).sum())
+    assert (found.unit, found.n) == ("setting", 12)
+    assert found.standard_error == pytest.approx(error)
+    assert found.value == measure.values(trials).value[0]
+    low, high = measure.bounds
+    for end in (found.low, found.high):  # Student's quantile with 11 degrees, see interval_tests
+        scale = (high - end) / (high - found.value)
+        if np.isfinite(low):
+            scale *= (end - low) / (found.value - low)
+        assert abs(end - found.value) == pytest.approx(2.2009852 * error * np.sqrt(scale))
+    assert found.note == "interval by the jackknife over settings"
+    one = measure.estimate(lived(MIND, domains=["economy"], senses=["ppp"]))
+    assert np.isfinite(one.value)
+    assert np.isnan([one.low, one.standard_error]).all()
+
+
+def test_the_jackknife_is_as_wide_as_the_estimates_scatter():
+    scatter = DETERMINACY.values(lived(np.tile(MIND, (50, 1)))).value.std(ddof=1)
+    told = [DETERMINACY.estimate(lived(MIND, seed=s)).standard_error for s in range(1, 6)]
+    # One error from 12 settings is known within 21%, the mean of five within 10%.
+    assert 0.65 < np.mean(told) / scatter < 1.4
+
+
+def test_several_subjects_are_the_sample():
+    found = DETERMINACY.estimate(lived(np.tile(MIND, (6, 1))))
+    assert (found.unit, found.n) == ("subject", 6)
+    assert found.low < 0.55 < found.high
+
+
+def test_what_the_answers_leave_open_is_a_reason_and_no_number():
+    trials = lived(np.tile(MIND, (3, 1)))
+    tasks, second = causal_answers(trials)["task"], trials.frame["subject"] == "1"
+    few = Trials.from_frame(trials.frame[~second | tasks.isin(["I", "II"])])
+    for measure in (DETERMINACY, CONSISTENCY):
+        found = measure.estimate(few)
+        assert (found.n, dict(found.excluded)) == (2, {"answers to 2 tasks, 3 are the least": 1})
+        assert np.isnan(measure.values(few).value[1])
+    alone = Trials.from_frame(few.frame[few.frame["subject"] == "1"])
+    found = DETERMINACY.estimate(alone)
+    assert np.isnan(found.value)
+    assert (found.n, sum(found.excluded.values())) == (0, 1)
+
+
+def test_the_dials_move_their_measures_steadily():
+    group = AssociativeReasoner.parameters
+    theta = group.draw(np.random.default_rng(4), 16)
+    z = group.unconstrain(theta)
+    turn = np.array([CONSISTENCY.dial.get(name, 0.0) for name in group.names])
+    values = [
+        CONSISTENCY.group_truth(AssociativeReasoner, group.constrain(z + s * turn))
+        for s in (-2.0, 0.0, 2.0)
+    ]
+    assert np.all(np.diff(values) > 0.1)
+    parameters = NoisyOr.parameters
+    dial = Dial(DETERMINACY, NoisyOr, parameters.mean, parameters.sd)
+    assert np.isfinite(dial.turn_to(np.array([-0.5, 0.5]))).all()
+
+
+def test_groups_of_very_many_minds_are_measured_by_some_that_lie_as_evenly(monkeypatch):
+    monkeypatch.setattr("knownminds.inference.causes.reasoner_measure.STANDS_FOR_ALL", 8)
+    theta = AssociativeReasoner.parameters.draw(np.random.default_rng(3), 12)
+    assert CONSISTENCY.group_truth(AssociativeReasoner, theta) == pytest.approx(
+        CONSISTENCY.truth(AssociativeReasoner, theta[:8]).mean()
+    )

@@ -1,0 +1,105 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import ttest_rel
+
+from knownminds.inference.causes.robustness import robustness
+
+RNG = np.random.default_rng(0)
+AGENTS = [f"agent {k}" for k in range(8)]
+
+
+def units(effect=0.3, prompts=("numeric", "thought"), contents=("meaning", "letters")):
+    rows = [
+        {"agent": agent, "prompt": prompt, "content": content, "depth": RNG.normal(), "b": 0.2}
+        for agent in AGENTS
+        for prompt in prompts
+        for content in contents
+    ]
+    table = pd.DataFrame(rows)
+    table["depth"] = 0.1 * table["depth"] + effect * (table["prompt"] == "thought")
+    return table
+
+
+def test_a_difference_is_the_paired_test_over_agents_with_all_else_equal():
+    table = units()
+    found = robustness(table, ["depth"], ["prompt", "content"]).differences.set_index("factor")
+    mean = table.groupby(["agent", "prompt"])["depth"].mean().unstack()
+    expected = ttest_rel(mean["thought"], mean["numeric"])
+    row = found.loc["prompt"]
+    assert (row["first"], row["second"], row["n"]) == ("numeric", "thought", 8)
+    assert row["mean"] == pytest.approx((mean["thought"] - mean["numeric"]).mean())
+    assert row["p_value"] == pytest.approx(expected.pvalue)
+    low, high = expected.confidence_interval()
+    assert (row["low"], row["high"]) == pytest.approx((low, high))
+    assert row["p_value"] < 0.001 < found.loc["content", "p_value"]
+
+
+def test_units_are_paired_within_the_other_factors():
+    # Prompts differ by .3 in either content; somebody was only asked one content per prompt.
+    table = units(effect=0.3)
+    table["depth"] = table["depth"].round(0) * 0 + 0.3 * (table["prompt"] == "thought")
+    table["depth"] += 5.0 * (table["content"] == "letters")
+    crossed = (table["agent"] == "agent 0") & (
+        (table["prompt"] == "numeric") == (table["content"] == "meaning")
+    )
+    found = robustness(table[~crossed], ["depth"], ["prompt", "content"]).differences
+    row = found.set_index("factor").loc["prompt"]
+    assert row["mean"] == pytest.approx(0.3)
+    assert (row["n"], row["missing"]) == (7, 1)
+
+
+def test_all_pairs_of_levels_are_compared_and_adjusted_together():
+    table = units(prompts=("numeric", "thought", "plan"), contents=("meaning",))
+    found = robustness(table, ["depth", "b"], ["prompt", "content"]).differences
+    assert len(found) == 6
+    depth = found[found["quantity"] == "depth"]
+    assert (depth["p_adjusted"] >= depth["p_value"]).all()
+    assert found[found["quantity"] == "b"]["p_value"].isna().all()
+
+
+def test_who_and_what_changes_most_and_least_is_named():
+    table = units(effect=0.0)
+    table["depth"] = 1.0 * (table["prompt"] == "thought") * (table["agent"] == "agent 3")
+    table["calm"] = table["depth"] * 0 + 0.001 * np.arange(len(table))
+    found = robustness(table, ["depth", "calm"], ["prompt", "content"])
+    row = found.differences[found.differences["factor"] == "prompt"].iloc[0]
+    assert row["most"] == "agent 3"
+    own = found.agents[found.agents["factor"] == "prompt"].set_index("agent")
+    assert own["change"].idxmax() == "agent 3"
+    assert own.loc["agent 3", "most"] == "depth"
+    assert own.loc["agent 1", "most"] == "calm"
+    assert own.loc["agent 1", "least"] == "depth"
+    assert "change by prompt, most first: agent 3" in str(found)
+
+
+def test_missing_values_are_counted_and_never_filled_in():
+    table = units()
+    table.loc[(table["agent"] == "agent 2") & (table["prompt"] == "thought"), "depth"] = np.nan
+    row = robustness(table, ["depth"], ["prompt", "content"]).differences.iloc[0]
+    assert (row["n"], row["missing"]) == (7, 1)
+    nobody = table.assign(depth=table["depth"].where(table["prompt"] == "numeric"))
+    found = robustness(nobody, ["depth"], ["prompt", "content"])
+    assert found.differences.iloc[0]["n"] == 0
+    assert "none, no agent has both" in str(found)
+    assert json.loads(found.to_json())["differences"][0]["mean"] is None
+
+
+def test_a_single_agent_has_a_difference_without_a_test():
+    table = units(contents=("meaning",))
+    own = robustness(table[table["agent"] == "agent 1"], ["depth"], ["prompt"]).differences.iloc[0]
+    assert np.isfinite(own["mean"])
+    assert np.isnan([own["low"], own["p_value"]]).all()
+
+
+def test_tables_that_cannot_be_compared_are_refused():
+    table = units()
+    with pytest.raises(ValueError, match="there is no 'width' among"):
+        robustness(table, ["width"], ["prompt"])
+    with pytest.raises(ValueError, match="got two of agent 'agent 0', prompt 'numeric'"):
+        robustness(table, ["depth"], ["prompt"])
+    alone = units(prompts=("numeric",), contents=("meaning",))
+    with pytest.raises(ValueError, match="got a single one"):
+        robustness(alone, ["depth"], ["prompt"])

@@ -1,0 +1,288 @@
+import json
+
+import numpy as np
+import pytest
+
+from knownminds.agents import AGENTS, BeliefSampler, simulate
+from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Preference
+from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.inference import MEASURES
+from knownminds.inference.chance.belief_biases import BeliefBias, belief_biases
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, set_ups_of
+from knownminds.llm_adapters import TokenLogProbability
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+from knownminds.llm_adapters.outcomes.outcome_tree import extends
+
+FITTED = 1e-5  # how near a fit that has arrived is to the exact parameters
+PLACES = (Dice(1, 12), Coins(3), Choice(4), Preference())
+
+
+def believed(set_up, temperature=1.0, **biases):
+    """What a belief sampler has for each outcome."""
+    with np.errstate(divide="ignore"):
+        height = np.log(np.asarray(set_up.truth)) / temperature
+    for mark, bias in biases.items():
+        height = height + bias * set_up.marks[:, MARKS.index(mark)]
+    weight = np.exp(height - height.max())
+    return weight / weight.sum()
+
+
+def exact(temperature=1.0, places=PLACES, **biases):
+    parts = []
+    for set_up in (s for place in places for s in set_ups_of(place)):
+        with np.errstate(divide="ignore"):
+            logs = np.log(0.9 * believed(set_up, temperature, **biases))[None]
+        local = OutcomeProbabilities(set_up.outcomes, logs, np.full(logs.shape, -np.inf), ("",))
+        parts.append(RevealedBeliefs.exact(local, set_ups=[set_up]))
+    return RevealedBeliefs.join(*parts)
+
+
+def of(found, scenario, mark):
+    return next(b for b in found.biases if (b.scenario, b.mark) == (scenario, mark))
+
+
+def test_who_believes_the_truth_has_no_bias():
+    for bias in belief_biases(exact()).biases:
+        assert bias.value == pytest.approx(0.0, abs=1e-12)
+        assert bias.log_odds == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("mark", "scenarios"),
+    [
+        ("first", ("dice", "coins", "choice", "preference")),
+        ("middle", ("dice", "coins", "choice")),
+        ("round", ("dice",)),
+        ("repeat", ("dice", "coins", "choice", "preference")),
+        ("heads", ("preference",)),
+        ("left", ("preference",)),
+    ],
+)
+def test_a_single_bias_of_a_sampler_is_its_difference_of_log_odds(mark, scenarios):
+    found = belief_biases(exact(**{mark: 0.6}))
+    assert {b.scenario for b in found.biases if b.mark == mark} == set(scenarios)
+    for scenario in scenarios:
+        bias = of(found, scenario, mark)
+        # Of a sampler with one bias and T = 1 the marginal reading is the same.
+        assert bias.marginal_odds == pytest.approx(0.6, abs=1e-9)
+        assert bias.log_odds == pytest.approx(0.6, abs=FITTED)
+        assert bias.value == pytest.approx(bias.marginal, abs=FITTED)
+        assert bias.value > 0.02
+        assert bias.log_odds_low <= 0.6 + FITTED
+    away = belief_biases(exact(**{mark: -0.6}))
+    assert of(away, scenarios[0], mark).value < 0
+
+
+def test_temperature_and_other_biases_are_no_bias_but_in_the_marginal_reading():
+    bent = exact(temperature=2.0, first=1.0)
+    found = belief_biases(bent)
+    for bias in found.biases:
+        wanted = 1.0 if bias.mark == "first" else 0.0
+        assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
+        assert (bias.value > 0.05) == (bias.mark == "first")
+        if bias.mark != "first":
+            assert bias.value == pytest.approx(0.0, abs=FITTED)
+    assert of(found, "dice", "middle").marginal < -0.04
+    assert of(found, "coins", "repeat").marginal > 0.02
+    assert of(found, "coins", "first").temperature == pytest.approx(2.0, abs=FITTED)
+    # The unbiased mind has the same temperature, worked out here from the definition.
+    set_up = set_ups_of(PLACES[1])[0]
+    middle = set_up.marks[:, MARKS.index("middle")]
+    (row,) = found.by_context.query("context == @set_up.name and mark == 'middle'").to_dict(
+        "records"
+    )
+    assert row["unbiased"] == pytest.approx(believed(set_up, 2.0, first=1.0) @ middle, abs=FITTED)
+    assert row["truth"] == pytest.approx(np.asarray(set_up.truth) @ middle)
+    for bias in belief_biases(exact(temperature=2.0), even=True).biases:
+        assert bias.marginal == pytest.approx(0.0, abs=1e-12)
+
+
+def test_top_k_bounds_hold_the_bias_of_the_whole_table():
+    set_up = SetUp("six", tuple("ABCDEF"), [1 / 6] * 6, "choice")
+    p = np.array([0.3, 0.2, 0.15, 0.15, 0.06, 0.04])
+    tables = [tuple((n + ".", float(np.log(x))) for n, x in zip("ABCD", p, strict=False))] * 2
+    beliefs = RevealedBeliefs.top_k(
+        [[[TokenLogProbability(*table[0], table)]] for table in tables],
+        set_up.outcomes,
+        set_ups=[set_up] * 2,
+    )
+    bias = of(belief_biases(beliefs), "choice", "first")
+    # 0.2 was not listed: A has 0.3 to 0.5 of at most 1.
+    assert bias.marginal_least == pytest.approx(0.3 / 1.0 - 1 / 6)
+    assert bias.marginal_most == pytest.approx(0.5 / 1.0 - 1 / 6)
+    assert bias.marginal_least < 0.3 / 0.9 - 1 / 6 < bias.marginal_most
+    assert (bias.marginal_low, bias.marginal_high) == pytest.approx(
+        (bias.marginal_least, bias.marginal_most)
+    )
+    # Beliefs in which the missing 0.2 lie somewhere, and what an unbiased mind has instead: of A,
+    # C (in the middle) and four others the biases make any shares, so that without the bias A
+    # has as much as one of the four.
+    tried = []
+    for spread in np.random.default_rng(1).dirichlet(np.full(7, 0.2), 20000)[:, :6] * 0.2:
+        q = np.array([0.3, 0.2, 0.15, 0.15, 0.0, 0.0]) + spread
+        q /= q.sum()
+        other = (1 - q[0] - q[2]) / 4
+        tried.append(q[0] - other / (other + 1 - q[0]))
+    assert min(tried) >= bias.least - 1e-6
+    assert max(tried) <= bias.most + 1e-6
+    assert bias.most - bias.least == pytest.approx(max(tried) - min(tried), abs=0.02)
+
+
+def test_a_bias_that_looks_like_another_is_not_told():
+    # In the first of two options the option before was always A: both marks are the same.
+    same = np.zeros((2, len(MARKS)), dtype=bool)
+    same[0, [MARKS.index("first"), MARKS.index("repeat")]] = True
+    set_up = SetUp("two", ("A", "B"), [0.5, 0.5], "choice", "A", same)
+    counts = RevealedBeliefs.sampled([[30, 20]], [0], ("A", "B"), set_ups=[set_up])
+    for bias in belief_biases(counts).biases:
+        assert np.isnan(bias.value)
+        assert "cannot be told from temperature and other biases" in bias.reason
+        assert bias.marginal == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("source", ["exact", "sampled", "top-k"])
+def test_unbiased_samplers_have_no_bias_and_planted_ones_come_back_from_every_source(source):
+    """Over all scenarios and biases; with exact and top-k tables there is no sampling error."""
+    held = {"value": [], "log_odds": []}
+    for k, bent in enumerate(
+        [{}, {"temperature": 1.7}, {"temperature": 0.8, **dict.fromkeys(MARKS, 0.5)}]
+    ):
+        for bias in belief_biases(seen(source, 100 + k, **bent)).biases:
+            wanted = bent.get(bias.mark, 0.0)
+            if source != "sampled":
+                assert bias.log_odds == pytest.approx(wanted, abs=FITTED)
+                assert (abs(bias.value) < FITTED) == (wanted == 0.0)
+            elif wanted == 0.0:
+                held["value"].append(bias.low <= 0.0 <= bias.high)
+            held["log_odds"].append(bias.log_odds_low - FITTED <= wanted)
+            held["log_odds"][-1] &= wanted <= bias.log_odds_high + FITTED
+    if source == "sampled":
+        # 95% of 28 and of 42, less 3.5 standard errors (1.15 and 1.41).
+        assert len(held["value"]) == 28
+        assert sum(held["value"]) >= 22
+        assert sum(held["log_odds"]) >= 35
+    else:
+        assert all(held["log_odds"])
+
+
+def seen(source, seed, temperature=1.0, **biases):
+    """What a sampler reveals: exactly, by 100 draws, or by all tokens of its replies."""
+    if source == "exact":
+        return exact(temperature, **biases)
+    rng, parts = np.random.default_rng(seed), []
+    for set_up in (s for place in PLACES for s in set_ups_of(place)):
+        q = believed(set_up, temperature, **biases)
+        told = {"set_ups": [set_up]}
+        if source == "sampled":
+            counts = rng.multinomial(100, np.append(0.9 * q, 0.1))
+            parts.append(
+                RevealedBeliefs.sampled([counts[:-1]], [counts[-1]], set_up.outcomes, **told)
+            )
+        else:
+            names = zip(set_up.outcomes, q, strict=True)
+            table = tuple((f"{name}\n", float(np.log(p))) for name, p in names if p > 0)
+            parts.append(
+                RevealedBeliefs.top_k(
+                    [[[TokenLogProbability(*table[0], table)]]],
+                    set_up.outcomes,
+                    extends=extends,
+                    **told,
+                )
+            )
+    return RevealedBeliefs.join(*parts)
+
+
+def test_intervals_of_sampled_biases_hold_the_true_one():
+    set_up = set_ups_of(Choice(4))[0]
+    q, held, replicates = believed(set_up, first=0.8), 0, 120
+    rng = np.random.default_rng(3)
+    for counts in rng.multinomial(50, q, size=(replicates, 8)):
+        beliefs = RevealedBeliefs.sampled(counts, [0] * 8, set_up.outcomes, set_ups=[set_up] * 8)
+        bias = of(belief_biases(beliefs), "choice", "first")
+        held += bias.low <= q[0] - 0.25 <= bias.high  # an unbiased mind has a quarter
+    # 95% of 120 are 114, 4 standard errors 9.5
+    assert held >= 104
+    assert held < replicates
+
+
+def test_flagged_contexts_are_left_out_and_counted():
+    beliefs = exact(places=(Choice(4),))
+    strict = RevealedBeliefs.join(
+        RevealedBeliefs.exact(
+            OutcomeProbabilities(
+                tuple("ABCD"), np.log([[0.4, 0.01, 0.01, 0.01]]), np.full((1, 4), -np.inf), ("",)
+            ),
+            set_ups=[SetUp("x", tuple("ABCD"), [0.25] * 4, "choice")],
+        ),
+        beliefs,
+    )
+    found = belief_biases(strict)
+    assert found.flagged == 1
+    assert of(found, "choice", "first").value == pytest.approx(0.0, abs=1e-12)
+    assert "1 of 6 contexts are flagged" in str(found)
+    assert json.loads(found.to_json())["flagged"] == 1
+    assert of(belief_biases(strict, keep_flagged=True), "choice", "first").value > 0.05
+    with pytest.raises(ValueError, match="which some contexts lack"):
+        belief_biases(RevealedBeliefs.sampled([[1, 2]], [0], ("A", "B")))
+
+
+@pytest.mark.parametrize(
+    ("mark", "place"),
+    [
+        ("first", Dice(1, 6)),
+        ("first", Choice(2)),
+        ("middle", Choice(6)),
+        ("round", Dice(1, 12)),
+        ("repeat", Preference()),
+        ("heads", Preference()),
+        ("left", Preference(weights=1)),
+    ],
+)
+def test_measures_of_bias_estimate_their_truth_of_the_place_and_are_0_in_the_null_model(
+    mark, place
+):
+    measure = MEASURES[f"{mark}_outcome_bias"].in_place(place)
+    theta = np.tile(BeliefSampler.parameters.constrain(np.zeros(8)), (600, 1))
+    theta[:, 0] = 1.7
+    theta[:, 1 + MARKS.index(mark)] = 0.8
+    found = measure.estimate(simulate(BeliefSampler, theta, place, 4))
+    assert abs(found.value - measure.truth(BeliefSampler, theta)[0]) < 4 * found.standard_error
+    assert found.p_value < 1e-6
+    null = AGENTS[measure.rational]
+    none = measure.estimate(simulate(null, np.zeros((600, 0)), place, 4))
+    assert abs(none.value) < 4 * none.standard_error
+    assert none.p_value > 1e-4
+
+
+def test_the_truth_of_a_bias_is_that_of_the_experiment():
+    measure = MEASURES["first_outcome_bias"]
+    theta = BeliefSampler.parameters.constrain(np.zeros((1, 8)))
+    theta[0, 1] = 1.0
+
+    def of_one_among(n):
+        return np.e / (np.e + n - 1) - 1 / n
+
+    for n in (4, 12):
+        assert measure.in_place(Dice(1, n)).truth(BeliefSampler, theta)[0] == pytest.approx(
+            of_one_among(n)
+        )
+    assert measure.in_place(Choice(2)).truth(BeliefSampler, theta)[0] == pytest.approx(
+        of_one_among(2)
+    )
+    # Without a place it is that of dice with six faces.
+    assert measure.truth(BeliefSampler, theta)[0] == pytest.approx(of_one_among(6))
+    assert measure.in_place(Dice(1, 4)) is measure.in_place(Dice(1, 4))  # curves are kept
+
+
+def test_measures_say_what_they_cannot_do():
+    with pytest.raises(ValueError, match="mark"):
+        BeliefBias("last")
+    with pytest.raises(ValueError, match="is known of belief samplers"):
+        BeliefBias("first").truth(AGENTS["noisy_or"], np.zeros((1, 5)))
+    for place in (Dice(2, 6), Coins(2), Preference(weights=3)):
+        with pytest.raises(ValueError, match="all outcomes are equally probable and some"):
+            BeliefBias("first").in_place(place)
+    with pytest.raises(ValueError, match="knows nothing of stated probabilities"):
+        BeliefBias("first").in_place(Dice(form="stated"))
+    with pytest.raises(ValueError, match="is read off what is said in dice, choice"):
+        BeliefBias("middle").in_place(ENVIRONMENTS["collider"]())

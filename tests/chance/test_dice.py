@@ -1,0 +1,424 @@
+import re
+from fractions import Fraction
+from importlib.resources import files
+from itertools import product
+
+import numpy as np
+import pytest
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import (
+    Choice,
+    Coins,
+    Dice,
+    Message,
+    Preference,
+    Trials,
+    check_environment,
+    complete_grid,
+    context_of,
+)
+from knownminds.environments.chance.dice import FACES, KINDS, OBSERVATIONS, PAIRS, SIZES
+from knownminds.environments.chance.outcome_grid import (
+    ARRANGEMENTS,
+    ASKINGS,
+    DISTRACTORS,
+    FORMS,
+    LETTERS,
+    MARKS,
+    options_of,
+)
+
+ALL = [(n, faces) for n in SIZES for faces in FACES]
+
+
+def observations(environment, seed=0):
+    """All observations of a session."""
+    environment.reset(seed=seed)
+    table = environment.design.table
+    return [
+        {"trial": t, **{name: int(column[t]) for name, column in table.items()}}
+        for t in range(environment.n_trials)
+    ]
+
+
+def key(seen):
+    return tuple(seen[name] for name in Dice.own)
+
+
+# ---------------------------------------------------------------- the grid
+
+
+def test_the_complete_grid_has_the_contexts_of_the_four_scenarios():
+    def sizes(even_faces):
+        found = {}
+        for environment in complete_grid(even_faces=even_faces):
+            found[environment.name] = found.get(environment.name, 0) + environment.n_trials
+        return found
+
+    rest = {"coins": 96, "choice": 15, "preference": 36}
+    assert sizes(even_faces=False) == {"dice": 621, **rest}
+    assert sizes(even_faces=True) == {"dice": 345, **rest}
+    cells = [
+        int(cell)
+        for environment in complete_grid()
+        for cell in environment.cells(np.array([c.values for c in environment.contexts]))
+    ]
+    assert len(set(cells)) == len(cells) == 768
+
+
+@pytest.mark.parametrize(("n", "faces"), [(1, 4), (2, 7), (3, 12)])
+def test_the_grid_is_that_of_the_scenario(n, faces):
+    middle = (n + n * faces) // 2
+    whole = {(0, -1, -1, -1)}
+    whole |= {(kind, before, -1, -1) for kind in (1, 2) for before in (n, middle, n * faces)}
+    whole |= {(3, -1, code, -1) for code in range(6)}
+    whole |= {(4, -1, size, other) for size in (0, 1) for other in (2, 3, 4, 5)}
+    whole |= {(4, -1, 2, 4), (4, -1, 2, 5)}
+    assert len(whole) == 23
+    assert {key(seen) for seen in observations(Dice(n, faces))} == {
+        (n, faces, *rest) for rest in whole
+    }
+
+
+def test_the_number_of_a_context_tells_all_of_it():
+    for environment in complete_grid():
+        values = np.array([context.values for context in environment.contexts])
+        for context, cell in zip(environment.contexts, environment.cells(values), strict=True):
+            again = context_of(int(cell))
+            assert (again.scenario, again.values) == (environment.name, context.values)
+            assert again.chance == context.chance
+            assert (again.marks == context.marks).all()
+    for nonsense in (0, -1, 7, 999999999, 12):
+        with pytest.raises(ValueError, match="numbers of contexts of dice, coins"):
+            context_of(nonsense)
+
+
+@pytest.mark.parametrize(
+    ("settings", "rule"),
+    [
+        ({"n_dice": 4}, "n_dice is one of 1, 2, 3; got 4"),
+        ({"n_dice": True}, "n_dice is one of"),
+        ({"n_faces": 3}, "n_faces is one of 4, 5"),
+        ({"n_faces": "6"}, "got '6'"),
+        ({"kinds": "double"}, "kinds are one or more of single"),
+        ({"form": "chat"}, "form is one of question, continuation, stated"),
+        ({"distractors": "far"}, "distractors are one of published, plausible"),
+    ],
+)
+def test_settings_outside_the_scenario_are_refused(settings, rule):
+    with pytest.raises(ValueError, match=rule):
+        Dice(**settings)
+
+
+# ---------------------------------------------------------------- the truth
+
+
+def rule(name, n, faces):
+    """What an observation says, by other words than those of the module."""
+    halfway = int(np.floor((n + n * faces) / 2))
+    return {
+        "smaller": range(halfway + 1),
+        "larger": range(halfway + 1, n * faces + 1),
+        "even": range(0, n * faces + 1, 2),
+        "odd": range(1, n * faces + 1, 2),
+        "not_first": set(range(n * faces + 1)) - {n},
+        "not_middle": set(range(n * faces + 1)) - {halfway},
+    }[name]
+
+
+@pytest.mark.parametrize(("n", "faces"), ALL)
+def test_the_truth_of_every_context_is_what_counting_all_throws_gives(n, faces):
+    environment = Dice(n, faces)
+    sums = np.bincount(
+        [sum(throw) for throw in product(range(1, faces + 1), repeat=n)], minlength=n * faces + 1
+    )
+    for seen in observations(environment):
+        kept = set(range(n, n * faces + 1))
+        for code in (seen["observation"], seen["second"]):
+            if code >= 0:
+                kept &= set(rule(OBSERVATIONS[code], n, faces))
+        total = sum(int(sums[k]) for k in kept)
+        added = seen["previous"] if KINDS[seen["kind"]] == "dependent" else 0
+        counted = {
+            str(k + added): Fraction(int(sums[k]) if k in kept else 0, total)
+            for k in range(n, n * faces + 1)
+        }
+        chance = context_of(seen["cell"]).chance
+        said = [environment.say(action, seen) for action in range(environment.n_actions)]
+        assert dict(zip(said, chance.shares, strict=True)) == counted
+        assert environment.truth(seen).tolist() == [float(share) for share in counted.values()]
+
+
+def test_marks_are_those_of_the_outcomes_that_are_said():
+    def marked(mark, **values):
+        seen = {"kind": 0, "previous": -1, "observation": -1, "second": -1, **values}
+        context = Dice.context_at(tuple(seen[name] for name in Dice.own))
+        which = context.marks[:, MARKS.index(mark)]
+        return [o for o, yes in zip(context.chance.outcomes, which, strict=True) if yes]
+
+    two = {"dice": 2, "faces": 6}
+    assert marked("first", **two) == [2]
+    assert marked("middle", **two) == [7]
+    assert marked("round", **two) == [10]
+    assert marked("repeat", **two) == []
+    assert marked("repeat", **two, kind=1, previous=7) == [7]
+    # The sum of both throws is more than the first.
+    assert marked("repeat", **two, kind=2, previous=7) == []
+    assert marked("round", **two, kind=2, previous=12) == [20]
+    assert marked("first", **two, kind=2, previous=12) == [14]
+    # Of what is known to be larger than 7 the first is 8, the middle 10.
+    assert marked("first", **two, kind=3, observation=1) == [8]
+    assert marked("middle", **two, kind=3, observation=1) == [10]
+    assert marked("heads", **two) == marked("left", **two) == []
+    with pytest.raises(ValueError, match="read-only"):
+        context_of(120710000).marks[:] = True
+
+
+# ---------------------------------------------------------------- the words
+
+
+@pytest.mark.parametrize(("n", "faces"), [(1, 4), (1, 11), (2, 6), (3, 12)])
+def test_a_prompt_tells_its_context_and_nothing_else(n, faces):
+    environment = Dice(n, faces, form="continuation")
+    lowest, middle = n, (n + n * faces) // 2
+    told = {"smaller": middle + 1, "larger": middle, "not_first": lowest, "not_middle": middle}
+    for seen in observations(environment):
+        text = environment.render(seen, []).messages[0].content
+        numbers = sorted(int(word.strip(".,")) for word in text.split() if word[0].isdigit())
+        expected = [faces, 1, faces] + [n] * 2 * (n > 1)
+        expected += [seen["previous"]] * (seen["previous"] >= 0)
+        names = [OBSERVATIONS[seen[c]] for c in ("observation", "second") if seen[c] >= 0]
+        expected += [told[name] for name in names if name in told]
+        assert numbers == sorted(expected)
+        for name in ("smaller than", "larger than", "even", "odd"):
+            assert (f"is {name}" in text) == (name.removesuffix(" than") in names)
+        assert ("no influence" in text) == (KINDS[seen["kind"]] == "independent")
+        assert ("added" in text) == (KINDS[seen["kind"]] == "dependent")
+        assert not text.endswith((".", " "))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("distractors", DISTRACTORS)
+def test_reading_takes_every_prompt_back_to_its_context(form, distractors):
+    environment = Dice(2, 5, form=form, distractors=distractors)
+    for seen in observations(environment, seed=5):
+        assert environment.read(environment.render(seen, []).messages) == ([], seen)
+
+
+def test_a_prompt_of_other_settings_is_refused():
+    for form in FORMS:
+        environment, other = Dice(1, 6, form=form), Dice(1, 8, form=form)
+        environment.reset(seed=0)
+        told = other.render(observations(other)[0], []).messages
+        for messages in (told, [], [*told, *told], [Message("user", "Hello?")]):
+            with pytest.raises(ValueError, match="Use the settings and templates"):
+                environment.read(messages)
+
+
+def test_a_stated_prompt_with_options_of_its_own_is_refused():
+    environment = Dice(form="stated")
+    seen = observations(environment)[0]
+    text = environment.render(seen, []).messages[0].content
+    right = environment.options(seen)[seen["correct"]]
+    for changed in (
+        text.replace(f") {right}\n", ") 0.123\n"),
+        text.replace("B) ", "C) "),
+        text.replace("Situation: ", "Situation: Once. "),
+        text.replace("?\n", "9?\n"),
+    ):
+        with pytest.raises(ValueError, match="Use the settings and templates"):
+            environment.read([Message("user", changed)])
+
+
+@pytest.mark.parametrize("asking", ASKINGS)
+@pytest.mark.parametrize("scenario", [Dice(3, 5), Dice(1, 4), Coins(3), Choice(6), Preference()])
+def test_a_probability_is_asked_for_of_a_whole_situation_or_of_a_gap(scenario, asking):
+    """The original tells the situation in whole sentences and asks of the event by its name."""
+    settings = scenario.settings | {"form": "stated", "asking": asking}
+    environment = type(scenario)(**settings)
+    assert type(scenario)(**settings | {"asking": "whole"}).settings == type(scenario)(
+        **{name: value for name, value in settings.items() if name != "asking"}
+    ).settings  # fmt: skip
+    for seen in observations(environment, seed=2):
+        text = environment.render(seen, []).messages[0].content
+        assert ("gap" in text) == ("..." in text) == (asking == "gap")
+        outcome = environment._names(tuple(seen[name] for name in environment.own))[seen["asked"]]
+        if asking == "whole":
+            situation, question = re.search(r"Situation: (.*)\n\nQuestion: (.*)\n", text).groups()
+            assert re.fullmatch(r"[A-Z].*\.", situation)
+            assert re.fullmatch(rf"What is the probability that .*\b{outcome}\b.*\?", question)
+        assert environment.read([Message("user", text)])[1]["asked"] == seen["asked"]
+    check_environment(environment)
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "action"),
+    [("12", "ok", 9), (" 3", "ok", 0), ("18", "ok", 15), ("19", "malformed", None)],
+)
+@pytest.mark.parametrize("form", ["question", "continuation"])
+def test_a_sum_of_two_digits_is_read_whole(text, outcome, action, form):
+    environment = Dice(3, 6, form=form)
+    single = next(s for s in observations(environment) if s["kind"] == 0)
+    answer = environment.parse(text, single)
+    assert (answer.outcome, answer.action) == (outcome, action)
+
+
+def test_a_sum_that_is_known_not_to_be_can_be_said_and_is_not_true():
+    environment = Dice(1, 6)
+    even = next(s for s in observations(environment) if key(s)[2:] == (3, -1, 2, -1))
+    assert environment.parse("5", even).action == 4
+    assert environment.truth(even).tolist() == [0, 1 / 3, 0, 1 / 3, 0, 1 / 3]
+
+
+# ---------------------------------------------------------------- probabilities that are stated
+
+
+def test_published_options_are_multiples_of_the_right_one():
+    third = options_of(Fraction(1, 4))
+    assert [float(option) for option in third] == [0.083, 0.125, 0.25, 0.5, 0.75]
+    # Above 1 they give the answer away.
+    assert [float(option) for option in options_of(Fraction(5, 6))] == [
+        0.278, 0.417, 0.833, 1.667, 2.5,
+    ]  # fmt: skip
+
+
+def test_plausible_options_have_multiples_of_the_right_odds():
+    for share in (Fraction(1, 2), Fraction(5, 6), Fraction(1, 36)):
+        options = options_of(share, "plausible")
+        odds = [float(option / (1 - option)) for option in options]
+        # Options are rounded to 3 decimals.
+        for option, ratio, factor in zip(options, odds, (1 / 3, 1 / 2, 1, 2, 3), strict=True):
+            off = 0.0005 / float(option * (1 - option))
+            right = 0.0005 / float(share * (1 - share))
+            exact = float(share / (1 - share)) * factor
+            assert abs(np.log(ratio) - np.log(exact)) < 1.5 * max(off, right)
+        assert all(0 < option < 1 for option in options)
+
+
+@pytest.mark.parametrize(
+    ("share", "published", "plausible"),
+    [
+        (Fraction(0), None, None),
+        (Fraction(1, 1728), None, None),  # to 3 decimals some are the same
+        (Fraction(1), 5, None),
+        (Fraction(1, 2), 5, 5),
+    ],
+)
+def test_what_has_no_five_different_options_is_not_asked(share, published, plausible):
+    for distractors, count in (("published", published), ("plausible", plausible)):
+        options = options_of(share, distractors)
+        assert (None if options is None else len(set(options))) == count
+
+
+@pytest.mark.parametrize("distractors", DISTRACTORS)
+@pytest.mark.parametrize(("n", "faces"), [(1, 4), (2, 9), (3, 12)])
+def test_the_right_letter_is_that_of_the_probability_of_the_outcome(n, faces, distractors):
+    environment = Dice(n, faces, form="stated", distractors=distractors)
+    plain = Dice(n, faces)
+    assert environment.n_actions == 5
+    for seen in observations(environment, seed=2):
+        text = environment.render(seen, []).messages[0].content
+        options = environment.options(seen)
+        share = context_of(seen["cell"]).chance.shares[seen["asked"]]
+        assert options[seen["correct"]] == f"{float(share):.3f}"
+        assert len(set(options)) == 5
+        assert distractors == "published" or all(0 < float(option) < 1 for option in options)
+        lines = [f"{letter}) {option}" for letter, option in zip(LETTERS, options, strict=True)]
+        assert "\n".join(lines) in text
+        assert f" {plain.say(seen['asked'], seen)}?" in text
+        assert environment.truth(seen).tolist() == [k == seen["correct"] for k in range(5)]
+        assert environment.say(seen["correct"], seen) == LETTERS[seen["correct"]]
+        assert environment.parse("E", seen).action == 4
+        assert environment.parse("F", seen).outcome == "malformed"
+
+
+def test_contexts_with_no_plausible_question_are_left_out_and_counted():
+    # A die of 4 faces that is small and even shows a 2: nothing else is as plausible.
+    certain = [context for context in Dice(1, 4).contexts if max(context.chance.shares) == 1]
+    assert len(certain) > 0
+    assert Dice(1, 4, form="stated", distractors="plausible").n_trials == 23 - len(certain)
+    assert Dice(1, 4, form="stated").n_trials == 23
+
+
+def test_what_is_asked_and_where_the_right_letter_stands_is_drawn_anew_for_each_session():
+    environment, n = Dice(1, 6, kinds="single", form="stated"), 6000
+    table = environment.tables(np.random.default_rng(0).random((n, environment.n_draws)))
+    # Pearson's statistic of uniform counts: k - 1 degrees of freedom, variance 2 (k - 1).
+    for name, k in (("asked", 6), ("correct", 5), ("arrangement", len(ARRANGEMENTS))):
+        counts = np.bincount(table[name].ravel(), minlength=k)
+        statistic = ((counts - n / k) ** 2 / (n / k)).sum()
+        assert statistic < k - 1 + 4 * np.sqrt(2 * (k - 1)), name
+
+
+# ---------------------------------------------------------------- wording and trials
+
+
+def own_wording(tmp_path, change):
+    shipped = (
+        files("knownminds.environments.chance.chance")
+        .joinpath("dice.toml")
+        .read_text(encoding="utf-8")
+    )
+    file = tmp_path / "my.toml"
+    file.write_text(change(shipped), encoding="utf-8")
+    return str(file)
+
+
+def test_the_wording_can_be_replaced(tmp_path):
+    file = own_wording(tmp_path, lambda text: text.replace("across the table", "down the stairs"))
+    environment = Dice(2, 6, templates=file)
+    assert "down the stairs" in environment.render(observations(environment)[0], []).text
+    check_environment(environment)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda text: text.replace("{previous}", "some"), r"must use \{previous\}"),
+        (lambda text: text.replace("{second}", "so"), r"must use \{second\}"),
+        (lambda text: text.replace('even = "even"', 'even = "odd"'), "both read"),
+        (lambda text: text.replace("{options}", "?"), r"must use \{options\}"),
+        (lambda text: text.replace("stated =", "asked ="), "lacks 'stated'"),
+    ],
+)
+def test_wording_that_does_not_tell_the_contexts_apart_is_refused(tmp_path, change, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Dice(templates=own_wording(tmp_path, change))
+
+
+def test_trials_come_back_from_a_file_and_need_no_number_of_the_context(tmp_path):
+    environment = Dice(2, 6)
+    trials = simulate(AGENTS["random_responder"], np.empty((2, 0)), environment, 1)
+    trials.save(tmp_path / "dice.csv")
+    assert Trials.load(tmp_path / "dice.csv", environment=environment).frame.equals(trials.frame)
+    bare = trials.to_frame().drop(columns=["cell", "asked", "correct"])
+    again = Trials.from_frame(bare, environment=environment)
+    for name in ("cell", "asked", "correct"):
+        assert again.frame[name].tolist() == trials.frame[name].tolist()
+
+
+@pytest.mark.parametrize(
+    ("form", "column", "value", "sentence"),
+    [
+        ("question", "faces", 7, "row 4 .* faces 7, .* which is none of Dice"),
+        ("question", "cell", 120710000.5, "The cell .* follows from its context; row 4"),
+        ("question", "asked", 2, 'asks for no probability. Use form="stated"'),
+        ("question", "action", 6, "Actions of dice are 0, 1, 2, 3, 4, 5"),
+        ("stated", "asked", 9, "row 4 .* has asked 9 .* has no such question"),
+        ("stated", "correct", 5, "correct 5; .* has no such question"),
+    ],
+)
+def test_trials_that_cannot_be_of_these_dice_are_refused(form, column, value, sentence):
+    environment = Dice(form=form)
+    frame = simulate(AGENTS["random_responder"], np.empty((1, 0)), environment, 1).to_frame()
+    frame[column] = frame[column].astype(object)
+    frame.loc[3, column] = value
+    with pytest.raises(ValueError, match=sentence):
+        Trials.from_frame(frame, environment=environment)
+
+
+def test_kinds_and_observations_are_numbered_as_they_are_listed():
+    assert KINDS == ("single", "independent", "dependent", "observation", "two_observations")
+    assert OBSERVATIONS == ("smaller", "larger", "even", "odd", "not_first", "not_middle")
+    assert len(PAIRS) == 10

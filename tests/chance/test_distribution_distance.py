@@ -1,0 +1,217 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.spatial import distance
+
+from knownminds.inference.chance.distribution_distance import (
+    FLOOR,
+    _bounds,
+    distances_of,
+    distribution_distances,
+    kullback_leibler,
+    set_bounds,
+    stated_errors,
+)
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, SetUp, Unplaced
+from knownminds.llm_adapters import TokenLogProbability
+from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
+
+LETTERS = ("A", "B", "C", "D")
+TRUTH = np.array([0.4, 0.3, 0.2, 0.1])
+SET_UP = SetUp("four", LETTERS, TRUTH, "choice")
+NAMES = ("chebyshev", "manhattan", "kl_truth_belief", "kl_belief_truth", "kl_sum", "entropy")
+
+
+def exact(p, set_up=SET_UP):
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.atleast_2d(p))
+    local = OutcomeProbabilities(LETTERS, logs, np.full(logs.shape, -np.inf), ("",) * len(logs))
+    return RevealedBeliefs.exact(local, set_ups=[set_up] * len(logs))
+
+
+def listed(*pairs):
+    alternatives = tuple((token, float(np.log(p))) for token, p in pairs)
+    return RevealedBeliefs.top_k(
+        [[[TokenLogProbability(*alternatives[0], alternatives)]]], LETTERS, set_ups=[SET_UP]
+    )
+
+
+def test_distances_are_those_of_the_formulas():
+    q = np.array([0.25, 0.25, 0.25, 0.25])
+    found = distances_of(TRUTH, q)
+    assert found["chebyshev"] == pytest.approx(0.15)
+    assert found["manhattan"] == pytest.approx(0.4)
+    forth, back = (TRUTH * np.log(TRUTH / q)).sum(), (q * np.log(q / TRUTH)).sum()
+    assert found["kl_truth_belief"] == pytest.approx(forth, abs=1e-5)
+    assert found["kl_belief_truth"] == pytest.approx(back, abs=1e-5)
+    assert found["kl_sum"] == pytest.approx(forth + back, abs=2e-5)
+    assert found["entropy"] == pytest.approx(np.log(4))
+
+
+def test_distances_are_those_of_scipy_for_distributions_of_the_complete_grid():
+    rng = np.random.default_rng(4)
+    for n in (2, 6, 34):
+        truth, beliefs = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), 20)
+        truth[0], beliefs[:, -1] = 0.0, 0.0  # what cannot come, and what is never said
+        truth, beliefs = truth / truth.sum(), beliefs / beliefs.sum(axis=1, keepdims=True)
+        found = distances_of(truth, beliefs, 1e-4)
+        for k, q in enumerate(beliefs):
+            # SciPy normalises what it is given, as the floor's definition does.
+            forth, back = (
+                stats.entropy(truth + 1e-4, q + 1e-4),
+                stats.entropy(q + 1e-4, truth + 1e-4),
+            )
+            wanted = {
+                "chebyshev": distance.chebyshev(truth, q),
+                "manhattan": distance.cityblock(truth, q),
+                "kl_truth_belief": forth,
+                "kl_belief_truth": back,
+                "kl_sum": forth + back,
+                "entropy": stats.entropy(q),
+            }
+            assert {name: value[k] for name, value in found.items()} == pytest.approx(wanted)
+
+
+def test_the_floor_keeps_divergences_finite_and_not_negative():
+    sure, other = np.array([1.0, 0.0]), np.array([0.0, 1.0])
+    assert kullback_leibler(sure, other) == pytest.approx(-np.log(FLOOR), rel=1e-4)
+    assert kullback_leibler(sure, sure) == 0.0
+    # p = (1.001, 0.001) / 1.002 and q the same turned round
+    turned = (1.001 - 0.001) / 1.002 * np.log(1001)
+    assert kullback_leibler(sure, other, 1e-3) == pytest.approx(turned, rel=1e-9)
+
+
+def test_exact_beliefs_have_intervals_without_width_and_the_mass_beside_them():
+    found = distribution_distances(exact(0.8 * TRUTH))
+    for name in NAMES:
+        assert found.low[name][0] == found.value[name][0] == found.high[name][0]
+    assert found.value["manhattan"][0] == pytest.approx(0.0, abs=1e-12)
+    frame = found.to_frame().set_index("measure")
+    assert frame.loc["retained", "value"] == pytest.approx(0.8)
+    assert json.loads(found.to_json())["floor"] == FLOOR
+    assert "Natural logarithms; 1e-06 is added" in str(found)
+
+
+def test_flagged_contexts_have_no_distance_unless_they_are_asked_for():
+    little = exact(0.1 * TRUTH)
+    assert np.isnan(distribution_distances(little).value["manhattan"][0])
+    assert "1 of 1 contexts are flagged" in str(distribution_distances(little))
+    kept = distribution_distances(little, keep_flagged=True)
+    assert kept.value["manhattan"][0] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_without_a_truth_there_is_entropy_alone():
+    found = distribution_distances(exact([0.25] * 4, SetUp("four", LETTERS)))
+    assert found.value["entropy"][0] == pytest.approx(np.log(4))
+    assert np.isnan(found.value["chebyshev"][0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_hold_everything_that_can_be_believed_and_are_met(seed):
+    rng = np.random.default_rng(seed)
+    certain = rng.random(4) * 0.2 * (rng.random(4) < 0.7) + np.array([0.1, 0, 0, 0])
+    units = [Unplaced(0.1, (0, 1, 2, 3)), Unplaced(0.05, (1,)), Unplaced(0.07, (2, 3))]
+    truth = rng.dirichlet(np.ones(4))
+    low, high, tight = _bounds(certain, units, 0, truth, FLOOR)
+    assert tight
+    believed = np.tile(certain, (60000, 1))
+    for mass, rows in units:
+        # Many of them near the corners, where the extremes lie.
+        spread = rng.dirichlet(np.full(len(rows) + 1, 0.3), len(believed))
+        believed[:, list(rows)] += mass * spread[:, :-1]
+    tried = distances_of(truth, believed / believed.sum(axis=1, keepdims=True))
+    for name in NAMES:
+        width = high[name] - low[name]
+        assert low[name] <= tried[name].min() + 1e-7
+        assert high[name] >= tried[name].max() - 1e-7
+        # A search of 60,000 comes near both ends.
+        assert tried[name].min() - low[name] < 0.1 * width
+        assert high[name] - tried[name].max() < 0.2 * width
+
+
+def test_too_many_corners_give_bounds_that_are_too_wide_and_say_so(monkeypatch):
+    import knownminds.inference.chance.distribution_distance as module
+
+    beliefs = listed(("A.", 0.5), ("B.", 0.3))
+    tight = distribution_distances(beliefs)
+    monkeypatch.setattr(module, "MOST_CORNERS", 2)
+    wide = distribution_distances(beliefs)
+    assert tight.tight.all()
+    assert not wide.tight.any()
+    for name in NAMES:
+        assert wide.low[name][0] <= tight.low[name][0] + 1e-9
+        assert wide.high[name][0] >= tight.high[name][0] - 1e-9
+
+
+def test_top_k_intervals_hold_what_the_whole_table_would_have_shown():
+    belief = np.array([0.5, 0.3, 0.06, 0.04])
+    whole = distribution_distances(exact(belief))
+    part = distribution_distances(listed(("A.", 0.5), ("B.", 0.3)))
+    for name in NAMES:
+        assert part.low[name][0] - 1e-9 <= whole.value[name][0] <= part.high[name][0] + 1e-9
+        assert part.low[name][0] < part.high[name][0]
+
+
+def test_shares_of_sets_are_bounded_exactly():
+    low, high = set_bounds(np.array([0.4, 0.2]), [(0.2, [0, 1])], np.eye(2))
+    np.testing.assert_allclose(low, [0.5, 0.25])
+    np.testing.assert_allclose(high, [0.75, 0.5])
+
+
+def coverage(belief, draws, names, replicates=200):
+    rng = np.random.default_rng(11)
+    counts = rng.multinomial(draws, np.append(0.9 * belief, 0.1), size=replicates)
+    beliefs = RevealedBeliefs.sampled(
+        counts[:, :-1], counts[:, -1], LETTERS, set_ups=[SET_UP] * replicates
+    )
+    found = distribution_distances(beliefs, replicates=400)
+    true = distances_of(TRUTH, belief)
+    held = {
+        name: np.mean((found.low[name] <= true[name]) & (true[name] <= found.high[name]))
+        for name in names
+    }
+    return held, found
+
+
+@pytest.mark.parametrize("draws", [50, 1000])
+def test_intervals_of_sampled_beliefs_hold_the_distance_of_the_belief(draws):
+    held, _ = coverage(np.array([0.1, 0.2, 0.3, 0.4]), draws, NAMES)
+    for name, share in held.items():
+        # 95% wanted; 88% allows for the approximation and 3 standard errors of 200 replicates
+        assert share >= 0.88, name
+
+
+def test_the_truth_itself_is_at_distance_0_within_its_interval_although_samples_are_not():
+    held, found = coverage(TRUTH, 200, ("manhattan", "chebyshev", "kl_sum"))
+    assert min(held.values()) >= 0.9
+    plain, noise = found.value["manhattan"].mean(), found.noise["manhattan"].mean()
+    # What samples show by chance alone is told beside them.
+    assert plain > 0.08
+    assert noise == pytest.approx(plain, rel=0.1)
+
+
+def test_stated_errors_are_what_the_correct_letter_lacks():
+    beliefs = RevealedBeliefs.join(
+        exact([0.4, 0.2, 0.1, 0.1]),
+        RevealedBeliefs.sampled([[8, 1, 1, 0]], [0], LETTERS),
+        listed(("A.", 0.5), ("B.", 0.3)),
+        exact([0.1, 0.1, 0.1, 0.1]),
+    )
+    found = stated_errors(beliefs, ["A"] * 4)
+    np.testing.assert_allclose(found.value[:2], [0.5, 0.2])
+    np.testing.assert_allclose([found.low[2], found.high[2]], [1 - 0.7 / 1.0, 1 - 0.5 / 1.0])
+    assert found.low[1] < 0.2 < found.high[1]
+    assert np.isnan(found.value[3])  # flagged
+    assert str(found) == f"stated error {found.value[:3].mean():.3f} over 3 of 4 questions"
+    with pytest.raises(ValueError, match="one of those on offer, A, B, C, D; got 'E'"):
+        stated_errors(beliefs, ["E"] * 4)
+    with pytest.raises(ValueError, match="got 1 for 4"):
+        stated_errors(beliefs, ["A"])
+
+
+@pytest.mark.parametrize(("changes", "word"), [({"floor": 0.0}, "floor"), ({"mass": 1.0}, "mass")])
+def test_settings_that_make_no_sense_are_refused(changes, word):
+    with pytest.raises(ValueError, match=word):
+        distribution_distances(exact(TRUTH), **changes)

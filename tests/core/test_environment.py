@@ -1,0 +1,306 @@
+import itertools
+
+import numpy as np
+import pytest
+
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Answer,
+    Coins,
+    InstrumentalLearning,
+    Message,
+    Outcome,
+    Prompt,
+    Turn,
+    check_environment,
+    make,
+    parse_label,
+)
+from knownminds.environments.bandits.temporal_discounting import PLANS
+from knownminds.environments.causes.causal_graph import GRAPHS
+from knownminds.environments.chance.choice import SIZES as N_OPTIONS
+from knownminds.environments.chance.coins import SIZES
+from knownminds.environments.chance.outcome_grid import DISTRACTORS, FORMS
+from knownminds.environments.words.told_history import HISTORIES, REASONINGS
+
+FACTORS = {
+    "two_step": {"history": HISTORIES, "reasoning": REASONINGS, "released": (False, True)},
+    "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
+    "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
+    "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
+    "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},
+    "dice": {
+        "n_dice": (1, 3),
+        "n_faces": (4, 12),
+        "form": FORMS,
+        "distractors": DISTRACTORS,
+    },
+    "choice": {"n_options": N_OPTIONS, "form": FORMS, "distractors": DISTRACTORS},
+    "preference": {"form": FORMS, "distractors": DISTRACTORS},
+    # Smaller sessions with every other combination of content are in test_collider.py.
+    "collider": {"graph": GRAPHS, "content": ("meaningful", "letters")},
+    # Conditions and forms of reasoning are in test_magnitude.py.
+    **{
+        task: {
+            "modality": ("text", "image", "text+image", "all"),
+            "history": HISTORIES,
+            "n_values": (2,),
+            "repeats": (1,),
+        }
+        for task in ("marker_location", "line_ratio", "maze_distance")
+    },
+    "duration": {"history": HISTORIES, "reasoning": REASONINGS, "n_values": (3,), "repeats": (1,)},
+    "balloon_risk": {
+        "n_balloons": (1, 3),
+        "released": (False, True),
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
+    "probabilistic_reasoning": {
+        "n_problems": (2, 5),
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
+    "diagnosis": {
+        "network": ("heart", "fever"),
+        "reasoning": REASONINGS,
+        "n_contexts": (4,),
+        "repeats": (1, 2),
+    },
+    "temporal_discounting": {
+        "design": PLANS,
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
+}
+CASES = [
+    (name, dict(zip(FACTORS[name], values, strict=True)))
+    for name in ENVIRONMENTS
+    for values in itertools.product(*FACTORS[name].values())
+]
+
+
+@pytest.mark.parametrize(("name", "factors"), CASES)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_every_experiment_keeps_the_contract_with_every_combination_of_factors(name, factors, seed):
+    check_environment(make(name, **factors), seed)
+
+
+class PaysAnew(InstrumentalLearning):
+    """Draws the payoff when the machine is played."""
+
+    def _reward(self, trial, action):
+        return float(np.random.default_rng().random() < 0.5)
+
+
+class PaysByHistory(InstrumentalLearning):
+    """Pays by what was chosen before: the same action on the same trial pays differently."""
+
+    def _begin(self, design):
+        super()._begin(design)
+        self._played = 0
+
+    def _reward(self, trial, action):
+        self._played += action
+        return float(self._played % 2)
+
+
+class SwapsLabels(InstrumentalLearning):
+    """Understands the other machine."""
+
+    def parse(self, text, observation):
+        return parse_label(text, self._options(observation)[::-1])
+
+
+class Guesses(InstrumentalLearning):
+    """Takes silence for the first machine."""
+
+    def parse(self, text, observation):
+        answer = super().parse(text, observation)
+        return answer if answer.action is not None else Answer(Outcome.OK, 0)
+
+
+class Leaks(InstrumentalLearning):
+    """Shows what the machines would pay."""
+
+    def _observation(self):
+        payoffs = self._payoffs[self._trial]
+        return {**super()._observation(), "best": int(payoffs[1] > payoffs[0])}
+
+
+class TellsBoth(InstrumentalLearning):
+    """Lets slip in the prompt what the machine that was not played would have paid."""
+
+    def render(self, observation, turns):
+        prompt = super().render(observation, turns)
+        if not turns:
+            return prompt
+        last = turns[-1]
+        unseen = self._payoffs[int(last.observation["trial"])]
+        words = f"{prompt.messages[0].content}\n(It would have been {unseen}.)"
+        return Prompt((Message("user", words),))
+
+    def read(self, messages):
+        bare = messages[0].content.split("\n(It would")[0]
+        return super().read([Message("user", bare)])
+
+
+class NeverEnds(InstrumentalLearning):
+    """Begins again instead of ending."""
+
+    def step(self, action):
+        result = super().step(action)
+        if result[2]:
+            self._trial = 0
+        return result
+
+
+class ForgetsTheSeed(InstrumentalLearning):
+    """Draws from nowhere."""
+
+    def draw(self, rng):
+        return super().draw(np.random.default_rng())
+
+
+class ForgetsASetting(InstrumentalLearning):
+    """Is rebuilt as another experiment."""
+
+    @property
+    def settings(self):
+        return {**super().settings, "n_visits": self.n_visits + 1}
+
+
+class FillsIn(InstrumentalLearning):
+    """Tells a missing answer as a play."""
+
+    def render(self, observation, turns):
+        return super().render(
+            observation, [Turn(t.observation, t.action or 0, t.reward or 0.0, "") for t in turns]
+        )
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        PaysAnew,
+        PaysByHistory,
+        SwapsLabels,
+        Guesses,
+        Leaks,
+        TellsBoth,
+        NeverEnds,
+        ForgetsTheSeed,
+        ForgetsASetting,
+        FillsIn,
+    ],
+)
+def test_an_experiment_that_breaks_the_contract_is_caught(broken):
+    with pytest.raises((AssertionError, RuntimeError)):
+        check_environment(broken(n_visits=6))
+
+
+class PaysNothing(InstrumentalLearning):
+    """Says nothing of it: its sessions look as if the answers were missing."""
+
+    def _reward(self, trial, action):
+        return None
+
+
+class PaysAtTheEnd(InstrumentalLearning):
+    """Pays other sums for a whole session than step by step."""
+
+    def rewards(self, design, actions):
+        return super().rewards(design, actions) + 1.0
+
+
+class ReadsNothingIntoSilence(InstrumentalLearning):
+    """Takes an answer that was cut off before it began for the first machine."""
+
+    def parse_cut(self, text, observation):
+        return Answer(Outcome.OK, 0, text=text)
+
+
+class PaysForCoins(Coins):
+    """Pays although there is no feedback."""
+
+    def _reward(self, trial, action):
+        return 1.0
+
+
+class Retells(Coins):
+    """Tells how often there was an answer before."""
+
+    def render(self, observation, turns):
+        told = f"{super().render(observation, turns).messages[0].content} [{len(turns)}]"
+        return Prompt((Message("user", told),))
+
+    def read(self, messages):
+        return super().read([Message("user", messages[0].content.rpartition(" [")[0])])
+
+
+class Remembers(Coins):
+    """Reads turns out of a prompt that tells of none."""
+
+    def read(self, messages):
+        _, observation = super().read(messages)
+        return [Turn({"trial": 0}, None, None)] * observation["trial"], observation
+
+
+class AsksInOrder(Coins):
+    """Asks the contexts of every session in the same order."""
+
+    def tables(self, uniforms):
+        return super().tables(np.tile(np.arange(self.n_draws), (len(uniforms), 1)))
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (PaysNothing, "rewards that `step` pays"),
+        (PaysAtTheEnd, "rewards that `step` pays"),
+        (ReadsNothingIntoSilence, "cut off before its first word"),
+        (PaysForCoins, "without feedback, none has"),
+        (Retells, "does not depend on them"),
+        (Remembers, "gives back the actions"),
+        (AsksInOrder, "Another seed draws another design"),
+    ],
+)
+def test_the_rule_that_is_broken_is_named(broken, rule):
+    with pytest.raises(AssertionError, match=rule):
+        check_environment(broken())
+
+
+def test_misuse_of_the_step_interface_is_told():
+    environment = InstrumentalLearning(n_visits=1)
+    with pytest.raises(RuntimeError, match="begins with reset"):
+        environment.step(0)
+    with pytest.raises(RuntimeError, match="begins with reset"):
+        _ = environment.design
+    environment.reset(seed=0)
+    for action in (2, -1, 0.5):
+        with pytest.raises(ValueError, match=r"whole numbers from 0 to 1 .* got"):
+            environment.step(action)
+    for _ in range(4):
+        environment.step(None)
+    with pytest.raises(RuntimeError, match="ended after 4 trials"):
+        environment.step(0)
+
+
+def test_a_missing_answer_uses_up_the_trial():
+    environment = InstrumentalLearning(n_visits=1)
+    first, _ = environment.reset(seed=0)
+    second, reward, _, _, info = environment.step(None)
+    assert (first["trial"], second["trial"], reward, info) == (0, 1, None, {"missing": True})
+
+
+def test_sessions_without_a_seed_differ():
+    environment = InstrumentalLearning()
+    environment.reset()
+    one = environment.design.table["payoffs"]
+    environment.reset()
+    assert not np.array_equal(one, environment.design.table["payoffs"])
+
+
+def test_an_unknown_experiment_is_answered_with_the_nearest_name():
+    with pytest.raises(ValueError, match="Nearest: instrumental_learning"):
+        make("instrumental_lerning")

@@ -1,0 +1,184 @@
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.validation.data.feature_regression import feature_regression
+
+B = {"rlhf": 0.5, "size": -0.3}
+BETWEEN, WITHIN = 0.6, 0.5
+
+
+def tables(seed, b=B, groups=8, each=4, between=BETWEEN):
+    """Participants of several base models; rlhf varies within them, size between them."""
+    rng = np.random.default_rng(seed)
+    group = np.repeat(np.arange(groups), each)
+    n = len(group)
+    rlhf, size = (rng.random(n) < 0.5).astype(float), rng.normal(2, 1, groups)[group]
+    intercept = between * rng.normal(size=groups)[group]
+    score = 1 + b["rlhf"] * rlhf + b["size"] * size + intercept + WITHIN * rng.normal(size=n)
+    name = [f"model {i}" for i in range(n)]
+    base = [f"base {g}" for g in group]
+    scores = pd.DataFrame({"participant": name, "metric": "risk", "score": score})
+    features = {"participant": name, "base_model": base, "rlhf": rlhf, "size": size}
+    return scores, pd.DataFrame(features)
+
+
+def run(scores, features, regressors=("rlhf", "size"), **settings):
+    return feature_regression(scores, features, regressors=regressors, **settings)
+
+
+def test_known_coefficients_are_recovered_within_their_errors():
+    n = 60
+    effects = [run(*tables(seed)).effects for seed in range(n)]
+    for k, (name, truth) in enumerate(B.items()):
+        b = np.array([row[k].coefficient for row in effects])
+        errors = np.array([row[k].standard_error for row in effects])
+        held = np.mean([row[k].low <= truth <= row[k].high for row in effects])
+        assert abs(b.mean() - truth) < 3.5 * b.std() / np.sqrt(n), name
+        # A standard deviation of n has the relative error 1 / sqrt(2 n); 4 of them, and 10% for
+        # variances that are estimated from 8 base models.
+        assert abs(errors.mean() / b.std() - 1) < 4 / np.sqrt(2 * n) + 0.1, name
+        # Binomial: 95% of 60 is 57; 50 or fewer happen once in 280 seeds.
+        assert held >= 51 / n, name
+
+
+def test_without_an_effect_five_in_a_hundred_tests_reject():
+    n, nothing = 80, {"rlhf": 0.0, "size": 0.0}
+    p = np.array([[e.p_value for e in run(*tables(s, nothing)).effects] for s in range(n)])
+    assert np.isfinite(p).all()
+    # Binomial with .05: more than 11 of 80 happen once in 1,200 seeds. A normal test of `size`,
+    # whose degrees of freedom are 6, is too bold; that is the next test.
+    assert np.all((p < 0.05).sum(axis=0) <= 11)
+    assert (p < 0.5).mean() > 0.3  # and it is not that nothing ever looks like an effect
+
+
+def test_degrees_of_freedom_are_those_of_the_level_on_which_a_feature_varies():
+    effects = run(*tables(0)).effects
+    assert [e.degrees_of_freedom for e in effects] == [32 - 8 - 1, 8 - 1 - 1]
+
+
+def test_with_two_base_models_nothing_is_said_of_what_differs_between_them():
+    within, between = run(*tables(0, groups=2, each=10)).effects
+    assert np.isfinite([within.p_value, within.low, between.coefficient]).all()
+    assert np.isnan([between.p_value, between.low, between.degrees_of_freedom]).all()
+
+
+def test_it_is_what_statsmodels_finds():
+    import statsmodels.formula.api as smf
+
+    scores, features = tables(2)
+    fit = run(scores, features)
+    both = scores.merge(features, on="participant")
+    other = smf.mixedlm("score ~ rlhf + size", both, groups="base_model").fit(method="powell")
+    for effect in fit.effects:
+        assert effect.coefficient == pytest.approx(other.params[effect.feature], rel=1e-3)
+        assert effect.standard_error == pytest.approx(other.bse[effect.feature], rel=1e-2)
+    assert fit.fits[0].between_sd == pytest.approx(np.sqrt(other.cov_re.iloc[0, 0]), rel=1e-2)
+    assert fit.fits[0].residual_sd == pytest.approx(np.sqrt(other.scale), rel=1e-3)
+
+
+def test_units_do_not_matter():
+    scores, features = tables(3)
+    plain = run(scores, features).effects
+    large = run(
+        scores.assign(score=scores.score * 1e6), features.assign(size=features["size"] * 1e9)
+    )
+    assert large.effects[0].coefficient == pytest.approx(1e6 * plain[0].coefficient, rel=1e-3)
+    assert large.effects[1].coefficient == pytest.approx(1e-3 * plain[1].coefficient, rel=1e-3)
+    assert large.effects[1].p_value == pytest.approx(plain[1].p_value, rel=1e-2)
+    standard = run(scores, features, standardise=True).effects
+    ratio = features["size"].std() / scores["score"].std()
+    assert standard[1].coefficient == pytest.approx(plain[1].coefficient * ratio, rel=1e-3)
+
+
+def test_base_models_that_do_not_differ_are_no_failure():
+    statuses = {run(*tables(s, between=0.0)).fits[0].status for s in range(15)}
+    assert statuses == {"ok"}
+
+
+def test_participants_without_a_score_are_counted_and_constant_scores_said():
+    scores, features = tables(4)
+    scores.loc[[0, 7], "score"] = np.nan
+    flat = scores.assign(metric="flat", score=2.0)
+    fit = run(pd.concat([scores, flat]), features)
+    assert [(f.participants, f.excluded, f.status) for f in fit.fits] == [
+        (30, 2, "ok"), (32, 0, "all scores are the same"),
+    ]  # fmt: skip
+    assert np.isnan(fit.effects[2].coefficient)
+    assert np.isnan(fit.effects[2].p_value)
+    assert "2 without a score left out" in str(fit)
+    assert "all scores are the same" in str(fit)
+    content = json.loads(fit.to_json())
+    assert content["effects"][2]["coefficient"] is None
+    frame = fit.to_frame()
+    assert len(frame) == 4
+    assert set(frame["status"]) == {"ok", "all scores are the same"}
+
+
+def test_a_search_that_does_not_end_is_said(monkeypatch):
+    from statsmodels.regression.mixed_linear_model import MixedLM
+
+    def fails(self, *args, **settings):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(MixedLM, "fit", fails)
+    fit = run(*tables(0))
+    assert fit.fits[0].status == "no convergence"
+    assert all(np.isnan(e.coefficient) for e in fit.effects)
+
+
+def test_features_may_stand_in_a_file(tmp_path):
+    scores, features = tables(1)
+    file = tmp_path / "features.csv"
+    features.to_csv(file, index=False)
+    assert run(scores, file).effects[0].coefficient == pytest.approx(
+        run(scores, features).effects[0].coefficient
+    )
+    with pytest.raises(ValueError, match=r"readable CSV file; none\.csv is not"):
+        run(scores, tmp_path / "none.csv")
+
+
+def collinear(features):
+    return features.assign(double=2 * features["rlhf"] + features["size"])
+
+
+@pytest.mark.parametrize(
+    ("change", "regressors", "rule"),
+    [
+        (lambda f: f.drop(columns="size"), ["rlhf", "size"], "'size' is missing among participant"),
+        (lambda f: f.drop(columns="base_model"), ["rlhf"], "'base_model' is missing"),
+        (lambda f: f.assign(base_model="one"), ["rlhf"], "at least 2 base models; risk has .* 1"),
+        (lambda f: f.assign(base_model=f["participant"]), ["rlhf"], "32 participants of 32 base"),
+        (collinear, ["rlhf", "size", "double"], "risk, rlhf, size, double do. Leave one"),
+        (lambda f: f.assign(code=1.0), ["rlhf", "code"], "code is the same for all"),
+        (lambda f: f.assign(code="yes"), ["code"], "feature code is a number.*'model 0' has 'yes'"),
+        (lambda f: f.iloc[1:], ["rlhf"], "'model 0' has none"),
+        (lambda f: pd.concat([f, f.iloc[:1]]), ["rlhf"], "'model 0' has several"),
+        (lambda f: f, [], "one or more names"),
+        (lambda f: f, ["rlhf", "rlhf"], "one or more names, each once"),
+    ],
+)
+def test_tables_that_cannot_answer_are_refused_with_a_reason(change, regressors, rule):
+    scores, features = tables(0)
+    with pytest.raises(ValueError, match=rule):
+        run(scores, change(features), regressors)
+
+
+def test_only_the_features_that_depend_on_each_other_are_named():
+    scores, features = tables(0)
+    table = collinear(features).assign(innocent=np.arange(32) % 3)
+    with pytest.raises(ValueError, match="size, double do") as told:
+        run(scores, table, ["innocent", "rlhf", "size", "double"])
+    assert "innocent" not in str(told.value)
+
+
+def test_scores_that_cannot_be_used_are_refused():
+    scores, features = tables(0)
+    with pytest.raises(ValueError, match="'metric' is missing"):
+        run(scores.drop(columns="metric"), features)
+    with pytest.raises(ValueError, match="'model 0' has several of risk"):
+        run(pd.concat([scores, scores.iloc[:1]]), features)
+    with pytest.raises(ValueError, match="needs more than 3 participants; risk has 3"):
+        run(scores.iloc[[0, 1, 4]], features)

@@ -1,0 +1,176 @@
+"""All tests of coherence for a file: `knownminds score` of answers to diagnosis."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import make
+from knownminds.validation.diagnosis.belief_battery import (
+    TESTS,
+    belief_battery,
+    named,
+    read_battery,
+)
+from knownminds.validation.diagnosis.belief_battery_page import battery_page
+from knownminds.validation.report import report
+
+MIND = {"u_yes_1": 4.0, "u_yes_0": -4.0, "u_defer_1": 1.0, "u_defer_0": 0.5, "c": 0.0, "d": 1.0,
+        "s_between": 0.2, "s_report": 0.05}  # fmt: skip
+PEOPLE = {
+    "random_utility": {},
+    "outcome_peeker": {"delta": 0.5},
+    "incoherent_believer": {"kappa": 0.5},
+}
+FEW = {"learner": "tree", "permutations": 99, "bootstraps": 40}  # quick
+
+
+def answered(model, place, **dial):
+    values = {**MIND, **dial}
+    theta = np.array([[values[name] for name in AGENTS[model].parameters.names]])
+    return simulate(AGENTS[model], theta, place, 5).to_frame().assign(model=model, session=model)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    place = make("diagnosis", n_contexts=100, repeats=3)
+    frames = [answered(model, place, **dial) for model, dial in PEOPLE.items()]
+    table = pd.concat(frames, ignore_index=True)
+    lost = table.index[table["question"] == 1][:2]
+    table.loc[lost, "action"] = np.nan
+    table.loc[lost, "outcome"] = "malformed"
+    path = tmp_path_factory.mktemp("answers") / "models.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture(scope="module")
+def battery(file):
+    return belief_battery([file], **FEW)
+
+
+def row(battery, who, test, of=""):
+    table = battery.table
+    own = table[(table["participant"] == who) & (table["test"] == test) & (table["of"] == of)]
+    assert len(own) == 1
+    return own.iloc[0]
+
+
+def test_every_participant_has_every_test_with_its_published_variant(battery) -> None:
+    assert battery.participants == tuple(PEOPLE)
+    assert battery.by == "model"
+    for who in PEOPLE:
+        own = battery.table[battery.table["participant"] == who]
+        assert tuple(own["test"].unique()) == TESTS
+        tested = own[own["p_value"].notna()]
+        assert len(tested) == 11
+        numbers = tested[["estimate", "low", "high", "null", "published", "n"]]
+        assert np.isfinite(numbers.to_numpy()).all()
+        assert (tested["low"] <= tested["high"]).all()
+
+
+def test_violators_are_found_out_by_their_test_alone(battery) -> None:
+    rejected = {
+        who: {
+            str(test["test"])
+            for test in battery.table[battery.table["participant"] == who].to_dict("records")
+            if test["p_value"] <= 0.01
+        }
+        for who in PEOPLE
+    }
+    assert rejected["random_utility"] == set()
+    assert rejected["outcome_peeker"] == {"conditional independence", "predictive gain"}
+    assert rejected["incoherent_believer"] == {"iterated expectation"}
+
+
+def test_what_is_missing_is_left_out_and_counted_where_it_belongs(battery) -> None:
+    assert battery.answers["missing"].tolist() == [["2 of 300 action missing"], [], []]
+    first = row(battery, "random_utility", "conditional independence")
+    assert (first["n"], first["excluded"]) == (298, {"no action": 2})
+    gap = row(battery, "random_utility", "iterated expectation", "parts over whole")
+    assert gap["excluded"] == {}
+    assert {rate.outcome: rate.count for rate in battery.outcomes}["malformed"] == 2
+
+
+def test_shares_of_the_picture_are_counts_of_decisions(battery) -> None:
+    own = battery.shares[battery.shares["participant"] == "outcome_peeker"]
+    assert len(own) == 15
+    yes = own[(own["first"] == "Yes") & (own["second"] == "No")]
+    defer = own[(own["first"] == "Yes") & (own["second"] == "Defer")]
+    assert (yes["chose_first"].to_numpy() == defer["chose_first"].to_numpy()).all()
+    total = yes["chose_first"].sum() + yes["chose_second"].sum() + defer["chose_second"].sum()
+    assert total == 300
+
+
+def test_the_battery_is_kept_and_drawn_again(battery, tmp_path) -> None:
+    battery.save(tmp_path)
+    again = read_battery(tmp_path)
+    pd.testing.assert_frame_equal(again.table, battery.table)
+    pd.testing.assert_frame_equal(again.shares, battery.shares, check_dtype=False)
+    assert str(again) == str(battery)
+    assert json.loads(battery.to_json())["tests"][0]["test"] == TESTS[0]
+    assert report(tmp_path).read_text().count("monotone choice, any pair turns") == 3
+    page = battery_page(again)
+    assert len(page.figures) == 2
+    assert all("<svg" in str(svg) for _, svg in page.figures)
+    words = {finding.name: finding.word for finding in page.findings}
+    assert words == {
+        "random_utility": "0 of 5 rejected",
+        "outcome_peeker": "2 of 5 rejected",
+        "incoherent_believer": "1 of 5 rejected",
+    }
+
+
+def test_a_test_that_the_answers_do_not_allow_is_a_row_that_says_why() -> None:
+    place = make(
+        "diagnosis", n_contexts=40, repeats=2, questions="belief", elicitations=["plain", "squared"]
+    )
+    found = belief_battery(answered("random_utility", place), **FEW)
+    status = {named(test): test["status"] for test in found.table.to_dict("records")}
+    assert "80 no action" in status["conditional independence"]
+    assert "80 no action" in status["monotone choice, any pair turns"]
+    assert "the trials ask for none" in status["iterated expectation, parts over whole"]
+    assert status["elicitation consistency, squared"] == "ok"
+    assert "none: This test needs rows" in str(found)
+    assert battery_page(found).findings[0].word.endswith("of 1 rejected")
+
+
+def test_the_evidence_is_used_where_the_network_is_named() -> None:
+    place = make("diagnosis", n_contexts=30, repeats=1, elicitations="plain", network="fever")
+    found = belief_battery(answered("random_utility", place), network="fever", **FEW)
+    status = {named(test): test["status"] for test in found.table.to_dict("records")}
+    assert status["predictive gain, and evidence, %"] == "ok"
+    assert status["iterated expectation, ratio of forest"] == "ok"
+    assert status["elicitation consistency"].startswith("Consistency is between")
+    assert "--network fever" in battery_page(found).command
+
+
+def test_subjects_are_participants_where_no_model_is_named() -> None:
+    place = make("diagnosis", n_contexts=30, repeats=2, elicitations="plain")
+    frame = answered("random_utility", place).drop(columns="model")
+    both = pd.concat([frame.assign(subject="a"), frame.assign(subject="b")], ignore_index=True)
+    found = belief_battery(both, **FEW)
+    assert (found.by, found.participants) == ("subject", ("a", "b"))
+    alone = belief_battery(frame.assign(subject="a"), **FEW)
+    assert alone.participants == ("participant",)
+    first = row(found, "a", "conditional independence")["estimate"]
+    assert row(alone, "participant", "conditional independence")["estimate"] == first
+
+
+def test_score_gives_the_whole_battery(knownminds, file, tmp_path) -> None:
+    table = pd.read_csv(file)
+    one = table[table["model"] == "outcome_peeker"].drop(columns="environment")
+    one.to_csv(tmp_path / "one.csv", index=False)
+    words = ["score", tmp_path / "one.csv", "--environment", "diagnosis"]
+    code, out, err = knownminds(*words, "--out", tmp_path / "s")
+    assert code == 0, err
+    assert "outcome_peeker: rows 300, contexts 100" in out
+    assert (tmp_path / "s" / "report.html").is_file()
+    assert (tmp_path / "s" / "monotone_odds.csv").is_file()
+    code, _, err = knownminds(*words, "--network", "heart", "--measure", "monotone_choice")
+    assert (code, "--network is that of diagnosis" in err) == (2, True)
+    code, out, err = knownminds(*words, "--measure", "monotone_choice")
+    assert code == 0, err
+    assert out.startswith("monotone_choice (diagnosis)")

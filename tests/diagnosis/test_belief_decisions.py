@@ -1,0 +1,171 @@
+"""From trials to one row per context and repetition, and what is wrong with trials."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from deciders import decided, trials_of
+
+from knownminds.environments import Diagnosis, Trials
+from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
+
+
+@pytest.fixture
+def trials() -> pd.DataFrame:
+    return trials_of(decided(1, contexts=6, repetitions=2))
+
+
+def with_parts(trials: pd.DataFrame) -> pd.DataFrame:
+    whole = trials[trials["question"] == 1]
+    parts = [
+        whole.assign(question=q, part=j, action=np.nan, response=0.1 * q + 0.2 * j, posterior=0.4)
+        for q in (2, 3)
+        for j in (0, 1)
+    ]
+    return pd.concat([trials, *parts], ignore_index=True)
+
+
+def test_each_context_and_repetition_has_one_row_with_all_that_was_asked(
+    trials: pd.DataFrame,
+) -> None:
+    given = decided(1, contexts=6, repetitions=2).frame
+    for frame in (trials, trials.sample(frac=1, random_state=1)):
+        found = BeliefDecisions.read(frame).frame.sort_values(["context", "repetition"])
+        for name in ("state", "posterior", "action", "plain", "squared"):
+            assert found[name].tolist() == given[name].tolist()
+    assert found["bayesian"].isna().all()
+
+
+def test_trials_that_were_checked_and_saved_read_the_same(trials: pd.DataFrame, tmp_path) -> None:
+    kept = Trials.from_frame(trials.assign(trial=np.arange(len(trials))))
+    kept.save(tmp_path / "trials.csv")
+    again = BeliefDecisions.read(Trials.load(tmp_path / "trials.csv"))
+    assert again.frame["plain"].tolist() == BeliefDecisions.read(trials).frame["plain"].tolist()
+
+
+def test_parts_stand_beside_what_is_exact_of_them(trials: pd.DataFrame) -> None:
+    found = BeliefDecisions.read(with_parts(trials))
+    assert found.parts == (0, 1)
+    assert found.frame["given_1"].tolist() == pytest.approx([0.5] * 12)
+    assert found.frame["part_0"].tolist() == pytest.approx([0.2] * 12)
+    assert found.frame["exact_part_1"].tolist() == [0.4] * 12
+
+
+def test_what_is_missing_is_counted_by_question(trials: pd.DataFrame) -> None:
+    trials.loc[trials.index[trials["question"] == 1][:3], "action"] = np.nan
+    trials.loc[trials.index[trials["question"] == 0][:1], "response"] = np.nan
+    found = BeliefDecisions.read(trials)
+    assert found.missing == {"action": 3, "plain": 1, "squared": 0}
+    assert found.asked == {"action": 12, "plain": 12, "squared": 12}
+    assert "3 of 12 action missing" in str(found)
+    held, excluded = found.complete("action", "plain")
+    assert len(held) == 9
+    assert excluded == {"no action": 3}
+
+
+def test_participants_are_told_apart_and_contexts_belong_to_sessions(trials: pd.DataFrame) -> None:
+    two = pd.concat(
+        [trials.assign(model="a"), trials.assign(model="b", session="1")], ignore_index=True
+    )
+    found = BeliefDecisions.read(two, by="model")
+    assert found.participants == ("a", "b")
+    assert found.context.max() == 11
+    assert [(name, len(part)) for name, part in found.each()] == [("a", 12), ("b", 12)]
+    two.loc[two["model"] == "b", "response"] = np.nan
+    gaps = {name: part.missing for name, part in BeliefDecisions.read(two, by="model").each()}
+    assert gaps["a"] == {"action": 0, "plain": 0, "squared": 0}
+    assert gaps["b"] == {"action": 0, "plain": 12, "squared": 12}
+
+
+def test_evidence_that_is_constant_within_contexts_is_kept(trials: pd.DataFrame) -> None:
+    evidence = [f"x{c % 2}" for c in trials["context"]]
+    found = BeliefDecisions.read(trials.assign(evidence=evidence, mood=range(len(trials)))).frame
+    assert found["evidence"].tolist() == [f"x{c % 2}" for c in found["context"]]
+    assert "mood" not in found
+
+
+def test_what_was_told_of_the_nodes_follows_from_the_experiment(trials: pd.DataFrame) -> None:
+    environment = Diagnosis(network="fever", n_contexts=6)
+    found = BeliefDecisions.read(trials.assign(evidence=trials["context"] * 7))
+    told = found.with_evidence(environment)
+    names = environment.belief_network.names
+    known = environment.contexts.evidence[found.frame["evidence"].to_numpy()]
+    assert told.evidence == [f"told_{n}" for i, n in enumerate(names) if (known[:, i] >= 0).any()]
+    for name in told.evidence:
+        place = names.index(name.removeprefix("told_"))
+        assert told.frame[name].tolist() == known[:, place].tolist()
+    assert told.with_evidence(environment).frame.equals(told.frame)
+    with pytest.raises(ValueError, match="'evidence', the number"):
+        BeliefDecisions.read(trials).with_evidence(environment)
+    with pytest.raises(ValueError, match="The network fever has the contexts 0 to"):
+        BeliefDecisions.read(trials.assign(evidence=10**6)).with_evidence(environment)
+
+
+def test_contexts_are_drawn_whole() -> None:
+    data = decided(2, contexts=10, repetitions=3)
+    drawn = data.resampled(20, seed=1)
+    assert (drawn.sum(axis=1) == 30).all()
+    assert (np.diff(drawn.reshape(20, 10, 3), axis=2) == 0).all()
+
+
+def broken(trials: pd.DataFrame, row: int, **values: float) -> pd.DataFrame:
+    frame = trials.copy()
+    for name, value in values.items():
+        frame.loc[row, name] = value
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ({"response": 70.0}, r"context 0, repetition 0, trial 0 has 70\. Divide percentages"),
+        ({"state": 2}, r"'state' holds 0 absent, 1 present; context 0"),
+        ({"question": 5}, r"'question' holds"),
+        ({"elicitation": 1}, r"trial 1 asks for squared again"),
+        ({"elicitation": -1}, r"'elicitation' holds 0 plain"),
+        ({"question": 2}, r"name it, from 0; context 0, repetition 0, trial 0 has -1"),
+    ],
+)
+def test_what_cannot_be_is_named(trials: pd.DataFrame, values: dict, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        BeliefDecisions.read(broken(trials, 0, **values))
+
+
+def test_a_context_with_two_states_is_named(trials: pd.DataFrame) -> None:
+    other = 1 - trials.loc[4, "state"]
+    with pytest.raises(ValueError, match=r"drawn once per context; context 0, repetition 1"):
+        BeliefDecisions.read(broken(trials, 4, state=other))
+
+
+def test_an_action_that_there_is_not_and_a_missing_column_are_named(trials: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"0 Yes, 1 Defer, 2 No; .*trial 2 has 3"):
+        BeliefDecisions.read(broken(trials, 2, action=3))
+    with pytest.raises(ValueError, match="'posterior' is missing"):
+        BeliefDecisions.read(trials.drop(columns="posterior"))
+    with pytest.raises(ValueError, match="'model' is none of"):
+        BeliefDecisions.read(trials, by="model")
+
+
+def test_a_test_without_any_complete_row_says_so(trials: pd.DataFrame) -> None:
+    trials.loc[trials["question"] == 1, "action"] = np.nan
+    with pytest.raises(ValueError, match=r"none of 12 has them \(12 no action\)"):
+        BeliefDecisions.read(trials).complete("action", "plain")
+
+
+def test_parts_of_a_distribution_are_told_apart_from_parts_asked_singly(
+    trials: pd.DataFrame,
+) -> None:
+    singly = with_parts(trials)
+    shared = singly.assign(question=singly["question"].replace({2: 4}))
+    found = BeliefDecisions.read(shared)
+    assert (found.parts, found.part_elicitations) == ((0, 1), ("distribution",))
+    assert found.frame["share_0"].tolist() == pytest.approx([0.2] * 12)
+    assert found.frame["exact_share_1"].tolist() == [0.4] * 12
+    assert "part_0" not in found.frame
+    assert BeliefDecisions.read(singly).part_elicitations == ("separate",)
+    both = pd.concat([singly, shared[shared["question"] == 4]], ignore_index=True)
+    assert BeliefDecisions.read(both).part_elicitations == ("distribution", "separate")
+    # Who was asked for a distribution and gave none was asked all the same.
+    none = shared.assign(response=shared["response"].where(shared["question"] != 4))
+    assert BeliefDecisions.read(none).part_elicitations == ("distribution",)
+    assert BeliefDecisions.read(none).missing["share_0"] == 12
+    assert BeliefDecisions.read(trials).part_elicitations == ()

@@ -1,0 +1,381 @@
+import importlib.util
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.environments.diagnosis import belief_network
+from knownminds.environments.diagnosis.belief_network import (
+    UNTOLD,
+    BeliefNetwork,
+    NetworkTooLargeError,
+    Node,
+    NoisyOr,
+)
+from knownminds.environments.diagnosis.evidence_contexts import (
+    bin_of,
+    exact_posterior,
+    spread_contexts,
+)
+from knownminds.environments.diagnosis.network_files import (
+    SHIPPED,
+    load_network,
+    posterior_by_pgmpy,
+    read_bif,
+    read_csv,
+)
+
+YES = ("no", "yes")
+
+
+def table(*rows):
+    return np.array(rows, dtype=float)
+
+
+def sprinkler():
+    """Rain makes a sprinkler rest; both make grass wet."""
+    wet = table([[1, 0], [0.2, 0.8]], [[0.1, 0.9], [0.01, 0.99]])
+    return BeliefNetwork(
+        [
+            Node("wet", YES, ("sprinkler", "rain"), wet),
+            Node("sprinkler", YES, ("rain",), table([0.6, 0.4], [0.99, 0.01])),
+            Node("rain", YES, (), table(0.8, 0.2)),
+        ]
+    )  # fmt: skip
+
+
+def some_contexts(network, query, n=40, seed=0):
+    """Draws from a network of which about half is told, never what is asked for."""
+    rng = np.random.default_rng(seed)
+    states = network.sample(rng.random((n, len(network.nodes))))
+    states[rng.random(states.shape) < 0.5] = UNTOLD
+    states[:, [network.position(name) for name in query]] = UNTOLD
+    return states
+
+
+# ---------------------------------------------------------------- exactness
+
+
+def test_a_posterior_is_that_of_bayes_rule_by_hand():
+    network = sprinkler()
+    told = network.evidence({"wet": "yes"})
+    wet_and_rain = 0.2 * (0.99 * 0.8 + 0.01 * 0.99)
+    wet_and_dry = 0.8 * 0.4 * 0.9
+    exact = wet_and_rain / (wet_and_rain + wet_and_dry)
+    assert network.posterior(["rain"], told)[0, 1] == pytest.approx(exact, rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["fever", "crying"])
+def test_elimination_agrees_with_the_sum_over_the_joint_table_whatever_is_told(name):
+    network, about = load_network(name)
+    for query in ([about.target], [about.auxiliary, about.target], [network.names[-1]]):
+        told = some_contexts(network, query)
+        ours, joint = network.posterior(query, told), network.enumerated(query, told)
+        assert np.allclose(ours, joint, rtol=0, atol=1e-13)
+        assert not np.allclose(ours, ours[:1])  # what is told matters
+
+
+def test_contexts_asked_together_get_what_each_gets_alone():
+    network, about = load_network("diabetes")
+    told = some_contexts(network, [about.target])
+    together = network.posterior([about.target], told)
+    alone = np.concatenate([network.posterior([about.target], row) for row in told])
+    assert np.allclose(together, alone, rtol=0, atol=1e-14)
+
+
+def test_a_noisy_or_is_the_table_it_stands_for():
+    network, about = load_network("fever")
+    spelled = BeliefNetwork([Node(n.name, n.states, n.parents, n.table) for n in network.nodes])
+    assert isinstance(network.nodes[network.position("fever")].law, NoisyOr)
+    told = some_contexts(network, [about.target])
+    ours = network.posterior([about.target], told)
+    assert np.allclose(ours, spelled.posterior([about.target], told), rtol=0, atol=1e-14)
+
+
+def test_the_heart_network_is_that_of_the_paper_and_agrees_with_long_simulation():
+    network, about = load_network("heart")
+    assert (len(network.nodes), len(network.edges)) == (20, 121)
+    told = network.evidence({"sex": "male", "lvh": "yes"})
+    states = network.sample(np.random.default_rng(1).random((150_000, 20)))
+    like = (states[:, told != UNTOLD] == told[told != UNTOLD]).all(axis=1)
+    share = (states[like, network.position(about.target)] == about.present).mean()
+    exact = network.posterior([about.target], told)[0, about.present]
+    # Four standard errors of a share.
+    assert abs(share - exact) < 4 * np.sqrt(exact * (1 - exact) / like.sum())
+    # The disease with its eleven parents is one row per parent, not one of 2 ** 11.
+    assert network.largest_table([about.target], told != UNTOLD) < 20_000
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_shipped_networks_can_be_told_in_words(name):
+    network, about = load_network(name)
+    assert network.nodes[network.position(about.target)].states[about.present] == "present"
+    assert about.target not in about.says
+    for node in network.nodes:
+        if node.name in about.says:
+            assert len(set(about.says[node.name])) == len(node.states)
+    assert {"heart": 20, "diabetes": 22}.get(name, 0) in (0, len(network.nodes))
+    hub = [child for parent, child in network.edges if parent == "health"]
+    assert (len(hub) >= 6) == (name == "diabetes")
+
+
+def test_samples_have_the_frequencies_of_the_joint_table():
+    network, n = sprinkler(), 100_000
+    states = network.sample(np.random.default_rng(3).random((n, 3)))
+    counts = np.zeros((2, 2, 2))
+    np.add.at(counts, tuple(states.T), 1)
+    p = network.joint
+    assert (np.abs(counts / n - p) < 4.5 * np.sqrt(p * (1 - p) / n) + 1e-12).all()
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def test_what_is_no_network_is_refused_naming_the_node():
+    half = table(0.5, 0.5)
+    given = table([0.5, 0.5], [0.5, 0.5])
+    a, b, c = (Node(n, YES, (p,), given) for n, p in (("a", "c"), ("b", "a"), ("c", "b")))
+    root = Node("root", YES, (), half)
+    with pytest.raises(
+        ValueError, match=r"no cycle; got (a -> b -> c -> a|b -> c -> a -> b|c -> )"
+    ):
+        BeliefNetwork([root, a, b, c])
+    with pytest.raises(ValueError, match=r"no node named 'rot' among the parents of x.*root"):
+        BeliefNetwork([root, Node("x", YES, ("rot",), given)])
+    with pytest.raises(ValueError, match="'root' twice"):
+        BeliefNetwork([root, root])
+    with pytest.raises(ValueError, match=r"x needs \(2, 2\), got \(2,\)"):
+        BeliefNetwork([root, Node("x", YES, ("root",), half)])
+    with pytest.raises(ValueError, match=r"sum to 1; x given root=yes has 0.5, 0.6"):
+        BeliefNetwork([root, Node("x", YES, ("root",), table([0.5, 0.5], [0.5, 0.6]))])
+    with pytest.raises(ValueError, match="0 or more"):
+        BeliefNetwork([Node("x", YES, (), table(-0.5, 1.5))])
+
+
+def test_what_cannot_be_asked_is_refused_naming_the_case():
+    network = sprinkler()
+    with pytest.raises(ValueError, match=r"no node named 'rian' in this network. Nearest: rain"):
+        network.posterior(["rian"], [[-1, -1, -1]])
+    with pytest.raises(ValueError, match="no state named 'maybe' of rain"):
+        network.evidence({"rain": "maybe"})
+    with pytest.raises(
+        ValueError, match="context 1 has probability 0: wet=yes, sprinkler=no, rain=no"
+    ):
+        network.posterior([], [[0, 0, 0], [1, 0, 0]])
+    with pytest.raises(ValueError, match="context 0 tells rain"):
+        network.posterior(["rain"], [[-1, -1, 1]])
+    with pytest.raises(ValueError, match=r"States of sprinkler are 0 to 1.*context 0 has 2"):
+        network.posterior(["rain"], [[-1, 2, -1]])
+    wide = BeliefNetwork([Node(f"n{i}", YES, (), table(0.5, 0.5)) for i in range(30)])
+    with pytest.raises(NetworkTooLargeError, match="joint table"):
+        _ = wide.joint
+    with pytest.raises(NetworkTooLargeError, match="tables of up to"):
+        wide.posterior(wide.names, np.full((1, 30), UNTOLD))
+
+
+# ---------------------------------------------------------------- files
+
+BIF = """
+network unknown { }
+// a comment
+variable rain { type discrete [ 2 ] { no, yes }; }
+variable wet { type discrete [ 3 ] { dry, damp, soaked }; property position = (1, 2) ; }
+variable slip { type discrete [ 2 ] { no, yes }; }
+probability ( rain ) { table 0.8, 0.2; }
+probability ( wet | rain ) {
+  (no) 0.9, 0.05, 0.05;
+  (yes) 0.1, 0.3, 0.6;
+}
+probability ( slip | wet, rain ) {
+  (soaked, yes) 0.5, 0.5;
+  default 0.9, 0.1;
+}
+"""
+
+
+def bif(tmp_path, text=BIF):
+    path = tmp_path / "rain.bif"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_bif_file_is_read(tmp_path):
+    network = read_bif(bif(tmp_path))
+    assert network.edges == (("rain", "wet"), ("wet", "slip"), ("rain", "slip"))
+    exact = 0.2 * 0.6 * 0.5 / (0.8 * 0.05 * 0.1 + 0.2 * 0.6 * 0.5)
+    told = network.evidence({"wet": "soaked", "slip": "yes"})
+    assert network.posterior(["rain"], told)[0, 1] == pytest.approx(exact, rel=1e-14)
+    by_child = "probability ( wet | rain ) { table 0.9, 0.1, 0.05, 0.3, 0.05, 0.6; }"
+    rows = BIF[BIF.index("probability ( wet") : BIF.index("probability ( slip")]
+    again = read_bif(bif(tmp_path, BIF.replace(rows, by_child + "\n")))
+    assert np.array_equal(again.joint, network.joint)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("wet | rain", "wet | rian", "no node named 'rian' in the block"),
+        ("(no) 0.9", "(nay) 0.9", "no state named 'nay' of rain"),
+        ("0.05, 0.05", "0.05, 0.06", "sum to 1; wet given rain=no has 0.9, 0.05, 0.06"),
+        ("  (no) 0.9, 0.05, 0.05;\n", "", "wet in rain.bif lacks rain=no"),
+        ("table 0.8, 0.2", "table 0.8, x", "rain in rain.bif has"),
+        ("table 0.8, 0.2", "table 0.8, 0.1, 0.1", "needs 2 probabilities"),
+        ("( rain ) { table", "( rain | slip ) { default", "form no cycle"),
+        ("[ 3 ]", "[ 2 ]", "says 2 and lists 3"),
+        ("probability ( rain ) { table 0.8, 0.2; }", "", "rain in rain.bif has none"),
+        ("variable", "node", "has none"),
+    ],
+)
+def test_what_is_wrong_with_a_bif_file_is_told(tmp_path, old, new, sentence):
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        read_bif(bif(tmp_path, BIF.replace(old, new)))
+    with pytest.raises(ValueError, match="readable text"):
+        read_bif(tmp_path / "none.bif")
+
+
+def cases(tmp_path, counts):
+    """A file with so many cases of each (ill, sign, site)."""
+    rows = [
+        dict(zip(("ill", "sign", "site"), kind, strict=True))
+        for kind, n in counts.items()
+        for _ in range(n)
+    ]
+    path = tmp_path / "cases.csv"
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+COUNTS = {
+    ("no", "no", "a"): 300,
+    ("no", "yes", "a"): 100,
+    ("no", "no", "b"): 150,
+    ("yes", "yes", "a"): 90,
+    ("yes", "no", "b"): 60,
+}
+
+
+def test_tables_are_shares_of_cases_within_strata(tmp_path):
+    path = cases(tmp_path, COUNTS)
+    network = read_csv(path, [("ill", "sign"), ("site", "sign")], minimum_support=60)
+    assert network.joint.sum() == pytest.approx(1.0)
+    sign = network.nodes[network.position("sign")].table
+    assert sign[0, 0, 1] == pytest.approx(100 / 400)
+    assert sign[1, 0, 1] == 1.0
+    star = read_csv(path, target="ill")
+    told = star.evidence({"sign": "yes", "site": "a"})
+    odds = 150 / 550 * (90 / 150) * (90 / 150) / (100 / 550 * 400 / 550)
+    assert star.posterior(["ill"], told)[0, 1] == pytest.approx(odds / (1 + odds))
+
+
+@pytest.mark.parametrize(
+    ("edges", "settings", "sentence"),
+    [
+        ([("ill", "sign"), ("site", "sign")], {}, r"sign in cases.csv has 90 where ill=yes, si"),
+        ([("ill", "sing")], {}, "no node named 'sing' in cases.csv"),
+        (None, {}, "tells no edges"),
+        (None, {"target": "il"}, "no node named 'il'"),
+        (None, {"target": "ill", "minimum_support": 0}, "whole number from 1 on; got 0"),
+        ([("ill", "sign"), ("sign", "ill")], {"minimum_support": 1}, "form no cycle"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_estimated_is_told(tmp_path, edges, settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read_csv(cases(tmp_path, COUNTS), edges, **settings)
+
+
+def test_a_gap_in_a_table_of_cases_is_told(tmp_path):
+    path = tmp_path / "gap.csv"
+    path.write_text("ill,sign\nyes,no\nno,\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"row 2 of gap.csv has no sign"):
+        read_csv(path, target="ill", minimum_support=1)
+
+
+def test_names_of_networks_and_targets_are_told_where_they_are_unknown(tmp_path):
+    with pytest.raises(ValueError, match=r"no network named 'hart'. Nearest: heart") as told:
+        load_network("hart")
+    try:
+        import pgmpy  # noqa: F401
+    except ImportError:
+        assert 'pip install "knownminds[networks]"' in str(told.value)
+    with pytest.raises(ValueError, match="Set target"):
+        load_network(str(bif(tmp_path)))
+    with pytest.raises(ValueError, match="wet has dry, damp, soaked"):
+        load_network(str(bif(tmp_path)), target="wet")
+    with pytest.raises(ValueError, match="no node named 'rein' in this network"):
+        load_network(str(bif(tmp_path)), target="rein")
+    with pytest.raises(ValueError, match="another node than the target"):
+        load_network("fever", auxiliary="fever")
+
+
+def test_elimination_agrees_with_that_of_pgmpy_whose_networks_load_by_name():
+    pytest.importorskip("pgmpy")
+    for network, query in (
+        (load_network("asia", target="lung")[0], ("lung", "smoke")),
+        (load_network("alarm", target="HYPOVOLEMIA")[0], ("HYPOVOLEMIA", "CVP")),
+        (load_network("fever")[0], ("lethargy", "fever")),
+    ):
+        told = some_contexts(network, query, n=8)
+        theirs = posterior_by_pgmpy(network, query, told)
+        assert np.allclose(network.posterior(query, told), theirs, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match=r"no network named 'asai'\. Nearest: asia"):
+        load_network("asai")
+
+
+def test_a_network_too_large_for_us_goes_to_pgmpy(monkeypatch):
+    network, about = load_network("fever")
+    told = some_contexts(network, [about.target], n=4)
+    ours = exact_posterior(network, (about.target,), told)
+    monkeypatch.setattr(belief_network, "LARGEST_TABLE", 1)
+    if importlib.util.find_spec("pgmpy") is None:
+        with pytest.raises(ValueError, match=r'needs pgmpy: pip install "knownminds\[networks\]"'):
+            exact_posterior(network, (about.target,), told)
+    else:
+        theirs = exact_posterior(network, (about.target,), told)
+        assert np.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+# ---------------------------------------------------------------- contexts
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_contexts_fill_the_bins_and_their_probabilities_are_exact(name):
+    network, about = load_network(name)
+    known = spread_contexts(network, about)
+    filled = np.bincount(known.bin, minlength=20)
+    assert (filled[:19] >= 8).all()  # each bin but, of diabetes, the last
+    assert filled.max() <= 60
+    assert (np.diff(known.posterior) >= 0).all()
+    some = np.random.default_rng(0).choice(len(known), 40, replace=False)
+    again = network.posterior([about.target], known.evidence[some])[:, about.present]
+    assert np.allclose(known.posterior[some], again, rtol=0, atol=1e-12)
+    # The law of iterated expectation holds, and z matters.
+    expected = (known.part * known.within).sum(axis=1)
+    assert np.allclose(expected, known.posterior, rtol=0, atol=1e-12)
+    assert np.abs(known.within - known.posterior[:, None]).mean() > 0.03
+    for j in range(known.part.shape[1]):
+        told = known.evidence[some].copy()
+        told[:, network.position(about.auxiliary)] = j
+        within = network.posterior([about.target], told)[:, about.present]
+        assert np.allclose(known.within[some, j], within, rtol=0, atol=1e-11)
+    for name in (about.target, about.auxiliary):
+        assert (known.evidence[:, network.position(name)] == UNTOLD).all()
+
+
+def test_runs_of_contexts_are_as_many_in_each_bin_and_share_none():
+    network, about = load_network("fever")
+    known = spread_contexts(network, about)
+    first, end = known.blocks(200)
+    assert (first[1:] >= end[:-1]).all()
+    assert (end > first).all()
+    assert np.bincount(bin_of(known.posterior[first], 20)).tolist() == [10] * 20
+    first, end = known.blocks(7)
+    assert len(set(known.bin[first].tolist())) == 7
+    assert np.array_equal(known.bin[first], known.bin[end - 1])
+
+
+def test_the_same_network_always_brings_the_same_contexts():
+    network, about = load_network("crying")
+    fresh = BeliefNetwork(network.nodes)
+    assert np.array_equal(
+        spread_contexts(fresh, about).evidence, spread_contexts(network, about).evidence
+    )

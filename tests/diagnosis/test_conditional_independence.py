@@ -1,0 +1,259 @@
+"""The independence test against a plain estimator, and against deciders that are known."""
+
+import json
+
+import numpy as np
+import pytest
+from deciders import decided
+from scipy.optimize import isotonic_regression
+from scipy.special import digamma
+
+from knownminds.inference.diagnosis.conditional_independence import (
+    conditional_independence,
+    conditional_mutual_information,
+    neighbourhoods,
+    permuted,
+)
+
+
+def plainly(p, action, state, k=3):
+    """Mesner & Shalizi (2020) over all pairs of rows, distances apart from rounding."""
+    of_p = np.round(np.abs(p[:, None] - p[None, :]), 9)
+    of_action = (action[:, None] != action[None, :]).astype(float)
+    of_state = (state[:, None] != state[None, :]).astype(float)
+    found = []
+    for i in range(len(p)):
+        joint = np.maximum(np.maximum(of_p[i], of_action[i]), of_state[i])
+        radius = np.sort(np.delete(joint, i))[k - 1]
+
+        def others(*distances, radius=radius):
+            return (np.max(distances, axis=0) <= radius).sum() - 1
+
+        found.append(
+            digamma(others(joint))
+            - digamma(others(of_p[i], of_action[i]))
+            - digamma(others(of_p[i], of_state[i]))
+            + digamma(others(of_p[i]))
+        )
+    return np.mean(found)
+
+
+@pytest.mark.parametrize("k", [1, 3, 8])
+@pytest.mark.parametrize("decimals", [1, 2, 12])
+def test_the_estimate_is_that_of_all_pairs_of_rows(k: int, decimals: int) -> None:
+    rng = np.random.default_rng(k + 10 * decimals)
+    p = np.round(rng.random(150), decimals)
+    state = (rng.random(150) < p).astype(int)
+    action = rng.integers(0, 3, 150)
+    found = conditional_mutual_information(p, action, state, k=k)
+    assert found == pytest.approx(plainly(p, action, state, k), abs=1e-12)
+
+
+def test_rows_that_count_twice_are_two_rows() -> None:
+    rng = np.random.default_rng(2)
+    p = np.round(rng.random(80), 2)
+    state, action = (rng.random(80) < p).astype(int), rng.integers(0, 3, 80)
+    times = rng.integers(0, 4, 80)
+    found = conditional_mutual_information(p, action, state, weight=times)
+    drawn = np.repeat(np.arange(80), times)
+    assert found == pytest.approx(plainly(p[drawn], action[drawn], state[drawn]), abs=1e-12)
+
+
+def test_rare_answers_without_k_neighbours_of_their_kind_tell_nothing() -> None:
+    p = np.linspace(0.1, 0.9, 40)
+    state = (np.arange(40) % 2).astype(int)
+    action = np.zeros(40, dtype=int)
+    action[[3, 8]] = 1
+    found = conditional_mutual_information(p, action, state)
+    assert found == pytest.approx(plainly(p, action, state), abs=1e-12)
+
+
+def test_distances_that_differ_by_rounding_alone_are_ties() -> None:
+    # In floats .3 - .2 is smaller than .4 - .3 and .2 - .1 is larger than .3 - .2.
+    p = np.repeat(np.arange(1, 10) / 10, 6)
+    rng = np.random.default_rng(3)
+    state, action = rng.integers(0, 2, 54), rng.integers(0, 3, 54)
+    tenths = np.round(p * 10)  # distances among these are exact, and the order is the same
+    exact = plainly(tenths / 16, action, state)
+    assert conditional_mutual_information(p, action, state) == pytest.approx(exact, abs=1e-12)
+
+
+def test_the_estimate_nears_what_two_actions_that_mirror_the_state_tell() -> None:
+    # State even odds whatever p, action equal to it with probability .9: ln 2 - H(.9).
+    rng = np.random.default_rng(4)
+    n = 4000
+    state = rng.integers(0, 2, n)
+    action = np.where(rng.random(n) < 0.9, state, 1 - state)
+    truth = np.log(2) + 0.9 * np.log(0.9) + 0.1 * np.log(0.1)
+    found = conditional_mutual_information(rng.random(n), action, state, k=20)
+    # log-odds of the informed action have sd .66, so .01 over 4,000 rows; thrice that.
+    assert found == pytest.approx(truth, abs=0.03)
+
+
+def test_the_calibrated_variant_takes_the_isotonic_regression_for_the_belief() -> None:
+    rng = np.random.default_rng(5)
+    p = np.round(rng.random(200), 2)
+    state, action = (rng.random(200) < p).astype(int), rng.integers(0, 3, 200)
+    _, place, n = np.unique(p, return_inverse=True, return_counts=True)
+    share = np.bincount(place, state) / n
+    calibrated = isotonic_regression(share, weights=n.astype(float)).x[place]
+    found = conditional_mutual_information(p, action, state, calibrated=True)
+    assert found == pytest.approx(plainly(calibrated, action, state), abs=1e-12)
+
+
+def test_states_are_exchanged_between_whole_contexts_of_nearly_the_same_belief() -> None:
+    rng = np.random.default_rng(6)
+    p = np.round(rng.random(200), 2)
+    blocks = neighbourhoods(p, block=5, width=0.05)
+    for b in np.unique(blocks):
+        assert np.ptp(p[blocks == b]) <= 0.05 + 1e-9
+    for value in np.unique(p):
+        assert len(np.unique(blocks[p == value])) == 1
+    state = (rng.random(200) < p).astype(int)
+    drawn = permuted(state, blocks, 50, rng)
+    for b in np.unique(blocks):
+        assert (drawn[:, blocks == b].sum(axis=1) == state[blocks == b].sum()).all()
+    assert (drawn != state).any(axis=1).all()
+
+
+def test_contexts_with_one_belief_are_one_block() -> None:
+    assert neighbourhoods(np.full(7, 0.5)).tolist() == [0] * 7
+
+
+def test_contexts_far_from_all_others_keep_their_state() -> None:
+    blocks = neighbourhoods(np.array([0.1, 0.1, 0.5, 0.9, 0.91]), block=5, width=0.05)
+    assert blocks.tolist() == [0, 0, 1, 2, 2]
+
+
+@pytest.fixture(scope="module")
+def rational():
+    return [conditional_independence(decided(i), replicates=99, bootstraps=60, seed=i)
+            for i in range(100)]  # fmt: skip
+
+
+def test_truthful_rational_deciders_are_accused_as_often_as_the_level_says(rational) -> None:
+    p_value = np.array([found.p_value for found in rational])
+    # 100 deciders: standard error .022 at .05, .05 at .5; three of them.
+    assert np.mean(p_value <= 0.05) <= 0.05 + 0.066
+    assert abs(np.mean(p_value <= 0.5) - 0.5) <= 0.15
+
+
+def test_the_published_interval_is_around_the_estimate_and_its_percentiles_are_no_test(
+    rational,
+) -> None:
+    published = [found.published for found in rational]
+    for found in rational:
+        around = (found.published.low + found.published.high) / 2
+        assert around == pytest.approx(found.estimate, abs=1e-12)
+    half = np.array([found.published.high - found.estimate for found in rational])
+    error = np.array([bootstrap.standard_error for bootstrap in published])
+    assert half == pytest.approx(1.96 * error, abs=1e-12)
+    # An interval of 95% around what is 0 lies above it in 2.5%: 2.5 of 100, with an sd of 1.6.
+    # Estimates of rational deciders lie below 0, so there are fewer.
+    assert sum(bootstrap.above_zero for bootstrap in published) <= 7
+    # Percentile intervals do so in 39% of the audit's deciders; .1 is 6 standard errors below.
+    assert np.mean([bootstrap.percentile_above_zero for bootstrap in published]) > 0.1
+    added = np.mean([found.published.mean - found.estimate for found in rational])
+    assert 0.01 < added < 0.03  # what a row as its own neighbour adds
+
+
+def test_the_estimate_of_a_rational_decider_differs_from_zero_but_not_from_its_null(
+    rational,
+) -> None:
+    excess = np.array([found.excess for found in rational])
+    assert abs(excess.mean()) < 3 * excess.std() / np.sqrt(len(excess))
+    unrounded = conditional_independence(decided(1, decimals=9), bootstraps=0)
+    assert unrounded.null_mean < -0.01  # repetitions are each other's neighbours
+
+
+def test_the_interval_has_the_width_of_the_estimates_spread(rational) -> None:
+    spread = np.std([found.estimate for found in rational], ddof=1)
+    error = np.sqrt(np.mean([found.standard_error**2 for found in rational]))
+    # An sd of 100 estimates is known to 7%; halves overstate it a little in sparse designs.
+    assert 0.8 < error / spread < 1.4
+
+
+def test_a_decider_who_peeks_at_the_state_is_found_out() -> None:
+    found = [
+        conditional_independence(decided(i, peek=0.3), replicates=99, bootstraps=0, seed=i)
+        for i in range(12)
+    ]
+    assert np.mean([f.p_value <= 0.05 for f in found]) >= 0.8
+    calibrated = conditional_independence(
+        decided(1, peek=0.3), calibrated=True, replicates=99, bootstraps=0
+    )
+    assert calibrated.p_value <= 0.05
+
+
+def test_a_rational_decider_whose_report_is_noisy_is_accused_too() -> None:
+    # The trap: the hypothesis is false for it, though it acts on its belief alone.
+    found = [
+        conditional_independence(decided(i, report_noise=2.0), replicates=99, bootstraps=0)
+        for i in range(20)
+    ]
+    assert np.mean([f.p_value <= 0.05 for f in found]) > 0.3
+
+
+def test_the_calibrated_test_keeps_its_level() -> None:
+    p_value = [
+        conditional_independence(
+            decided(i), calibrated=True, replicates=99, bootstraps=0, seed=i
+        ).p_value
+        for i in range(40)
+    ]
+    # Standard error .034; three of them.
+    assert np.mean(np.array(p_value) <= 0.05) <= 0.05 + 0.103
+
+
+def test_permuting_rows_instead_of_contexts_would_accuse_rational_deciders() -> None:
+    """Negative control of the unit: the same test with every row a context of its own."""
+    accused = []
+    for i in range(40):
+        data = decided(i, repetitions=20, contexts=50, decimals=1)
+        data.frame["plain"] = 0.5  # states vary between contexts, and so do the decider's acts
+        idle = data.frame.assign(
+            action=np.repeat(np.random.default_rng(i).integers(0, 3, 50), 20).astype(float)
+        )
+        rows = idle.assign(context=np.arange(len(idle)))
+        p_value = [
+            conditional_independence(
+                type(data)(frame, data.counts), replicates=99, bootstraps=0, seed=i
+            ).p_value
+            for frame in (idle, rows)
+        ]
+        accused.append([p <= 0.05 for p in p_value])
+    by_context, by_row = np.mean(accused, axis=0)
+    assert by_context <= 0.05 + 0.103  # standard error .034; three of them
+    assert by_row > 0.5
+
+
+def test_rows_without_belief_or_action_are_counted() -> None:
+    data = decided(1)
+    data.frame.loc[[3, 4], "action"] = np.nan
+    data.frame.loc[[4, 9], "plain"] = np.nan
+    found = conditional_independence(data, replicates=19, bootstraps=0)
+    assert found.excluded == {"no action": 2, "no plain": 1}
+    assert found.rows == 997
+    assert "2 excluded (no action)" in str(found)
+
+
+def test_the_result_prints_and_keeps_null_and_published_reading_apart() -> None:
+    found = conditional_independence(decided(1), replicates=99)
+    assert "under permutation" in str(found)
+    lines = str(found).splitlines()
+    (told,) = [line for line in lines if "published interval" in line]
+    assert f"{found.estimate:+.4f} ({found.published.low:+.4f} to" in told
+    (told,) = [line for line in lines if "its percentiles" in line]
+    assert told.endswith("no test")
+    told = json.loads(found.to_json())
+    assert told["published"]["replicates"] == 500
+    assert told["excess"] == pytest.approx(found.estimate - found.null_mean)
+    again = conditional_independence(decided(1), replicates=99)
+    assert again == found
+
+
+def test_an_elicitation_that_was_not_asked_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'bayesian' was not asked"):
+        conditional_independence(decided(1), belief="bayesian")
+    with pytest.raises(ValueError, match=r"k=0"):
+        conditional_independence(decided(1), k=0)

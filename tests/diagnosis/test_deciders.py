@@ -1,0 +1,462 @@
+"""Deciders: what they state, what they decide, and what their likelihood makes of either."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from scipy.special import expit, log_ndtr, logit, logsumexp
+from scipy.stats import norm
+
+from knownminds.agents import (
+    FrameDependent,
+    IncoherentBeliever,
+    Misreporter,
+    NoisyReporter,
+    NonMonotoneDecider,
+    OutcomePeeker,
+    ProspectUtility,
+    ProspectUtilityTverskyKahneman,
+    RandomUtility,
+)
+from knownminds.agents.diagnosis.decider import (
+    HIGH,
+    LOG_WIDTH,
+    LOW,
+    N_CELLS,
+    PRELEC,
+    TVERSKY_KAHNEMAN,
+    weigh,
+)
+from knownminds.agents.sequences import Sequences
+from knownminds.inference import ModelData, maximum_a_posteriori
+
+VIOLATORS = [
+    OutcomePeeker, Misreporter, IncoherentBeliever, FrameDependent, NonMonotoneDecider
+]  # fmt: skip
+UTILITIES = (3.0, -3.0, 1.0, 0.5)
+TRUTHFUL = (*UTILITIES, 0.3, 0.8, 0.5, 0.0)  # with c, d, s_between, s_report
+
+
+def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True, question=2):
+    """Ask n subjects about contexts that spread over (0, 1), in the environment's columns.
+
+    Unless all of it, ask for a plain belief and a decision alone. Parts are asked for one by one,
+    or by the question 4 as a distribution.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for subject in range(n):
+        for context in range(contexts):
+            m, z = rng.uniform(0.02, 0.98), rng.normal()
+            state = float(rng.random() < m)
+            present, absent = rng.dirichlet(np.full(parts, 3.0), 2)
+            part = m * present + (1 - m) * absent
+            within = m * present / part
+            for repetition in range(repeats):
+                head = (subject, context, repetition)
+                beliefs = range(4 if all_of_it else 1)
+                rows += [(*head, 0, e, -1, m, m, m, state, z) for e in beliefs]
+                rows.append((*head, 1, 0, -1, m, m, m, state, z))
+                if not all_of_it:
+                    continue
+                rows += [
+                    (*head, question, 0, j, w, m, q, state, z)
+                    for j, (w, q) in enumerate(zip(part, within, strict=True))
+                ]
+                rows += [(*head, 3, 0, j, q, m, q, state, z) for j, q in enumerate(within)]
+    names = "subject context repetition question elicitation part posterior marginal conditional"
+    return dict(zip([*names.split(), "state", "idiosyncrasy"], np.array(rows).T, strict=True))
+
+
+def answered(model, theta, table, seed=1):
+    """Let the kernel answer; returns the table with actions and responses, NaN where none is."""
+    subject = table["subject"].astype(int)
+    sequences = Sequences.group(subject, [table["context"].astype(int)], len(theta))
+    uniforms = np.random.default_rng(seed).random((len(subject), 2))
+    action, response = (
+        sequences.unpack(part, len(subject))
+        for part in model.simulate(
+            np.asarray(theta, dtype=float), None, 3, sequences.row, sequences.start,
+            sequences.pack(uniforms), *(sequences.pack(table[name]) for name in model.design),
+        )
+    )  # fmt: skip
+    acts = table["question"] == 1
+    return table | {
+        "action": np.where(acts, action, np.nan),
+        "response": np.where(acts, np.nan, response),
+    }
+
+
+def read(model, table):
+    subject, context = (table[name].astype(np.int64) for name in ("subject", "context"))
+    names = [str(k) for k in range(subject.max() + 1)]
+    given = np.isfinite(table["action"]) | np.isfinite(table["response"])
+    return ModelData.of_columns(model, names, subject, [context], table, 3, given)
+
+
+def log_likelihood(model, theta, table):
+    return read(model, table).log_likelihood(np.asarray(theta, dtype=float))[0]
+
+
+def only(table, rows):
+    return {name: column[rows] for name, column in table.items()}
+
+
+@pytest.fixture(scope="module")
+def truthful():
+    return answered(RandomUtility, [TRUTHFUL] * 40, asked(40))
+
+
+def test_weights_are_the_probability_at_1_and_too_flat_below():
+    p = np.linspace(0, 1, 11)
+    for form in (PRELEC, TVERSKY_KAHNEMAN):
+        assert np.allclose(weigh(form, 1.0, p), p, atol=1e-12)
+        assert np.array_equal(weigh(form, 0.5, [0.0, 1.0]), [0.0, 1.0])
+        low, high = weigh(form, 0.6, [0.05, 0.95])
+        assert low > 0.05
+        assert high < 0.95
+    # Prelec's weights all meet at 1 / e; Tversky and Kahneman's at .61 and a half by hand.
+    assert np.allclose(weigh(PRELEC, [0.3, 0.7, 2.0], np.exp(-1)), np.exp(-1))
+    assert weigh(TVERSKY_KAHNEMAN, 0.61, 0.5) == pytest.approx(
+        0.5**0.61 / (2 * 0.5**0.61) ** (1 / 0.61)
+    )
+
+
+def test_who_weighs_with_an_exponent_of_1_is_a_random_utility_maximiser(truthful):
+    theta = np.tile([*UTILITIES, 0.1, 0.9, 0.4, 0.2], (40, 1))
+    plain = log_likelihood(RandomUtility, theta, truthful)
+    for model in (ProspectUtility, ProspectUtilityTverskyKahneman):
+        weighed = [
+            log_likelihood(model, np.insert(theta, 4, g, axis=1), truthful) for g in (1, 0.7)
+        ]
+        assert np.allclose(weighed[0], plain, rtol=1e-12)
+        assert np.abs(weighed[1] - plain).min() > 1e-3
+
+
+@pytest.mark.parametrize("model", VIOLATORS)
+def test_a_violator_whose_dial_is_at_0_is_rational_and_otherwise_is_not(model, truthful):
+    rational, table = np.tile(TRUTHFUL, (40, 1)), asked(40)
+    still, turned = (np.column_stack([rational, np.full(40, x)]) for x in (0.0, 0.8))
+    as_still, as_turned = (answered(model, theta, table) for theta in (still, turned))
+    for name in ("action", "response"):
+        assert np.array_equal(as_still[name], truthful[name], equal_nan=True)
+    assert any(
+        not np.array_equal(as_turned[name], truthful[name], equal_nan=True)
+        for name in ("action", "response")
+    )
+    rational[:, -1] = still[:, -2] = turned[:, -2] = 0.2
+    plain = log_likelihood(RandomUtility, rational, truthful)
+    # A dial of 0 leaves what is stated to the last digit, but for the inverse of a logit.
+    assert np.allclose(log_likelihood(model, still, truthful), plain, rtol=1e-10)
+    assert not np.allclose(log_likelihood(model, turned, truthful), plain, rtol=1e-4)
+
+
+def test_beliefs_of_a_rational_decider_are_repeated_and_average_to_the_one_before(truthful):
+    def gap(table):
+        """Return the largest difference of the average belief given parts, and the belief."""
+        shape = (40, 10, 2, 9)  # subjects, contexts, repetitions; trials of one repetition
+        told = table["response"].reshape(shape)
+        part, within = told[..., 5:7], told[..., 7:9]
+        assert np.array_equal(told[:, :, 0, :4], told[:, :, 1, :4])
+        return np.abs((part * within).sum(axis=-1) - told[..., 0]).max()
+
+    # Five numbers rounded by at most .005: both factors of two products (parts of one whole, so
+    # that they weigh 1 together, and beliefs of at most 1 each), and the belief itself.
+    assert gap(truthful) <= 0.005 * (1 + 2 + 1) + 1e-9
+    dial = answered(IncoherentBeliever, [(*TRUTHFUL, 0.7)] * 40, asked(40))
+    assert gap(dial) > 0.1
+
+
+def dealt(n, parts, s_report, seed=0, **settings):
+    """Let n subjects deal out distributions; table, and what each gave, [n, contexts, 2, parts]."""
+    theta = [(*TRUTHFUL[:-1], s_report)] * n
+    played = answered(
+        RandomUtility, theta, asked(n, parts=parts, question=4, seed=seed, **settings)
+    )
+    return played, played["response"][played["question"] == 4].reshape(n, -1, 2, parts)
+
+
+@pytest.mark.parametrize("s_report", [0.0, 0.3, 3.0])
+def test_a_distribution_sums_to_one_however_noisy_it_is(s_report):
+    for parts in (2, 3, 6):
+        _, told = dealt(20, parts, s_report)
+        assert np.array_equal(np.round(100 * told.sum(axis=-1)), np.full(told.shape[:3], 100))
+        assert ((told >= 0) & (told <= 1)).all()
+
+
+def test_a_distribution_without_noise_is_what_single_answers_are_but_for_rounding():
+    for parts in (2, 4):
+        _, told = dealt(20, parts, 0.0)
+        alone = answered(RandomUtility, [TRUTHFUL] * 20, asked(20, parts=parts))
+        single = alone["response"][alone["question"] == 2].reshape(told.shape)
+        # Each share of what is left is rounded; what was rounded before adds its own share.
+        assert np.abs(told - single).max() <= 0.005 * 2 + 0.005 * parts + 1e-9
+        assert np.abs(told[..., 0] - single[..., 0]).max() <= 1e-9
+
+
+def continued(theta, table, k, told):
+    """Return the log density of a state of a distribution given those before, from the model.
+
+    In plain Python: a share of what is left, with normal noise in log odds.
+    """
+    c, d, s_report = theta[4], theta[5], theta[7]
+    m = table["marginal"][k]
+    before = [j for j in range(k) if table["question"][j] == 4]
+    before = before[len(before) - int(table["part"][k]) :]
+    f = expit(c + d * logit(m))
+
+    def believed(j):
+        of_present = table["posterior"][j] * table["conditional"][j] / m
+        of_absent = table["posterior"][j] * (1 - table["conditional"][j]) / (1 - m)
+        return f * of_present + (1 - f) * of_absent
+
+    left = 100 - round(100 * sum(table["response"][j] for j in before))
+    share = believed(k) / (1 - sum(believed(j) for j in before))
+    if left == 0 or share > 1 - 1e-9:
+        return 0.0
+    low, high = (max(told - 0.5, 0) / left, min(told + 0.5, left) / left)
+    a, b = ((logit(x) - logit(share)) / s_report for x in (low, high))
+    return np.log(norm.cdf(b) - norm.cdf(a)) - np.log((high - low) * left / 100)
+
+
+def test_the_likelihood_of_a_distribution_is_that_of_its_states_one_after_the_other():
+    for parts in (2, 3, 5):
+        played, _ = dealt(6, parts, 0.8, contexts=2, seed=parts)
+        played["action"][:] = np.nan
+        played["response"][played["question"] != 4] = np.nan
+        theta = np.array([*UTILITIES, 0.1, 0.9, 0.4, 0.7])
+        found = log_likelihood(RandomUtility, np.tile(theta, (6, 1)), played)
+        for subject in range(6):
+            own = only(played, played["subject"] == subject)
+            rows = np.flatnonzero(own["question"] == 4)
+            plainly = sum(continued(theta, own, k, round(100 * own["response"][k])) for k in rows)
+            assert found[subject] == pytest.approx(plainly, rel=1e-9)
+        lost = played | {"response": played["response"].copy()}
+        lost["response"][(played["question"] == 4) & (played["part"] == 0)] = np.nan
+        # What comes after a number that is missing tells nothing.
+        assert (log_likelihood(RandomUtility, np.tile(theta, (6, 1)), lost) == 0).all()
+
+
+def test_a_state_of_a_distribution_has_a_law_that_sums_to_one_over_what_is_left():
+    played, told = dealt(101, 3, 0.5, contexts=1)
+    one = {name: np.tile(column[played["subject"] == 0], 101) for name, column in played.items()}
+    one["subject"] = played["subject"]
+    one["action"] = np.full(len(one["subject"]), np.nan)
+    first = round(100 * told[0, 0, 0, 0])
+    assert 0 < first < 100
+    response = np.full((101, one["subject"].size // 101), np.nan)
+    place = np.flatnonzero((one["question"] == 4)[: response.shape[1]])
+    response[:, place[0]] = first / 100
+    response[: 101 - first, place[1]] = np.arange(101 - first) / 100
+    for lapse in (None, 0.2):
+        theta = np.tile([*UTILITIES, 0.2, 1.2, 0.6, 0.3], (101, 1))
+        rates = None if lapse is None else np.full(101, lapse)
+        data = read(RandomUtility, one | {"response": response.ravel()})
+        own = data.log_likelihood(theta, rates)[0]
+        width = np.full(101 - first, 0.01)
+        width[[0, -1]] = 0.005
+        shares = np.exp(own[: 101 - first] - own[-1]) * width
+        assert shares.sum() == pytest.approx(1.0, abs=1e-10)
+
+
+def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
+    table = asked(300, contexts=20, repeats=1)
+    share = {}
+    for delta in (0.0, 0.6):
+        played = answered(OutcomePeeker, [(*TRUTHFUL, delta)] * 300, table)
+        acts = played["question"] == 1
+        believed = expit(
+            0.3 + 0.8 * logit(played["marginal"]) + 0.5 * played["idiosyncrasy"]
+        )[acts]  # fmt: skip
+        yes = RandomUtility.choice_probabilities([TRUTHFUL], believed)[0, :, 0]
+        off = (played["action"][acts] == 0) - yes
+        state = played["state"][acts] - played["marginal"][acts]
+        # The score of the state: of mean 0 given the beliefs, with this standard deviation.
+        share[delta] = (off * state).sum() / np.sqrt((yes * (1 - yes) * state**2).sum())
+    assert abs(share[0.0]) < 4
+    assert share[0.6] > 6
+
+
+def test_a_non_monotone_decider_defers_where_it_is_sure():
+    p = np.array([0.01, 0.3, 0.5, 0.7, 0.99])
+    for kappa, rises in ((0.0, True), (0.8, True), (4.0, False)):
+        shares = NonMonotoneDecider.choice_probabilities([(*TRUTHFUL, kappa)], p)[0]
+        log_odds = np.log(shares[:, 0] / shares[:, 1])
+        # The slope is 5.5 between the ends; the dial takes 4 kappa (2 p - 1) away.
+        assert bool((np.diff(log_odds) > 0).all()) == rises
+
+
+def test_a_stated_number_has_a_law_that_sums_to_one_given_the_numbers_before():
+    table = asked(N_CELLS + 1, contexts=1, repeats=1, parts=2)
+    same = {name: np.tile(column[:9], N_CELLS + 1) for name, column in table.items()}
+    same["subject"] = table["subject"]
+    for model, last in ((RandomUtility, 2), (FrameDependent, 3), (IncoherentBeliever, 7)):
+        theta = np.tile([*UTILITIES, 0.2, 1.2, 0.6, 0.3, *([0.4] * (model != RandomUtility))],
+                        (N_CELLS + 1, 1))  # fmt: skip
+        played = answered(model, theta, same)
+        told = np.tile(played["response"][:9], (N_CELLS + 1, 1))
+        told[:, last:] = np.nan
+        told[:N_CELLS, last] = np.arange(N_CELLS) / 100
+        played |= {"response": told.ravel(), "action": np.full(told.size, np.nan)}
+        own = log_likelihood(model, theta, played)
+        shares = np.exp(own[:-1] - own[-1] + LOG_WIDTH)
+        assert shares.sum() == pytest.approx(1.0, abs=1e-10)
+        assert shares.max() < 0.5
+
+
+def integrated(theta, table):
+    """Return the log-likelihood of what one subject states in one context, by quadrature."""
+    z = np.linspace(-7, 7, 1401)  # the midpoint rule, which is spectral under a normal law
+    total = np.log(z[1] - z[0]) + norm.logpdf(z)
+    _, _, _, _, c, d, s_between, s_report = theta
+    for k in np.flatnonzero(np.isfinite(table["response"])):
+        m, q, p = (table[name][k] for name in ("marginal", "conditional", "posterior"))
+        mean = c + d * logit(m) + s_between * z
+        if table["question"][k] == 2:
+            f = expit(mean)
+            mean = logit(p * (f * q / m + (1 - f) * (1 - q) / (1 - m)))
+        elif table["question"][k] == 3:
+            mean = mean + logit(p) - logit(m)
+        cell = round(100 * table["response"][k])
+        a, b = (LOW[cell] - mean) / s_report, (HIGH[cell] - mean) / s_report
+        a, b = np.where(a + b > 0, -b, a), np.where(a + b > 0, -a, b)
+        ratio = np.exp(np.minimum(log_ndtr(a) - log_ndtr(b), -1e-15))
+        total = total + log_ndtr(b) + np.log1p(-ratio) - LOG_WIDTH[cell]
+    return logsumexp(total)
+
+
+@pytest.mark.parametrize(("s_report", "apart"), [(0.6, 0.003), (0.15, 0.04)])
+def test_the_likelihood_of_stated_numbers_is_the_integral_over_how_contexts_are_misread(
+    s_report, apart
+):
+    """Exact but for shape: the bounds are what was found, doubled; nearly all is at 0 and 1."""
+    theta = np.array([*UTILITIES, 0.2, 1.1, 0.5, s_report])
+    played = answered(RandomUtility, [theta] * 12, asked(12, contexts=1, repeats=3))
+    played["response"][played["question"] == 2] = np.nan  # by the mean of z alone
+    played["action"][:] = np.nan
+    kernel = log_likelihood(RandomUtility, np.tile(theta, (12, 1)), played)
+    exact = [integrated(theta, only(played, played["subject"] == k)) for k in range(12)]
+    off = kernel - exact
+    assert np.abs(off).mean() < apart
+    # Without what earlier statements tell of the context it would be far off.
+    alone = played | {"context": np.arange(len(played["subject"])).astype(float)}
+    assert np.abs(log_likelihood(RandomUtility, np.tile(theta, (12, 1)), alone) - exact).mean() > 1
+
+
+def test_a_lapse_far_from_the_belief_tells_nothing_of_the_context():
+    """After a number that can only be a lapse, others have the probability that they had."""
+    theta, rates = np.array([[*UTILITIES, 0.0, 1.0, 0.5, 0.1]] * 3), np.full(3, 0.05)
+    table = asked(3, contexts=1, repeats=1)
+    told = np.full(len(table["subject"]), np.nan)
+    marginal = table["marginal"] = table["posterior"] = np.full(len(told), 0.3)
+    plain, squared, *_ = np.flatnonzero(table["subject"] == 0)
+    for k, first in enumerate((0.99, 0.4, np.nan)):
+        told[plain + k * 9], told[squared + k * 9] = first, 0.31
+    played = table | {
+        "conditional": marginal,
+        "response": told,
+        "action": np.full(len(told), np.nan),
+    }
+    alone = played | {"response": np.where(table["elicitation"] == 0, told, np.nan)}
+    together, first = (read(RandomUtility, t).log_likelihood(theta, rates)[0]
+                       for t in (played, alone))  # fmt: skip
+    after_lapse, after_belief, after_none = together - first
+    assert after_lapse == pytest.approx(after_none, abs=1e-6)
+    assert after_belief < after_none - 0.5  # which shows that the context is misread
+
+
+def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(truthful):
+    one = only(truthful, (truthful["subject"] == 0) & (truthful["context"] == 0))
+    theta = [[*TRUTHFUL[:-1], 0.2]]
+    whole = log_likelihood(RandomUtility, theta, one)[0]
+    decisions = np.flatnonzero(one["question"] == 1)
+    for k in decisions:
+        same = one["repetition"] == one["repetition"][k]
+        plain = int(np.flatnonzero(same & (one["question"] == 0) & (one["elicitation"] == 0))[0])
+        shares = RandomUtility.choice_probabilities(theta, [one["response"][plain]])[0, 0]
+        without = one | {"action": one["action"].copy()}
+        without["action"][k] = np.nan
+        added = whole - log_likelihood(RandomUtility, theta, without)[0]
+        assert added == pytest.approx(np.log(shares[int(one["action"][k])]), abs=1e-9)
+        # Without the belief the decision adds nothing.
+        unstated = [t | {"response": t["response"].copy()} for t in (one, without)]
+        for table in unstated:
+            table["response"][plain] = np.nan
+        left = [log_likelihood(RandomUtility, theta, table)[0] for table in unstated]
+        assert left[0] == pytest.approx(left[1], abs=1e-12)
+
+
+def test_decisions_that_are_alike_are_one_place_and_count_as_often_as_they_came_up(truthful):
+    rows = truthful["subject"] < 3
+    three = read(RandomUtility, only(truthful, rows))
+    sequences, (kind, number, action, count, *_) = three.arranged
+    decisions = np.flatnonzero(kind == 1)
+    place = np.empty(len(kind), dtype=int)
+    for k, begin in enumerate(sequences.begin):
+        place[sequences.order[begin : begin + sequences.length[k]]] = sequences.subject[k]
+    found = {(int(place[i]), float(number[i]), float(action[i])): int(count[i]) for i in decisions}
+    told = truthful["response"].reshape(40, 10, 2, 9)[:3, ..., 0]
+    done = truthful["action"].reshape(40, 10, 2, 9)[:3, ..., 4]
+    each = zip(np.repeat(np.arange(3), 20).tolist(), told.ravel(), done.ravel(), strict=True)
+    assert found == Counter((k, float(p), float(a)) for k, p, a in each)
+    assert len(found) == len(decisions) < done.size  # some came up more than once
+    # Only for who peeks does the state tell alike decisions apart.
+    turned = only(truthful | {"state": truthful["repetition"]}, rows)
+    apart, alike = (read(m, turned).arranged[1][0] for m in (OutcomePeeker, RandomUtility))
+    assert (apart == 1).sum() > (alike == 1).sum() == len(decisions)
+
+
+@pytest.mark.parametrize("question", [2, 4])
+@pytest.mark.parametrize("model", [RandomUtility, IncoherentBeliever])
+def test_contexts_whose_odds_change_have_the_probability_that_a_subject_gives_them(model, question):
+    rng, table = np.random.default_rng(8), asked(3, contexts=2, question=question)
+    table["marginal"] = rng.uniform(0.1, 0.9, len(table["marginal"]))
+    theta = model.parameters.draw(rng, 3)
+    played = answered(model, theta, table)
+    kernel, gradient = read(model, played).log_likelihood(theta)
+    names = ("context", *model.columns[2:])
+    for k in range(3):
+        agent, total = model.from_theta(theta[k]), 0.0
+        for t in np.flatnonzero(played["subject"] == k):
+            seen = {name: played[name][t] for name in names}
+            seen |= {name: int(seen[name]) for name in ("question", "elicitation", "part")}
+            told = None if np.isnan(played["response"][t]) else float(played["response"][t])
+            act = int(played["action"][t]) if told is None else None
+            total += agent.log_probability(seen, act, told)
+            agent.learn(seen | {"response": told}, -1 if act is None else act, np.nan)
+        assert kernel[k] == pytest.approx(total, rel=1e-10)
+    for j in range(theta.shape[1]):
+        step = np.zeros(theta.shape[1])
+        step[j] = 1e-6
+        above, below = (log_likelihood(model, theta + s, played) for s in (step, -step))
+        assert np.allclose(gradient[:, j], (above - below) / 2e-6, rtol=1e-5, atol=1e-5)
+
+
+def test_the_likelihood_reads_nothing_that_a_participant_would_not_show():
+    for model in (RandomUtility, ProspectUtility, NoisyReporter, *VIOLATORS):
+        assert "idiosyncrasy" in model.design
+        assert "idiosyncrasy" not in model.columns
+
+
+def test_utilities_exponent_and_beliefs_are_recovered_and_not_from_shuffled_answers():
+    n = 150
+    theta = ProspectUtility.parameters.draw(np.random.default_rng(1), n)
+    table = asked(n, contexts=200, repeats=3, seed=2, all_of_it=False)
+    played = answered(ProspectUtility, theta, table)
+    rng, mixed = np.random.default_rng(3), {}
+    for name in ("action", "response"):
+        column = played[name].copy()
+        for k in range(n):
+            rows = np.flatnonzero((played["subject"] == k) & np.isfinite(column))
+            column[rows] = rng.permutation(column[rows])
+        mixed[name] = column
+    truth = ProspectUtility.parameters.unconstrain(theta)
+    found = [
+        maximum_a_posteriori(ProspectUtility, read(ProspectUtility, table), starts=1).z
+        for table in (played, played | mixed)
+    ]
+    # Fisher's z of a correlation has the standard error 1 / sqrt(n - 3): 3.5 of the difference's.
+    bound = 3.5 * np.sqrt(2 / (n - 3))
+    for k, name in enumerate(ProspectUtility.parameters.names):
+        recovered, lost = (np.corrcoef(truth[:, k], z[:, k])[0, 1] for z in found)
+        assert recovered > 0.3, name
+        assert np.arctanh(recovered) - np.arctanh(min(lost, 0.99)) > bound, name

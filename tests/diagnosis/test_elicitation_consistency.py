@@ -1,0 +1,77 @@
+"""Distances between elicitations against arithmetic, noise alone, and a shift."""
+
+import json
+
+import numpy as np
+import pytest
+from deciders import decided
+
+from knownminds.inference.diagnosis.elicitation_consistency import elicitation_consistency
+
+
+def test_the_distances_are_those_of_the_definition() -> None:
+    data = decided(1, contexts=2, repetitions=2)
+    data.frame["plain"] = [0.1, 0.3, 0.5, 0.5]
+    data.frame["squared"] = [0.3, 0.3, 0.7, 0.5]
+    found = elicitation_consistency(data, replicates=10, bootstraps=10)
+    assert found.spread == pytest.approx(np.sqrt((0.01 + 0.01) / 2))
+    (distance,) = found.distances
+    assert distance.rmse_means == pytest.approx(0.1)
+    assert distance.rmse_answers == pytest.approx(np.sqrt((0.01 + 0.01 + 0.04 + 0.0) / 4))
+    assert distance.shift == pytest.approx(0.1)
+
+
+def test_beliefs_stated_alike_are_accused_as_often_as_the_level_says() -> None:
+    found = [
+        elicitation_consistency(decided(i, report_noise=0.3), replicates=99, bootstraps=2, seed=i)
+        for i in range(100)
+    ]
+    p_value = np.array([f.distances[0].p_value for f in found])
+    # Standard error .022 at .05 and .05 at .5; three of them.
+    assert np.mean(p_value <= 0.05) <= 0.05 + 0.066
+    assert abs(np.mean(p_value <= 0.5) - 0.5) <= 0.15
+    # Noise alone brings about a distance, and the exchange says which.
+    distance = np.array([f.distances[0].rmse_means for f in found])
+    null = np.array([f.distances[0].null_means for f in found])
+    assert distance.mean() > 0.02
+    assert distance.mean() == pytest.approx(null.mean(), rel=0.02)
+
+
+def test_a_belief_that_shifts_with_the_question_is_found_out() -> None:
+    found = elicitation_consistency(decided(1, report_noise=0.3, frame=0.3), replicates=199)
+    distance = found.distances[0]
+    assert distance.p_value == 1 / 200
+    assert distance.shift_low > 0.03
+    assert distance.means_low < distance.rmse_means < distance.means_high
+
+
+def test_the_same_answers_throughout_have_no_distance() -> None:
+    found = elicitation_consistency(decided(1), replicates=19)
+    assert found.spread == pytest.approx(0.0, abs=1e-12)
+    assert found.distances[0].rmse_means == 0.0
+    assert found.distances[0].p_value == 1.0
+
+
+def test_missing_answers_are_left_out_of_their_context_alone() -> None:
+    data = decided(1, contexts=4, repetitions=3, report_noise=0.5)
+    data.frame.loc[[0, 1, 2], "squared"] = np.nan
+    data.frame.loc[3, "plain"] = np.nan
+    found = elicitation_consistency(data, replicates=19, bootstraps=10)
+    assert found.distances[0].contexts == 3
+    rest = data.frame[data.frame["context"] > 0].groupby("context")[["plain", "squared"]].mean()
+    expected = np.sqrt(((rest["squared"] - rest["plain"]) ** 2).mean())
+    assert found.distances[0].rmse_means == pytest.approx(expected)
+
+
+def test_one_elicitation_alone_has_nothing_to_be_consistent_with() -> None:
+    data = decided(1, contexts=4)
+    data.frame["squared"] = np.nan
+    with pytest.raises(ValueError, match="there are answers to plain"):
+        elicitation_consistency(data)
+
+
+def test_the_result_prints_and_goes_to_json() -> None:
+    found = elicitation_consistency(decided(1, report_noise=0.3), replicates=19, bootstraps=20)
+    assert "if exchanged" in str(found)
+    assert found.to_frame()["elicitation"].tolist() == ["squared"]
+    assert json.loads(found.to_json())["distances"][0]["contexts"] == 200

@@ -1,0 +1,101 @@
+"""Falls of choice odds: exact tests, their number, and deciders that are known."""
+
+import json
+
+import numpy as np
+import pytest
+from deciders import decided
+from scipy.stats import fisher_exact
+
+from knownminds.inference.diagnosis.monotone_choice import holm, monotone_choice
+
+
+def test_each_pair_of_bins_is_tested_by_fishers_exact_test() -> None:
+    found = monotone_choice(decided(1, inverse_temperature=1.0), bootstraps=0)
+    fell = 0
+    for pair in found.pairs:
+        assert pair.testable == 10
+        for low, high, p_value in zip(pair.low, pair.high, pair.p_value, strict=True):
+            if pair.share[low] > pair.share[high]:
+                table = [pair.counts[low], pair.counts[high]]
+                exact = fisher_exact(table, alternative="greater").pvalue
+                assert p_value == pytest.approx(exact, rel=1e-9)
+                fell += 1
+            else:
+                assert p_value == 1.0
+    assert fell > 3
+
+
+def test_bins_hold_equal_numbers_and_equal_beliefs_share_one() -> None:
+    found = monotone_choice(decided(1, decimals=9), bootstraps=0)
+    assert found.n.tolist() == [200] * 5
+    data = decided(1)
+    data.frame["plain"] = np.where(data.frame["plain"] < 0.7, 0.2, 0.8)
+    coarse = monotone_choice(data, bootstraps=0)
+    assert len(coarse.n) == 2
+    assert coarse.centre.tolist() == pytest.approx([0.2, 0.8])
+
+
+def test_pairs_of_bins_without_either_action_are_not_in_the_denominator() -> None:
+    data = decided(1)
+    bold = data.frame["plain"] > 0.61
+    data.frame.loc[bold, "action"] = 0.0  # Yes alone: Defer against No cannot be tested there
+    data.frame.loc[~bold, "action"] = np.where(data.frame["plain"][~bold] < 0.3, 1.0, 2.0)
+    found = monotone_choice(data, bootstraps=20)
+    defer = found.pairs[2]
+    assert (defer.first, defer.second) == ("Defer", "No")
+    assert defer.testable < 10
+    assert np.isnan(defer.share[4])
+    assert defer.violated == defer.testable - sum(
+        defer.share[j] <= defer.share[k] for j, k in zip(defer.low, defer.high, strict=True)
+    )
+    data.frame["action"] = 0.0
+    nothing = monotone_choice(data, bootstraps=20).pairs[2]
+    assert nothing.testable == 0
+    assert np.isnan(nothing.fraction)
+    assert "not testable" in str(monotone_choice(data, bootstraps=20))
+
+
+def test_holm_multiplies_by_how_many_hypotheses_are_left() -> None:
+    found = holm(np.array([0.02, 0.01, 0.9, 0.04]))
+    assert found.tolist() == pytest.approx([0.06, 0.04, 0.9, 0.08])
+    assert holm(np.empty(0)).shape == (0,)
+
+
+def test_rational_deciders_are_accused_by_single_tests_and_not_after_holm() -> None:
+    found = [monotone_choice(decided(i, inverse_temperature=3.0), bootstraps=0) for i in range(100)]
+    single = np.mean([any(pair.violated for pair in f.pairs) for f in found])
+    family = np.mean([f.p_falling <= 0.05 for f in found])
+    assert single > 0.1  # the published reading: a violation somewhere
+    # At most .05, standard error .022; three of them.
+    assert family <= 0.05 + 0.066
+    assert np.mean([f.p_turning <= 0.05 for f in found]) <= 0.05 + 0.066
+
+
+def test_a_decider_who_says_yes_less_often_when_surest_is_found_out() -> None:
+    found = [monotone_choice(decided(i, turn=1.0), bootstraps=0) for i in range(10)]
+    assert all(f.p_falling < 0.001 for f in found)
+    assert all(f.p_turning < 0.001 for f in found)
+    assert found[0].fraction > 0.1
+
+
+def test_a_decider_for_whom_the_order_is_reversed_falls_but_does_not_turn() -> None:
+    """Rational all the same: waiting may cost most where the condition is present."""
+    data = decided(3)
+    data.frame["action"] = data.frame["action"].map({0.0: 2.0, 1.0: 1.0, 2.0: 0.0})
+    found = monotone_choice(data, bootstraps=0)
+    assert found.p_falling < 0.001
+    assert found.p_turning > 0.05
+
+
+def test_the_interval_holds_the_fraction_and_the_result_prints() -> None:
+    found = monotone_choice(decided(1, turn=1.0), bootstraps=200)
+    for pair in found.pairs:
+        assert pair.fraction_low <= pair.fraction <= pair.fraction_high
+    assert found.pairs[0].fraction_high > 0
+    assert "Yes over No" in str(found)
+    assert len(found.to_frame()) == 3
+    assert len(found.shares()) == 15
+    assert json.loads(found.to_json())["pairs"][0]["testable"] == 10
+    with pytest.raises(ValueError, match="bins=1"):
+        monotone_choice(decided(1), bins=1)

@@ -1,0 +1,150 @@
+"""Predicting decisions with and without the state."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from deciders import decided
+
+from knownminds.inference.diagnosis.predictive_gain import features_of, folds_of, predictive_gain
+
+
+class Frequencies:
+    """Predicts from how often each action was taken in each bin of p, apart by state if told."""
+
+    def __init__(self, seed: int):
+        self.classes_ = np.arange(3)
+
+    def cells(self, x):
+        state = x[:, -1].astype(int) if x.shape[1] > 1 else 0
+        return np.minimum((x[:, 0] * 5).astype(int), 4) * 2 + state
+
+    def fit(self, x, y):
+        self.share = np.ones((10, 3))
+        np.add.at(self.share, (self.cells(x), y), 1)
+        self.share /= self.share.sum(axis=1, keepdims=True)
+
+    def predict_proba(self, x):
+        return self.share[self.cells(x)]
+
+
+def test_all_repetitions_of_a_context_are_in_one_fold_and_folds_are_even() -> None:
+    context = np.repeat(np.arange(53), 4)
+    fold = folds_of(context, 5, seed=1)
+    assert all(len(np.unique(fold[context == c])) == 1 for c in range(53))
+    assert sorted(np.bincount(fold) // 4) == [10, 10, 11, 11, 11]
+    assert (folds_of(context, 5, seed=2) != fold).any()
+
+
+def test_the_gain_is_the_log_loss_of_predictions_for_contexts_not_learnt_from() -> None:
+    data = decided(1, peek=0.3)
+    found = predictive_gain(data, learner=Frequencies, bootstraps=50)
+    frame, fold = data.frame, folds_of(data.context, 5, seed=0)
+    losses = []
+    for columns in (["plain"], ["plain", "state"]):
+        x, y = frame[columns].to_numpy(), frame["action"].to_numpy(dtype=int)
+        loss = 0.0
+        for f in range(5):
+            model = Frequencies(0)
+            model.fit(x[fold != f], y[fold != f])
+            chance = 0.999 * model.predict_proba(x[fold == f]) + 0.001 / 3
+            loss -= np.log(chance[np.arange(len(chance)), y[fold == f]]).sum()
+        losses.append(loss)
+    assert found.belief.percent == pytest.approx(100 * (1 - losses[1] / losses[0]))
+    assert found.belief.without == pytest.approx(losses[0] / 1000)
+    assert found.evidence is None
+
+
+def test_rational_deciders_gain_nothing_and_keep_the_level_of_the_test() -> None:
+    found = [
+        predictive_gain(
+            decided(i, contexts=100), learner=Frequencies, replicates=19, bootstraps=50, seed=i
+        ).belief
+        for i in range(40)
+    ]
+    # Standard error .034 at .05; three of them.
+    assert np.mean([gain.p_value <= 0.05 for gain in found]) <= 0.05 + 0.102
+    assert np.mean([gain.percent for gain in found]) < 0.5
+    excess = np.array([gain.percent - gain.null_mean for gain in found])
+    assert abs(excess.mean()) < 3 * excess.std() / np.sqrt(len(excess))
+
+
+def test_one_who_peeks_is_predicted_better_with_the_state() -> None:
+    gain = predictive_gain(decided(1, peek=0.3), learner=Frequencies, replicates=99).belief
+    assert gain.above_zero
+    assert gain.p_value == 0.01
+    assert gain.low < gain.percent < gain.high
+    assert gain.excess.low > 0
+    loss, exchanged = 100 - gain.percent, 100 - gain.null_mean
+    assert gain.excess.percent == pytest.approx(100 * (1 - loss / exchanged))
+
+
+def test_the_test_holds_what_was_learnt_and_exchanges_the_states_of_what_is_predicted() -> None:
+    fits = []
+
+    class Counted(Frequencies):
+        def fit(self, x, y):
+            fits.append(x.shape[1])
+            super().fit(x, y)
+
+    predictive_gain(decided(1, contexts=50), learner=Counted, replicates=300, bootstraps=0)
+    assert sorted(fits) == [1] * 5 + [2] * 5  # however many exchanges
+
+
+@pytest.mark.parametrize("peek", [0.0, 0.3])
+def test_a_tree_is_quick_and_does_the_same(peek) -> None:
+    pytest.importorskip("sklearn")
+    gain = predictive_gain(decided(1, peek=peek), learner="tree", bootstraps=50).belief
+    assert (gain.p_value <= 0.05) == (peek > 0)
+
+
+def test_gradient_boosting_finds_the_peeker_and_not_the_rational_decider() -> None:
+    pytest.importorskip("sklearn")
+    peeker, rational = (
+        predictive_gain(decided(1, peek=peek, contexts=100), bootstraps=100) for peek in (0.4, 0.0)
+    )
+    assert peeker.belief.above_zero
+    assert not rational.belief.above_zero
+    assert peeker.learner == "gradient_boosting"
+
+
+def test_evidence_makes_the_second_comparison() -> None:
+    data = decided(1, contexts=60)
+    data.frame["sex"] = np.where(data.frame["context"] % 2, "f", "m")
+    found = predictive_gain(data, features=["sex"], learner=Frequencies, bootstraps=20)
+    assert found.evidence is not None
+    assert "belief and evidence" in str(found)
+    assert features_of(data.frame, ["sex", "plain"]).shape == (300, 3)
+    with pytest.raises(ValueError, match="'age' is none"):
+        predictive_gain(data, features=["age"], learner=Frequencies)
+
+
+def test_an_action_never_seen_costs_much_but_not_infinitely() -> None:
+    data = decided(1, contexts=10)
+    data.frame["action"] = np.where(data.frame["context"] == 3, 1.0, 0.0)
+    gain = predictive_gain(data, learner=Frequencies, bootstraps=0).belief
+    assert np.isfinite(gain.without)
+    assert np.isnan(gain.low)
+
+
+def test_what_is_missing_or_unknown_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(ImportError, match=r'pip install "knownminds\[learning\]"'):
+        predictive_gain(decided(1))
+    monkeypatch.setitem(sys.modules, "catboost", None)
+    with pytest.raises(ImportError, match="pip install catboost"):
+        predictive_gain(decided(1), learner="catboost")
+    with pytest.raises(ValueError, match="got 'forest'"):
+        predictive_gain(decided(1), learner="forest")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="got 5 of 3 contexts"):
+        predictive_gain(decided(1, contexts=3), learner=Frequencies)
+
+
+def test_the_result_prints_and_goes_to_json() -> None:
+    found = predictive_gain(
+        decided(1, contexts=30), learner=Frequencies, bootstraps=20, replicates=0
+    )
+    assert "beyond the belief" in str(found)
+    assert json.loads(found.to_json())["belief"]["p_value"] is None
+    assert found.belief.excess is None

@@ -1,0 +1,109 @@
+"""A model at its best is no less likely than the models that lie within it."""
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.agents.nesting import NESTED
+from knownminds.environments import ENVIRONMENTS, Collider, Trials, make
+from knownminds.inference import (
+    ModelData,
+    Unknowns,
+    least_squares,
+    maximum_likelihood,
+)
+from knownminds.inference.fits.nested_starts import embedded
+
+EXACT = 1e-6  # log units: rounding
+# Where the inner model lies at infinity it is neared to what a search can reach: 16 prior sds.
+NEARED = 0.02
+LIMITS = {("perseverator", "rescorla_wagner"), ("random_responder", "horizon_blind")}
+
+
+def by_names(nesting):
+    return f"{nesting.inner.name}-{nesting.outer.name}"
+
+
+def at_home(*models):
+    places = (make(name) for name in ENVIRONMENTS)
+    return next(place for place in places if all(model.plays(place) for model in models))
+
+
+def real_like(inner, outer, place):
+    """Minds of both models, ordinary and extreme; few trials; ties; answers at the ends alone."""
+    rng, frames = np.random.default_rng(0), []
+    for model in (inner, outer):
+        for scale in (1.0, 3.0):
+            own = rng.normal(size=(2, len(model.parameters)))
+            z = model.parameters.mean + scale * model.parameters.sd * own
+            lived = simulate(model, model.parameters.constrain(z), place, 0).frame
+            for _, rows in lived.groupby("subject", sort=False):
+                frames.append(rows)
+    frames += [rows.head(6) for rows in frames[:4:3]]
+    if "response" in frames[0] and frames[0]["response"].notna().any():
+        for rows in frames[:2]:
+            low, high = place.response_range
+            top = rows["ceiling"] if "ceiling" in rows else pd.Series(high, index=rows.index)
+            told, middle = rows["response"], (low + top) / 2
+            step = (top - low) / 10
+            frames.append(rows.assign(response=low + step * ((told - low) / step).round()))
+            frames.append(rows.assign(response=top.where(told > middle, low).where(told.notna())))
+            frames.append(rows.assign(response=middle.where(told.notna())))
+    every = [rows.assign(subject=str(k)) for k, rows in enumerate(frames)]
+    return Trials.from_frame(pd.concat(every, ignore_index=True), environment=place)
+
+
+@pytest.mark.parametrize("nesting", NESTED, ids=by_names)
+def test_no_model_loses_to_one_within_it(nesting):
+    inner, outer = nesting.inner, nesting.outer
+    place = at_home(inner, outer)
+    trials = real_like(inner, outer, place)
+    data = [ModelData.read(m, trials, place.n_actions, all_trials=True) for m in (inner, outer)]
+    found = [maximum_likelihood(d.model, d, workers=1) for d in data]
+    slack = NEARED if (inner.name, outer.name) in LIMITS else EXACT
+    assert (found[1].log_likelihood >= found[0].log_likelihood - slack).all()
+    # The embedding itself says the same of the same trials.
+    z = embedded(nesting, Unknowns.of(outer), found[0].estimate)
+    there = data[1].log_likelihood(outer.parameters.constrain(z))[0]
+    ordinary = np.array([s == "ok" for s in found[0].status])
+    near = 0.5 if slack == NEARED else NEARED  # so far away, the slope is small and not 0
+    assert np.allclose(there[ordinary], found[0].log_likelihood[ordinary], atol=near)
+
+
+def test_the_names_of_nested_models_are_in_the_registry():
+    for nesting in NESTED:
+        assert AGENTS[nesting.inner.name] is nesting.inner
+        assert AGENTS[nesting.outer.name] is nesting.outer
+
+
+def test_a_walk_never_loses_to_the_noisy_or_of_real_agents():
+    """Agents who answer in steps of 5 and hardly vary: 20 of 40 lost up to 2.6 log units."""
+    noisy_or, walk = AGENTS["noisy_or"], AGENTS["mutation_sampler"]
+    rng, p = np.random.default_rng(3), AGENTS["noisy_or"].parameters
+    z = p.mean + 2 * p.sd * rng.normal(size=(40, 5))
+    z[:, 4] = np.log(rng.choice([0.02, 0.05, 0.1], 40))
+    frame = simulate(noisy_or, p.constrain(z), Collider(), 3).to_frame()
+    frame["response"] = (frame["response"] / 5).round() * 5
+    trials = Trials.from_frame(frame, environment=Collider())
+    one, other = (maximum_likelihood(m, trials, workers=1) for m in (noisy_or, walk))
+    assert (other.log_likelihood >= one.log_likelihood - EXACT).all()
+
+
+def test_least_squares_with_more_parameters_never_lose_to_fewer():
+    noisy_or = AGENTS["noisy_or"]
+    z = noisy_or.parameters.mean + 2 * noisy_or.parameters.sd * np.random.default_rng(3).normal(
+        size=(10, 5)
+    )
+    raw = simulate(noisy_or, noisy_or.parameters.constrain(z), Collider(), 3).to_frame()
+    ends = raw.assign(
+        response=np.where(raw["response"] > 50, 100.0, 0.0), subject="e" + raw.subject
+    )
+    few = raw.groupby("subject").head(6).assign(subject=lambda f: "f" + f.subject)
+    frame = pd.concat([raw, ends, few], ignore_index=True)
+    for scoring in ("by_cause", "pooled"):
+        fits = [least_squares(frame, parameters=n, scoring=scoring, workers=1) for n in (3, 4, 5)]
+        for fewer, more in pairwise(fits):
+            assert (more.loss <= fewer.loss + 1e-12).all()

@@ -1,0 +1,485 @@
+import asyncio
+import threading
+import time
+from math import exp, inf, log
+
+import numpy as np
+import pandas as pd
+import pytest
+from registry_pairs import pairs
+
+from knownminds.agents import AGENTS, Contaminants, RescorlaWagnerDual, play
+from knownminds.environments import (
+    Environment,
+    InstrumentalLearning,
+    Message,
+    Prompt,
+    Turn,
+    make,
+    session_stream,
+)
+from knownminds.llm_adapters import NotCapable, Rejected, Sampling, Synthetic, run_session
+from knownminds.llm_adapters.known_minds import synthetic as module
+from knownminds.llm_adapters.known_minds.synthetic import names_told
+
+LEARNER = RescorlaWagnerDual(alpha_positive=0.4, alpha_negative=0.1, beta=3.0, kappa=0.1)
+
+
+def ask(adapter, prompt, seed=0, **settings):
+    return asyncio.run(adapter.complete(prompt, settings=Sampling(seed=seed, **settings)))
+
+
+def lived(environment, seed, i, missing=0.1):
+    """Prompts of session i of a study, with what its player knows: random choices, some missing."""
+    environment = type(environment)(**environment.settings)
+    observation, _ = environment.reset(
+        options={"design": environment.draw(session_stream(seed, i))}
+    )
+    numbers, turns, prompts = np.random.default_rng((seed, i)), [], []
+    while observation is not None:
+        labels = environment.design.labels["machines"][observation["context"]]
+        prompts.append((environment.render(observation, turns), list(turns), observation, labels))
+        action = None if numbers.random() < missing else int(numbers.integers(2))
+        text = "Hm." if action is None else environment.say(action, observation)
+        following, reward, *_ = environment.step(action)
+        turns.append(Turn(observation, action, reward, text))
+        observation = following
+    return prompts
+
+
+def policy(agent, turns, observation):
+    """The probabilities of the agent itself, from its past."""
+    fresh = type(agent).from_theta(agent.theta, lapse=agent.lapse)
+    for turn in turns:
+        if turn.action is not None:
+            fresh.learn(turn.observation, turn.action, turn.reward)
+    return fresh.probabilities(observation)
+
+
+PAIRS = pairs(retold=True)
+FACTORS = [{}, {"history": "chat", "reasoning": "chain_of_thought"}, {"reasoning": "step_back"}]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "factors"),
+    # Each experiment with all factors, and each model with one of them.
+    [
+        (name, place, factors)
+        for k, (name, place) in enumerate(PAIRS)
+        for i, factors in enumerate(FACTORS)
+        if i == k % 3 or place not in {p for _, p in PAIRS[:k]}
+    ],
+)
+def test_a_session_through_words_is_the_session_that_play_lives(name, place, factors):
+    units = make(place).size
+    environment = make(place, **({units: 4} if units else {}), **factors)
+    model = AGENTS[name]
+    agent = model.from_theta(
+        model.parameters.draw(np.random.default_rng(2), 1)[0],
+        lapse=0.05,
+        actions=environment.n_actions,
+    )
+    spoken = asyncio.run(run_session(Synthetic(agent, environment, 11, 3), environment, 11, 3, 5))
+    played = play(agent, environment, 11, 3, 5).frame
+    pd.testing.assert_frame_equal(spoken.frame[played.columns], played, check_exact=True)
+    assert set(spoken.frame["outcome"]) == {"ok"}
+
+
+def test_another_seed_is_another_session():
+    environment = InstrumentalLearning()
+    one = asyncio.run(run_session(Synthetic(LEARNER, environment, 11), environment, 11, 5))
+    assert (
+        one.frame["action"].tolist() != play(LEARNER, environment, 12, 5).frame["action"].tolist()
+    )
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_a_reply_depends_on_the_prompt_and_on_nothing_that_was_asked_before(
+    monkeypatch, history, seeded
+):
+    environment = InstrumentalLearning(n_visits=3, history=history)
+    dials = Contaminants(refusal=0.1, malformed=0.1, truncation=0.1, verbosity=0.3)
+    settings = Sampling(top_log_probabilities=2)
+    calls = []
+    for i in range(4):
+        # Two pasts of the same session, so that what is remembered of one is wrong of the other.
+        for missing in (0.0, 0.5):
+            for prompt, *_ in lived(environment, 1, i, missing):
+                calls.append((prompt, Sampling(seed=i if seeded else None, top_p=0.9)))
+                calls.append((prompt, Sampling(**{**settings.__dict__, "seed": calls[-1][1].seed})))
+    order = np.random.default_rng(4).permutation(2 * len(calls)) % len(calls)
+
+    def first_asked(prompt, sampling):
+        speaker = Synthetic(LEARNER, environment, 1, contaminants=dials)
+        speaker._fair = True  # whatever it is, it is not what is tested here
+        return speaker.answer(prompt, sampling)
+
+    alone = [first_asked(*call) for call in calls]
+    assert len({reply.text for reply in alone}) > 10
+    for remembered in (1, 3, 256):
+        monkeypatch.setattr(module, "_REMEMBERED", remembered)
+        speaker = Synthetic(LEARNER, environment, 1, contaminants=dials)
+        for k in order:
+            assert speaker.answer(*calls[k]) == alone[k]
+        assert len(speaker._sessions) <= remembered
+
+
+class Interrupted(RescorlaWagnerDual):
+    """Lets other threads go before everything it learns."""
+
+    def learn(self, observation, action, reward):
+        time.sleep(1e-5)
+        super().learn(observation, action, reward)
+
+
+def test_many_threads_get_the_replies_that_one_gets():
+    environment = InstrumentalLearning(n_visits=3)
+    speaker = Synthetic(Interrupted.from_theta(LEARNER.theta), environment, 1)
+    top = Sampling(seed=0, top_log_probabilities=2)  # shows what the agent has learned
+    calls = [(p, top) for missing in (0.0, 0.5) for p, *_ in lived(environment, 1, 0, missing)]
+    alone = [Synthetic(LEARNER, environment, 1).answer(*call) for call in calls]
+    told = [[None] * len(calls) for _ in range(4)]
+    speaker.answer(*calls[0])  # from here on the session is remembered, by one and for all
+
+    def work(k):
+        for at in np.random.default_rng(k).permutation(len(calls)):
+            told[k][at] = speaker.answer(*calls[at])
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told == [alone] * 4
+
+
+def test_lapses_are_those_of_the_agent():
+    environment = InstrumentalLearning()
+    lapsing = Synthetic(LEARNER, environment, 7, contaminants=Contaminants(lapse=0.4))
+    spoken = asyncio.run(run_session(lapsing, environment, 7, 0))
+    agent = RescorlaWagnerDual.from_theta(LEARNER.theta, lapse=0.4)
+    assert (
+        spoken.frame["action"].tolist() == play(agent, environment, 7, 0).frame["action"].tolist()
+    )
+
+
+def test_contaminants_strike_at_their_rates_and_leave_the_first_choices_alone():
+    environment = InstrumentalLearning(n_visits=1)
+    rates = {"refusal": 0.1, "malformed": 0.2, "truncation": 0.05}
+    speaker = Synthetic(LEARNER, environment, 3, contaminants=Contaminants(**rates))
+    plain = Synthetic(LEARNER, environment, 3)
+    n, outcomes = 1500, []
+    for i in range(n):
+        observation, _ = environment.reset(
+            options={"design": environment.draw(session_stream(3, i))}
+        )
+        prompt = environment.render(observation, [])
+        reply, said = ask(speaker, prompt, i), ask(plain, prompt, i).text
+        cut = reply.finish_reason == "length"
+        outcomes.append("truncated" if cut else environment.parse(reply.text, observation).outcome)
+        if outcomes[-1] == "ok":
+            assert reply.text == said
+    for outcome, rate in zip(("refused", "malformed", "truncated"), rates.values(), strict=True):
+        share = np.mean([seen == outcome for seen in outcomes])
+        assert abs(share - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+@pytest.mark.parametrize(("reasoning", "outcome"), [("none", "repaired"), ("step_back", "ok")])
+def test_words_around_the_answers_change_no_choice(history, reasoning, outcome):
+    environment = InstrumentalLearning(history=history, reasoning=reasoning)
+    wordy = Synthetic(LEARNER, environment, 7, contaminants=Contaminants(verbosity=0.5))
+    spoken = asyncio.run(run_session(wordy, environment, 7, 0)).frame
+    played = play(LEARNER, environment, 7, 0).frame
+    assert spoken["action"].tolist() == played["action"].tolist()
+    plain = asyncio.run(run_session(Synthetic(LEARNER, environment, 7), environment, 7, 0)).frame
+    around = spoken["raw_text"] != plain["raw_text"]
+    assert abs(around.mean() - 0.5) < 4 * 0.5 / np.sqrt(96)
+    assert set(spoken["outcome"][around]) == {outcome}
+    assert (spoken["output_tokens"][around] > plain["output_tokens"][around]).all()
+
+
+def test_a_prompt_of_another_session_or_of_no_session_is_rejected():
+    environment = InstrumentalLearning()
+    speaker = Synthetic(LEARNER, environment, 1)
+    environment.reset(options={"design": environment.draw(session_stream(1, 0))})
+    prompt = environment.render({"trial": 0, "context": 0, "first": 0}, [])
+    assert ask(speaker, prompt, seed=0).text in environment.design.labels["machines"][0]
+    with pytest.raises(Rejected, match="Use the seed, settings and templates"):
+        ask(speaker, prompt, seed=1)
+    for seed in (0, None):
+        with pytest.raises(Rejected, match="Use the settings and templates"):
+            ask(speaker, Prompt((Message("user", "Hello?"),)), seed=seed)
+    with pytest.raises(Rejected, match="Use the settings and templates"):
+        ask(speaker, Prompt((Message("system", "Hello?"),)), seed=None)
+    with pytest.raises(NotCapable, match="reasoning='high'"):
+        ask(speaker, prompt, reasoning="high")
+
+
+def test_a_session_that_is_over_is_rejected():
+    environment = InstrumentalLearning(3)
+    environment.n_visits = 2  # the words of three visits, and sessions of two
+    speaker = Synthetic(LEARNER, environment, 1)
+    prompts = lived(InstrumentalLearning(3), 1, 0)
+    assert ask(speaker, prompts[7][0], None).text
+    with pytest.raises(Rejected, match="has 8 trials; the prompt tells of 8"):
+        ask(speaker, prompts[8][0], None)
+
+
+def test_system_messages_of_a_client_are_passed_over():
+    for history in ("prompt", "chat"):
+        environment = InstrumentalLearning(2, history=history)
+        speaker = Synthetic(LEARNER, environment, 1)
+        for prompt, *_ in lived(environment, 1, 0):
+            before = Message("system", "You are a helpful assistant.")
+            longer = Prompt((before, *prompt.messages))
+            assert ask(speaker, longer).text == ask(speaker, prompt).text
+            assert ask(speaker, longer, seed=None).text
+
+
+# ---------------------------------------------------------------- without a seed
+
+
+@pytest.mark.parametrize("factors", [{}, {"history": "chat", "reasoning": "chain_of_thought"}])
+@pytest.mark.parametrize("seed_is_session", [True, False])
+def test_without_a_session_choices_follow_the_same_policy(factors, seed_is_session):
+    environment = InstrumentalLearning(6, **factors)
+    agent = RescorlaWagnerDual.from_theta(LEARNER.theta, lapse=0.1)
+    speaker = Synthetic(agent, environment, 1, seed_is_session=seed_is_session)
+    rival = RescorlaWagnerDual(alpha_positive=0.1, alpha_negative=0.4, beta=3.0, kappa=-1.0)
+    seed = None if seed_is_session else 42
+    chosen, shares, others = [], [], []
+    for i in range(40):
+        # The sessions are those of a study that the speaker does not know.
+        for prompt, turns, observation, labels in lived(environment, 99, i):
+            reply = ask(speaker, prompt, seed)
+            assert reply == ask(speaker, prompt, seed)
+            chosen.append(labels.index(reply.text.split()[-1]))
+            shares.append(policy(agent, turns, observation)[1])
+            others.append(policy(rival, turns, observation)[1])
+    chosen, shares, others = map(np.array, (chosen, shares, others))
+
+    def deviation(p, weight):
+        """Standard deviations that the weighted choices are away from what p expects."""
+        return (weight * (chosen - p)).sum() / np.sqrt((weight**2 * p * (1 - p)).sum())
+
+    # The weights ask for bias, for slope, and for the direction in which the rival differs.
+    for weight in (np.ones(len(chosen)), shares - 0.5, others - shares):
+        assert abs(deviation(shares, weight)) < 4
+    assert abs(deviation(others, others - shares)) > 6
+
+
+def test_different_prompts_are_answered_independently():
+    environment = InstrumentalLearning(6)
+    speaker = Synthetic(AGENTS["random_responder"](), environment, 1)
+    told = [
+        [labels.index(ask(speaker, prompt, None).text) for prompt, *_, labels in session]
+        for session in (lived(environment, 99, i) for i in range(60))
+    ]
+    signs = 2.0 * np.array(told) - 1.0
+    n = signs[:, 1:].size
+    assert abs((signs[:, 1:] * signs[:, :-1]).sum()) < 4 * np.sqrt(n)
+    assert abs((signs[1:] * signs[:-1]).sum()) < 4 * np.sqrt(signs[1:].size)
+
+
+def test_the_seed_of_a_client_enters_the_hash_where_it_names_no_session():
+    environment = InstrumentalLearning(1)
+    speaker = Synthetic(AGENTS["random_responder"](), environment, 1, seed_is_session=False)
+    prompt, *_ = lived(environment, 99, 0)[0]
+    texts = [ask(speaker, prompt, seed).text for seed in range(200)]
+    assert texts == [ask(speaker, prompt, seed).text for seed in range(200)]
+    assert abs(texts.count(texts[0]) - 100) < 4 * np.sqrt(200 * 0.25)
+
+
+def test_names_are_recovered_as_far_as_the_prompt_tells_them():
+    for history in ("prompt", "chat"):
+        environment = InstrumentalLearning(6, history=history)
+        environment.reset(options={"design": environment.draw(session_stream(1, 0))})
+        true = environment.design.labels
+        prompts = lived(environment, 1, 0)
+        told = names_told(environment, prompts[-1][0].messages)
+        assert told["casinos"] == [1, 2, 3, 4]
+        for casino, machines in zip(true["casinos"], true["machines"], strict=True):
+            assert told["machines"][casino - 1] == sorted(machines)
+        first, _, seen, labels = prompts[0]
+        told = names_told(environment, first.messages)
+        place = true["casinos"][seen["context"]] - 1
+        assert told["machines"][place] == sorted(labels)
+        assert [pair for k, pair in enumerate(told["machines"]) if k != place] == [["?", "?"]] * 3
+
+
+def test_a_prompt_with_three_machines_in_a_casino_is_rejected():
+    environment = InstrumentalLearning(6)
+    speaker = Synthetic(LEARNER, environment, 1)
+    prompt, _, _, labels = lived(environment, 1, 0, missing=0.0)[-1]
+    strange = next(letter for letter in "ABCDE" if letter not in labels)
+    text = prompt.messages[0].content
+    question = f"machine {labels[0]} and machine {labels[1]}"
+    for asked in (question, f"machine {labels[1]} and machine {labels[0]}"):
+        text = text.replace(asked, f"machine {labels[0]} and machine {strange}")
+    with pytest.raises(Rejected, match="A casino has 2 machines; the prompt names"):
+        ask(speaker, Prompt((Message("user", text),)), None)
+
+
+class Biased(RescorlaWagnerDual):
+    """Prefers action 1, whatever it is called."""
+
+    name = "biased"
+
+    def action_probabilities(self, observation):
+        return np.array([0.3, 0.7])
+
+
+class Attached(RescorlaWagnerDual):
+    """Prefers what paid, but in context 0 only."""
+
+    name = "attached"
+
+    def action_probabilities(self, observation):
+        if observation["context"] == 0:
+            return super().action_probabilities(observation)
+        return np.array([0.5, 0.5])
+
+
+@pytest.mark.parametrize("model", [Biased, Attached])
+def test_a_mind_to_which_the_numbers_of_actions_mean_something_needs_the_session(model):
+    environment = InstrumentalLearning(6)
+    speaker = Synthetic(model.from_theta(LEARNER.theta), environment, 1)
+    prompt, *_ = lived(environment, 1, 0)[3]
+    assert ask(speaker, prompt, 0).text
+    with pytest.raises(NotCapable, match="Send the number of the session as the seed"):
+        ask(speaker, prompt, None)
+
+
+class Coins(Environment):
+    """Guess coins; `named` gives the sides names of their own in each session."""
+
+    name, summary, source, n_actions, n_trials, n_draws = "coins", "", "", 2, 3, 4
+    settings: dict = {}  # noqa: RUF012
+
+    def __init__(self, named=False):
+        self.named = named
+
+    def tables(self, uniforms):
+        return {"payoffs": np.round(uniforms[:, :3])}
+
+    def labels(self, uniforms):
+        return (["x", "y"] if uniforms[3] < 0.5 else ["y", "x"]) if self.named else ()
+
+    def rewards(self, design, actions):
+        return actions
+
+    def render(self, observation, turns):
+        return Prompt((Message("user", str(len(turns))),))
+
+    def parse(self, text, observation):
+        raise NotImplementedError
+
+    def say(self, action, observation):
+        return "01"[action]
+
+    def read(self, messages):
+        t = int(messages[0].content)
+        return [Turn({"trial": i}, None, None) for i in range(t)], {"trial": t}
+
+    def _begin(self, design):
+        pass
+
+    def _reward(self, trial, action):
+        return 1.0
+
+
+def test_an_environment_without_names_needs_no_session_and_one_with_unknown_names_does():
+    mind = AGENTS["random_responder"]()
+    prompt = Prompt((Message("user", "1"),))
+    assert ask(Synthetic(mind, Coins(), 1), prompt, None).text in "01"
+    with pytest.raises(NotCapable, match="names that a session of coins uses cannot be read"):
+        ask(Synthetic(mind, Coins(named=True), 1), prompt, None)
+
+
+# ---------------------------------------------------------------- settings and log-probabilities
+
+
+@pytest.mark.parametrize(("temperature", "top_p"), [(0.5, None), (2.0, None), (None, 0.55), (0, 1)])
+def test_temperature_and_top_p_change_the_probabilities_as_they_say(temperature, top_p):
+    environment = InstrumentalLearning(12)
+    speaker = Synthetic(LEARNER, environment, 1)
+    n, chosen, expected, spread = 0, 0.0, 0.0, 0.0
+    for i in range(12):
+        for prompt, turns, observation, labels in lived(environment, 1, i):
+            p = policy(LEARNER, turns, observation)
+            if temperature == 0:
+                p = (p == p.max()) / (p == p.max()).sum()
+            elif temperature:
+                p = p ** (1 / temperature) / (p ** (1 / temperature)).sum()
+            elif max(p) >= top_p:
+                p = (p == p.max()).astype(float)
+            reply = ask(speaker, prompt, i, temperature=temperature, top_p=top_p)
+            action = labels.index(reply.text)
+            assert p[action] > 0
+            best = int(p.argmax())
+            n, chosen, expected = n + 1, chosen + (action == best), expected + p[best]
+            spread += p[best] * (1 - p[best])
+    assert abs(chosen - expected) <= 4 * np.sqrt(spread)
+
+
+def test_a_temperature_of_one_changes_nothing():
+    environment = InstrumentalLearning(12)
+    speaker = Synthetic(LEARNER, environment, 1)
+    for prompt, *_ in lived(environment, 1, 0):
+        assert ask(speaker, prompt, temperature=1.0, top_p=1.0) == ask(speaker, prompt)
+
+
+@pytest.mark.parametrize("reasoning", ["none", "chain_of_thought"])
+@pytest.mark.parametrize("seed", [0, None])
+def test_log_probabilities_are_those_of_the_policy(reasoning, seed):
+    environment = InstrumentalLearning(6, reasoning=reasoning)
+    agent = RescorlaWagnerDual.from_theta(LEARNER.theta, lapse=0.1)
+    speaker = Synthetic(agent, environment, 1, contaminants=Contaminants(verbosity=0.5))
+    for prompt, turns, observation, labels in lived(environment, 1, 0):
+        p = policy(agent, turns, observation)
+        for temperature in (None, 0.5):  # the policy's own, whatever is drawn from
+            reply = ask(speaker, prompt, seed, top_log_probabilities=5, temperature=temperature)
+            told = reply.log_probabilities
+            assert "".join(entry.token for entry in told) == reply.text
+            assert len(told) == reply.usage.output_tokens
+            letter, *others = [entry for entry in told if len(entry.alternatives) > 1]
+            assert not others
+            assert all(entry.log_probability == 0.0 for entry in told if entry is not letter)
+            named = {token.strip(): value for token, value in letter.alternatives}
+            assert set(named) == set(labels)
+            assert sum(map(exp, named.values())) == pytest.approx(1.0, abs=1e-12)
+            for label, share in zip(labels, p, strict=True):
+                assert named[label] == pytest.approx(log(share), abs=1e-12)
+            assert letter.log_probability == named[letter.token.strip()]
+            values = [value for _, value in letter.alternatives]
+            assert values == sorted(values, reverse=True)
+    alone = ask(speaker, prompt, seed, top_log_probabilities=0).log_probabilities
+    assert all(entry.alternatives == () for entry in alone)
+    assert ask(speaker, prompt, seed).log_probabilities is None
+
+
+def test_labels_of_several_tokens_share_the_probability_of_their_beginnings():
+    might = [["12", " months"], ["12", " days"], ["5", " days"]]
+    told = module._log_probabilities(might[1], might, [0.5, 0.3, 0.2], 3)
+    assert told[0].log_probability == pytest.approx(log(0.8))
+    assert told[1].log_probability == pytest.approx(log(0.3 / 0.8))
+    assert dict(told[1].alternatives) == pytest.approx(
+        {" months": log(0.5 / 0.8), " days": log(0.3 / 0.8)}
+    )
+    told = module._log_probabilities(["a"], [["a"], ["b"]], [1.0, 0.0], 2)
+    assert told[0].alternatives == (("a", 0.0), ("b", -inf))
+
+
+def test_an_answer_longer_than_the_limit_is_cut_off():
+    environment = InstrumentalLearning(1, reasoning="chain_of_thought")
+    speaker = Synthetic(LEARNER, environment, 1)
+    prompt, *_ = lived(environment, 1, 0)[0]
+    whole = ask(speaker, prompt)
+    n = whole.usage.output_tokens
+    assert ask(speaker, prompt, max_tokens=n) == whole
+    short = ask(speaker, prompt, max_tokens=4, top_log_probabilities=1)
+    assert (short.text, short.finish_reason) == ("I go by what", "length")
+    assert short.usage.output_tokens == len(short.log_probabilities) == 4
+    assert short.usage.input_tokens == whole.usage.input_tokens > 100

@@ -1,0 +1,198 @@
+"""The five references of cue combination, and measures of single participants."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from magnitude_sets import answers_of
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import Trials, make
+from knownminds.inference import MEASURES
+from knownminds.inference.magnitudes.cue_combination import (
+    CueCombination,
+    combine,
+    pair,
+    text_weights,
+)
+from knownminds.inference.magnitudes.magnitude_answers import MODALITIES, MagnitudeAnswers
+from knownminds.inference.magnitudes.magnitude_composite import cue_combination
+
+ITEMS = 3 * 33
+
+
+def frame_of(said: dict[str, np.ndarray], value: np.ndarray) -> pd.DataFrame:
+    frame = answers_of("a", tasks=("marker_location",), conditions=("base",), repeats=3)
+    for k, name in enumerate(MODALITIES):
+        mine = frame["modality"] == k
+        frame.loc[mine, "value"] = value
+        frame.loc[mine, "response"] = said[name]
+    return frame
+
+
+def combined(frame: pd.DataFrame, rounds: int = 0) -> CueCombination:
+    found = cue_combination(MagnitudeAnswers.read(frame, "model", rounds), "a", "marker_location")
+    assert found is not None
+    return found
+
+
+def correlated(seed: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    value = np.linspace(0.1, 0.9, ITEMS)
+    shared = 0.05 * rng.standard_normal(ITEMS)
+    text = 0.1 + 0.7 * (value + shared + 0.01 * rng.standard_normal(ITEMS))
+    image = value + 2 * shared + 0.03 * rng.standard_normal(ITEMS)
+    return value, text, image
+
+
+def test_a_known_weight_is_found_and_its_reference_fits_as_well_as_the_answers() -> None:
+    value, text, image = correlated()
+    said = {"text": text, "image": image, "text+image": 0.3 * text + 0.7 * image}
+    found = combined(frame_of(said, value))
+    assert found.text_weight["linear"][0] == pytest.approx(0.3, abs=1e-12)
+    assert found.efficiency["linear"][0] == pytest.approx(1.0, abs=1e-12)
+    assert found.n == ITEMS
+    assert found.left_out == 0
+    for name, error in found.reference_error.items():
+        assert found.efficiency[name] == pytest.approx(error / found.error)
+
+
+def test_weights_beyond_the_unit_interval_are_held_at_its_ends() -> None:
+    value, text, image = correlated()
+    said = {"text": text, "image": image, "text+image": 1.4 * text - 0.4 * image}
+    assert combined(frame_of(said, value)).text_weight["linear"][0] == 1.0
+
+
+def test_published_weights_follow_the_answers_and_ours_their_errors() -> None:
+    value, text, image = correlated()
+    weights = combined(frame_of({"text": text, "image": image, "text+image": text}, value))
+    found = weights.text_weight
+    by_answers = image.var() ** -1, text.var() ** -1
+    assert found["bayes_responses"][0] == pytest.approx(by_answers[1] / sum(by_answers))
+    errors = (text - value).var(), (image - value).var()
+    assert found["bayes_residuals"][0] == pytest.approx(errors[1] / sum(errors))
+    assert found["equal"][0] == 0.5
+
+
+def test_the_oracle_is_the_generalised_least_squares_of_calibrated_answers() -> None:
+    value, text, image = correlated()
+    found = combined(frame_of({"text": text, "image": image, "text+image": text}, value))
+    calibrated = [np.polyval(np.polyfit(said, value, 1), said) for said in (text, image)]
+    residual = np.array([said - value for said in calibrated])
+    weights = np.linalg.solve(np.cov(residual), np.ones(2))
+    weights /= weights.sum()
+    assert found.text_weight["bayes_oracle"][0] == pytest.approx(weights[0], rel=1e-9)
+    assert weights[1] < 0  # the noise that the picture shares is subtracted
+    best = weights @ np.array(calibrated)
+    # Middles are those of the windows, which the frame still has.
+    assert found.reference_error["bayes_oracle"][0] < found.reference_error["bayes_residuals"][0]
+    assert np.mean((best - value) ** 2) == pytest.approx(
+        np.mean((text - value) ** 2)
+        * (found.reference_error["bayes_oracle"][0] / found.error[0]) ** 2
+    )
+
+
+def test_a_perfect_modality_gets_all_the_weight_and_two_of_them_half_each() -> None:
+    value, text, image = correlated()
+    found = combined(frame_of({"text": value, "image": image, "text+image": text}, value))
+    assert found.text_weight["bayes_residuals"][0] == pytest.approx(1.0)
+    assert found.text_weight["bayes_oracle"][0] == pytest.approx(1.0)
+    same = combined(frame_of({"text": value, "image": value, "text+image": text}, value))
+    assert same.text_weight["bayes_oracle"][0] == 0.5
+    perfect = combined(frame_of({"text": text, "image": image, "text+image": value}, value))
+    assert np.isnan(perfect.efficiency["equal"][0])  # an error of 0 is no yardstick
+
+
+def test_items_without_one_of_the_answers_are_left_out_and_counted() -> None:
+    value, text, image = correlated()
+    frame = frame_of({"text": text, "image": image, "text+image": text}, value)
+    frame.loc[frame.index[:5], "response"] = np.nan
+    found = combined(frame)
+    assert (found.n, found.left_out) == (ITEMS - 5, 5)
+    frame["response"] = np.nan
+    nothing = combined(frame)
+    assert "fewer than 3 items" in nothing.reason
+    assert np.isnan(nothing.error[0])
+
+
+def test_modalities_that_were_played_apart_are_matched_by_value() -> None:
+    frame = answers_of("a", tasks=("marker_location",), conditions=("base",), seed=4)
+    apart = frame.assign(subject=frame["subject"] + frame["modality"].astype(str))
+    rng = np.random.default_rng(2)
+    apart["item"] = rng.permuted(np.tile(np.arange(33), (9, 1)), axis=1).ravel()
+    cells = MagnitudeAnswers.read(apart, "model").cells
+    text, image, both = (cells["a", "marker_location", "base", m] for m in MODALITIES)
+    pairs = pair(text, image, both)
+    assert (pairs.matched, len(pairs)) == ("values", ITEMS)
+    whole = MagnitudeAnswers.read(frame, "model").cells
+    together = pair(*(whole["a", "marker_location", "base", m] for m in MODALITIES))
+    assert together.matched == "items"
+    # The combined answers were made of those to the same item; the text's weight shows that.
+    weight = [text_weights(p)["linear"][0] for p in (together, pairs)]
+    assert weight[0] == pytest.approx(0.7, abs=0.15)
+    assert combine(pairs).n == ITEMS
+
+
+def test_bootstraps_of_weights_are_those_of_repeated_rows() -> None:
+    value, text, image = correlated()
+    frame = frame_of({"text": text, "image": image, "text+image": 0.3 * text + 0.7 * value}, value)
+    cells = MagnitudeAnswers.read(frame, "model", rounds=2, seed=5).cells
+    pairs = pair(*(cells["a", "marker_location", "base", m] for m in MODALITIES))
+    times = pairs.combined.weight[1].astype(int)
+    again = np.repeat(np.arange(ITEMS), times)
+    repeated = pairs.only(again)
+    repeated.combined.weight[:] = 1.0
+    for name, weights in text_weights(pairs).items():
+        assert weights[1] == pytest.approx(text_weights(repeated)[name][0], rel=1e-9), name
+    assert combine(pairs).error[1] == pytest.approx(combine(repeated).error[0], rel=1e-9)
+
+
+def lived(model: str, n: int = 60, **mind: float) -> Trials:
+    names = AGENTS[model].parameters.names
+    theta = np.tile([mind[name] for name in names], (n, 1))
+    return simulate(AGENTS[model], theta, make("line_ratio", modality="all"), 3)
+
+
+def test_measures_of_combiners_lie_at_their_truth() -> None:
+    mind = {"alpha": 0.8, "sigma_text": 0.06, "sigma_image": 0.03, "sigma": 0.01}
+    trials = lived("cue_combiner", **mind)
+    model = AGENTS["cue_combiner"]
+    theta = np.array([[mind[name] for name in model.parameters.names]])
+    for name in ("cue_weight", "cue_weight_excess", "cue_efficiency"):
+        found = MEASURES[name].estimate(trials)
+        truth = MEASURES[name].truth(model, theta)[0]
+        # Weights and ratios of 99 items have a bias of the order 1 / 99.
+        assert found.value == pytest.approx(truth, abs=4 * found.standard_error + 0.01), name
+    assert MEASURES["cue_weight"].truth(model, theta)[0] == 0.8
+    assert MEASURES["cue_weight_excess"].truth(model, theta)[0] == pytest.approx(0.6)
+    assert MEASURES["cue_weight_excess"].estimate(trials).p_value < 1e-6
+
+
+def test_optimal_and_equal_combiners_have_no_excess_and_equal_weights() -> None:
+    mind = {"sigma_text": 0.06, "sigma_image": 0.03, "sigma": 0.01}
+    optimal = MEASURES["cue_weight_excess"].estimate(lived("cue_combiner_optimal", **mind))
+    assert abs(optimal.value) < 4 * optimal.standard_error
+    equal = MEASURES["cue_weight"].estimate(lived("cue_combiner_equal", **mind))
+    assert abs(equal.value - 0.5) < 4 * equal.standard_error
+    assert MEASURES["cue_weight"].estimate(lived("cue_combiner_optimal", **mind)).p_value < 1e-6
+
+
+def test_sessions_with_one_modality_have_no_cue_weight_and_say_so() -> None:
+    trials = answers_of("a", tasks=("line_ratio",), conditions=("base",))
+    trials = trials[trials["modality"] == 0].assign(subject=trials["window"].astype(str))
+    found = MEASURES["cue_weight"].estimate(Trials.from_frame(trials))
+    assert np.isnan(found.value)
+    assert found.excluded == {"fewer than 3 items answered as text, as image and as both": 3}
+
+
+def test_regression_to_the_mean_is_the_prior_weight_without_its_limits() -> None:
+    measure, model = MEASURES["regression_to_the_mean"], AGENTS["static_bayes_observer"]
+    names = model.parameters.names
+    mind = {"w_prior": 0.0, "mu_short": 0.3, "mu_medium": 0.5, "mu_long": 0.7, "sigma": 0.04}
+    for weight in (0.0, 0.35):
+        mind["w_prior"] = weight
+        theta = np.tile([mind[name] for name in names], (200, 1))
+        found = measure.estimate(simulate(model, theta, make("line_ratio"), 1))
+        assert found.value == pytest.approx(weight, abs=4 * found.standard_error)
+        assert measure.truth(model, theta[:1])[0] == weight
+    with pytest.raises(ValueError, match="kalman_observer"):
+        measure.truth(AGENTS["kalman_observer"], theta)

@@ -1,0 +1,90 @@
+import io
+
+import numpy as np
+import pytest
+from PIL import Image, ImageFilter
+
+from knownminds.environments.magnitudes import drawing, maze
+
+BLURS = (0.0, 8.0, 16.0, 20.0)
+
+
+def pixels(image):
+    return np.asarray(image, dtype=int)
+
+
+def test_a_picture_is_white_with_a_line_of_400_px_and_a_red_marker_of_radius_4():
+    image = drawing.marker(0.25)
+    assert (image.size, image.mode) == ((512, 512), "RGB")
+    seen = pixels(image)
+    assert (seen[0, 0] == 255).all()
+    black = (seen == 0).all(axis=2)
+    columns = np.flatnonzero(black.any(axis=0))
+    assert columns.max() - columns.min() == drawing.LINE == 400  # between the ends' centres
+    red = (seen == (255, 0, 0)).all(axis=2)
+    for axis in (0, 1):
+        place = np.flatnonzero(red.any(axis=axis))
+        assert place.max() - place.min() == 2 * drawing.RADIUS == 8
+    centre = np.flatnonzero(red.any(axis=0)).mean()
+    assert (centre - columns.min()) / 400 == 0.25
+
+
+def test_the_shorter_line_stands_where_it_should():
+    for below in (False, True):
+        dark = (pixels(drawing.two_lines(0.3, below)) == 0).all(axis=2)
+        lengths = [int(half.any(axis=0).sum()) for half in (dark[:256], dark[256:])]
+        assert lengths == ([400, 120] if below else [120, 400])
+
+
+@pytest.mark.parametrize("blur", BLURS)
+def test_what_is_drawn_is_seen_however_blurred(blur):
+    for k in range(0, 101, 5 if blur else 2):
+        seen = drawing.marker_in(drawing.png(drawing.marker(k / 100, blur)))
+        assert abs(100 * seen - k) < 0.3  # a half would be the next hundredth
+    for k in range(1, 101, 5 if blur else 2):
+        image = drawing.two_lines(k / 100, bool(k % 2), blur)
+        assert abs(100 * drawing.ratio_in(drawing.png(image)) - k) < 0.3
+
+
+@pytest.mark.parametrize("blur", BLURS)
+def test_the_ends_of_a_path_are_seen_also_in_the_corners(blur):
+    corners = [(x, y) for x in (0, 19) for y in (0, 19)]
+    straight = [[(x, y), (x, 10), (10, 10)] for x, y in corners]
+    drawn = [maze.path(distance, n) for n, distance in enumerate(maze.distances()[::16])]
+    for cells in (*straight, *drawn):
+        image = drawing.maze(cells, blur)
+        assert drawing.ends_in(drawing.png(image)) == (cells[0], cells[-1])
+
+
+def test_the_picture_is_blurred_as_pillow_blurs_the_whole_of_it():
+    cells = [(0, 0), (0, 1), (1, 1), (1, 2), (2, 2), (2, 3)]
+    for draw, stimulus in (
+        (drawing.marker, (0.9,)),
+        (drawing.two_lines, (0.4, True)),
+        (drawing.maze, (cells,)),
+    ):
+        for blur in (0.7, 8.0, 16.0):
+            whole = draw(*stimulus).filter(ImageFilter.GaussianBlur(blur))
+            assert np.array_equal(pixels(draw(*stimulus, blur)), pixels(whole))
+
+
+def test_the_same_stimulus_gives_the_same_bytes():
+    one, again = (drawing.png(drawing.marker(0.42, 8.0)) for _ in range(2))
+    assert one == again
+    assert one != drawing.png(drawing.marker(0.42, 8.5))
+    assert np.array_equal(pixels(Image.open(io.BytesIO(one))), pixels(drawing.marker(0.42, 8.0)))
+
+
+def test_what_is_no_stimulus_is_told():
+    with pytest.raises(ValueError, match="picture as PNG"):
+        drawing.marker_in(b"GIF89a")
+    small = io.BytesIO()
+    Image.new("RGB", (64, 32), "white").save(small, "PNG")
+    with pytest.raises(ValueError, match="512 x 512 px; got 64 x 32"):
+        drawing.ratio_in(small.getvalue())
+    blank = drawing.png(Image.new("RGB", (512, 512), "white"))
+    for look in (drawing.marker_in, drawing.ends_in):
+        with pytest.raises(ValueError, match="lacks a coloured disc"):
+            look(blank)
+    with pytest.raises(ValueError, match="nothing is drawn in one of its halves"):
+        drawing.ratio_in(blank)

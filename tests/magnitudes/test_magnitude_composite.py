@@ -1,0 +1,101 @@
+"""The composite against its parts, and what it says where something is missing."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from magnitude_sets import answers_of
+
+from knownminds.environments import CONDITIONS
+from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, TASKS, MagnitudeAnswers
+from knownminds.inference.magnitudes.magnitude_composite import magnitude_composite
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    return answers_of("a", prior=0.3)
+
+
+def composite(frame: pd.DataFrame, rounds: int = 0, **options: object):  # type: ignore[no-untyped-def]
+    answers = MagnitudeAnswers.read(frame, "model", rounds)
+    return magnitude_composite(answers, "a", **{"replicates": 0} | options)  # type: ignore[arg-type]
+
+
+def test_parts_and_composite_are_the_published_formulas(frame: pd.DataFrame) -> None:
+    found = composite(frame)
+    error = [found.errors[t, "text+image" if t in MULTIMODAL else "text"][0] for t in TASKS]
+    assert found["A"].value == pytest.approx(np.mean([1 - e / 2 for e in error]))
+    names = ("bayes_oracle", "bayes_responses")
+    efficiency = [found.cues[t].efficiency[name][0] for t in MULTIMODAL for name in names]
+    assert found["E"].value == pytest.approx(np.mean(efficiency))
+    assert found["C"].value == pytest.approx((found.consistency.total[0] + 15) / 30)
+    parts = [found[letter].value for letter in "AEC"]
+    assert found["S"].value == pytest.approx(np.mean(parts))
+    assert np.isnan(found["S"].low)
+    assert list(found.to_frame()["part"]) == ["A", "E", "C", "S"]
+
+
+def test_errors_beyond_twice_the_constants_earn_nothing_and_not_less(frame: pd.DataFrame) -> None:
+    # As far from the truth as the scale allows in the ratio task.
+    awful = frame.copy()
+    mine = awful["environment"] == "line_ratio"
+    awful.loc[mine, "response"] = np.where(awful.loc[mine, "value"] < 0.5, 1.0, 0.0)
+    found, plain = composite(awful), composite(frame)
+    assert found.errors["line_ratio", "text+image"][0] > 2
+    lost = 1 - plain.errors["line_ratio", "text+image"][0] / 2
+    assert found["A"].value == pytest.approx(plain["A"].value - lost / 4)
+
+
+def test_accuracy_may_be_the_mean_over_modalities(frame: pd.DataFrame) -> None:
+    found = composite(frame, accuracy="mean")
+    each = [
+        np.mean([found.errors[t, m][0] for m in ("text", "image", "text+image")])
+        if t in MULTIMODAL
+        else found.errors[t, "text"][0]
+        for t in TASKS
+    ]
+    assert found["A"].value == pytest.approx(1 - np.mean(each) / 2)
+
+
+def test_efficiency_may_rest_on_the_errors_precision(frame: pd.DataFrame) -> None:
+    found = composite(frame, bayes=("bayes_residuals",))
+    each = [found.cues[t].efficiency["bayes_residuals"][0] for t in MULTIMODAL]
+    assert found["E"].value == pytest.approx(np.mean(each))
+    with pytest.raises(ValueError, match="bayes_oracle"):
+        composite(frame, bayes=("bayes",))
+
+
+def test_intervals_hold_their_mass_of_the_bootstraps(frame: pd.DataFrame) -> None:
+    wide, narrow = composite(frame, 60, mass=0.95), composite(frame, 60, mass=0.5)
+    for letter in "AE":
+        assert wide[letter].low < narrow[letter].low < narrow[letter].high < wide[letter].high
+        assert narrow[letter].low < wide[letter].value < wide[letter].high
+    assert wide.rounds == 60
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        composite(frame, mass=68.0)
+
+
+def test_what_is_missing_is_named_and_nothing_is_put_in_its_place(frame: pd.DataFrame) -> None:
+    found = composite(frame[frame["environment"] != "duration"])
+    assert found["A"].missing == ("no base trials of duration with text",)
+    assert np.isnan([found["A"].value, found["S"].value]).all()
+    assert np.isfinite([found["E"].value, found["C"].value]).all()
+    assert found["S"].missing == ("A is missing",)
+    assert "no base trials of duration" in str(found)
+
+    pictures = frame[(frame["modality"] != 0) | (frame["environment"] != "maze_distance")]
+    found = composite(pictures)
+    told = "no base trials of maze_distance with text, with image and with both"
+    assert found["E"].missing == (told,)
+    assert np.isfinite(found["A"].value)
+
+    noise = frame["condition"] != CONDITIONS.index("gradual_noise")
+    found = composite(frame[noise])
+    assert len(found["C"].missing) == 3
+    assert np.isnan(found["C"].value)
+
+
+def test_a_participant_without_any_error_has_no_efficiency(frame: pd.DataFrame) -> None:
+    found = composite(frame.assign(response=frame["value"]))
+    assert found["A"].value == 1.0
+    assert found["C"].value == 1.0
+    assert "without any error" in found["E"].missing[0]

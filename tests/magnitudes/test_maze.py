@@ -1,0 +1,66 @@
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from knownminds.environments.magnitudes import maze
+
+DISTANCES = maze.distances()
+
+
+def paths(n=120):
+    return [
+        (d, maze.path(d, i))
+        for i, d in zip(range(n), np.resize(DISTANCES, n).tolist(), strict=True)
+    ]
+
+
+def test_a_path_goes_from_cell_to_neighbouring_cell_and_never_crosses_itself():
+    for distance, cells in paths():
+        assert len(set(cells)) == len(cells)
+        assert all(0 <= x < 20 and 0 <= y < 20 for x, y in cells)
+        assert all(abs(a - c) + abs(b - d) == 1 for (a, b), (c, d) in pairwise(cells))
+        (x, y), (end_x, end_y) = cells[0], cells[-1]
+        assert np.sqrt(float((end_x - x) ** 2 + (end_y - y) ** 2)) == distance
+
+
+def test_its_length_is_drawn_evenly_and_says_little_of_the_distance():
+    ratios = np.array([(len(maze.path(15.0, n)) - 1) / 15 for n in range(400)])
+    # 15 = (15, 0) or (12, 9), whose shortest way is 1.4 times as long: half of the paths cannot
+    # be shorter. Lengths are odd, so that a ratio is within 1/15 of what was drawn.
+    assert ratios.min() >= 1.2 - 1 / 15
+    assert ratios.max() <= 2.5 + 1 / 15
+    # Four standard errors of a share of 400 are at most .1.
+    free = np.mean(np.random.default_rng(0).uniform(1.2, 2.5, 100_000) > 1.85)
+    assert abs(np.mean(ratios > 1.85) - free) < 0.1
+
+
+def test_a_number_gives_the_same_path_again_and_another_number_another():
+    maze.path.cache_clear()
+    one = maze.path(DISTANCES[40], 7)
+    maze.path.cache_clear()
+    assert maze.path(DISTANCES[40], 7) == one
+    assert len({maze.path(DISTANCES[40], n) for n in range(50)}) == 50
+
+
+def test_paths_go_in_all_directions():
+    ends = {
+        tuple(np.sign(np.subtract(cells[-1], cells[0])))
+        for cells in (maze.path(DISTANCES[10], n) for n in range(60))
+    }
+    assert {(a, b) for a in (-1, 1) for b in (-1, 1)} <= ends
+
+
+def test_moves_tell_how_far_apart_the_ends_are():
+    for distance, cells in paths(40):
+        assert maze.distance_told(maze.told(cells)) == distance
+    assert maze.told([(3, 3), (4, 3), (5, 3), (5, 2)]) == "2 right, 1 down"
+    for wrong in ("two right", "2 right and 1 up", "2 rite", ""):
+        with pytest.raises(ValueError, match="Moves are told like"):
+            maze.distance_told(wrong)
+
+
+@pytest.mark.parametrize("distance", [0.0, 3.7, 19.5])
+def test_a_distance_that_no_two_cells_have_is_refused(distance):
+    with pytest.raises(ValueError, match="Cells of the grid lie 1 to 19 apart"):
+        maze.path(distance, 0)

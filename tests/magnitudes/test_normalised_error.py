@@ -1,0 +1,158 @@
+"""NRMSE against arithmetic, its parts, and its truth in known minds."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from magnitude_sets import answers_of
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from knownminds.agents import AGENTS
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import LineRatio, Trials, make
+from knownminds.inference import MEASURES
+from knownminds.inference.magnitudes.magnitude_answers import Answers, MagnitudeAnswers
+from knownminds.inference.magnitudes.normalised_error import (
+    bias_and_variance,
+    clipped_error,
+    normalised_error,
+)
+
+
+def only(frame: pd.DataFrame, modality: str = "text", rounds: int = 0) -> Answers:
+    read = MagnitudeAnswers.read(frame, by="model", rounds=rounds)
+    (cell,) = (cell for key, cell in read.cells.items() if key[3] == modality)
+    return cell
+
+
+def one_task(**settings: object) -> pd.DataFrame:
+    return answers_of("a", tasks=("marker_location",), conditions=("base",), **settings)  # type: ignore[arg-type]
+
+
+def test_a_perfect_participant_has_no_error_and_a_constant_answer_the_error_one() -> None:
+    frame = one_task()
+    perfect = frame.assign(response=frame["value"])
+    assert normalised_error(only(perfect))[0] == 0.0
+    middle = np.array([0.3, 0.5, 0.7])[frame["window"]]
+    assert normalised_error(only(frame.assign(response=middle)))[0] == pytest.approx(1.0)
+
+
+def test_squared_errors_are_pooled_over_windows_before_the_root() -> None:
+    frame = one_task()
+    off = np.array([0.0, 0.02, 0.2])[frame["window"]]
+    found = normalised_error(only(frame.assign(response=frame["value"] + off)))[0]
+    spread = np.mean((np.linspace(0.1, 0.5, 11) - 0.3) ** 2)
+    assert found == pytest.approx(np.sqrt((0.02**2 + 0.2**2) / 3 / spread), rel=1e-12)
+
+
+def test_trials_without_an_answer_count_in_neither_error() -> None:
+    frame = one_task()
+    gone = frame["trial"] % 3 == 0
+    left = frame.assign(response=frame["response"].where(~gone))
+    assert normalised_error(only(left)) == pytest.approx(normalised_error(only(frame[~gone])))
+    assert only(left).missing == gone[frame["modality"] == 0].sum()
+    assert np.isnan(normalised_error(only(frame.assign(response=np.nan)))[0])
+
+
+def test_the_middle_is_that_of_the_range_and_not_of_what_happened_to_be_drawn() -> None:
+    frame = one_task()
+    upper = frame[(frame["window"] == 0) & (frame["value"] > 0.31)]
+    assert only(upper).middle == pytest.approx(0.3)
+    strange = upper.assign(unit=7.0)  # ranges of somebody else's
+    assert only(strange).middle == pytest.approx((0.34 + 0.5) / 2)
+
+
+def test_bias_and_variance_sum_to_the_squared_error() -> None:
+    cell = only(one_task(prior=0.5))
+    bias, variance = bias_and_variance(cell)
+    assert bias + variance == pytest.approx(normalised_error(cell)[0] ** 2, rel=1e-12)
+    # (0.5 x distance from the middle)**2 of the constant's, and noise of .03.
+    spread = np.mean((np.linspace(0.1, 0.5, 11) - 0.3) ** 2)
+    each = 0.03**2 / spread
+    assert bias == pytest.approx(0.25 + each / 3, abs=4 * each * np.sqrt(2 / 33) + 0.03)
+    assert variance == pytest.approx(each * 2 / 3, abs=4 * each * np.sqrt(2 / 66))
+    once = only(one_task(repeats=1))
+    assert np.isnan(bias_and_variance(once)[1])
+
+
+def test_a_bootstrap_keeps_sessions_windows_and_the_modalities_of_an_item_together() -> None:
+    read = MagnitudeAnswers.read(one_task(), by="model", rounds=20, seed=3)
+    cells = {key[3]: cell for key, cell in read.cells.items()}
+    weight = cells["text"].weight
+    assert weight.shape == (21, 99)
+    assert (weight[0] == 1).all()
+    assert (weight[1:] > 1).any()
+    for window in range(3):
+        mine = cells["text"].window == window
+        assert (weight[:, mine].sum(axis=1) == 33).all()
+    for other in ("image", "text+image"):
+        by_item = [np.lexsort((cells[m].item, cells[m].window)) for m in ("text", other)]
+        assert (weight[:, by_item[0]] == cells[other].weight[:, by_item[1]]).all()
+    again = MagnitudeAnswers.read(one_task(), by="model", rounds=20, seed=3)
+    assert (next(iter(again.cells.values())).weight == weight).all()
+
+
+def test_bootstraps_spread_as_repeated_experiments_do() -> None:
+    cells = [
+        only(
+            answers_of("a", tasks=("duration",), conditions=("base",), prior=0.3, seed=seed),
+            rounds=60,
+        )
+        for seed in range(80)
+    ]
+    errors = np.array([normalised_error(cell) for cell in cells])
+    ratio = errors[:, 1:].std(axis=1, ddof=1).mean() / errors[:, 0].std(ddof=1)
+    # The standard deviation of 80 values has a relative error of 1 / sqrt(158) = .08.
+    assert ratio == pytest.approx(1.0, abs=4 * 0.08)
+
+
+def test_the_error_of_answers_cut_off_at_the_ends_is_the_integral() -> None:
+    for mean, sigma, value in ((0.5, 0.1, 0.45), (0.05, 0.2, 0.1), (0.9, 0.6, 0.7)):
+
+        def squared(y: float) -> float:
+            return (y - value) ** 2 * norm.pdf(y, mean, sigma)  # noqa: B023
+
+        whole = quad(squared, 0, 1)[0]
+        whole += value**2 * norm.cdf(0, mean, sigma) + (1 - value) ** 2 * norm.sf(1, mean, sigma)
+        found = clipped_error(np.array(mean), np.array(sigma), np.array(value), 1.0)
+        assert found == pytest.approx(whole, rel=1e-7)
+
+
+def test_simulated_minds_have_the_error_that_their_parameters_imply() -> None:
+    model, measure = AGENTS["static_bayes_observer"], MEASURES["normalised_error"]
+    names = model.parameters.names
+    mind = {"w_prior": 0.4, "mu_short": 0.35, "mu_medium": 0.5, "mu_long": 0.6, "sigma": 0.2}
+    theta = np.tile([mind[name] for name in names], (300, 1))
+    lived = simulate_sessions(model, theta, make("marker_location"), 1)
+    frame = pd.DataFrame(
+        {"subject": lived.subject.astype(str), "trial": lived.trial, **lived.columns}
+    )
+    values = measure.values(Trials.from_frame(frame)).value  # type: ignore[attr-defined]
+    truth = measure.truth(model, theta[:1])[0]
+    # The root is concave: a single subject's lies below by about var / (2 x), a share of .003.
+    error = values.std() / np.sqrt(len(values))
+    assert np.sqrt(np.mean(values**2)) == pytest.approx(truth, abs=4 * error)
+    assert abs(values.mean() - measure.truth(model, theta[:1] * 0.9)[0]) > 4 * error
+
+
+def test_trials_tell_the_settings_they_were_played_with() -> None:
+    for settings in (
+        {"condition": "gradual_noise", "modality": "image"},
+        {"condition": "reversed", "modality": "all", "repeats": 5},
+    ):
+        place = make("line_ratio", **settings)
+        table = place.draw(np.random.default_rng(1)).table
+        frame = pd.DataFrame({name: table[name] for name in place.stimulus})
+        assert LineRatio.as_played(frame).settings == place.settings
+    with pytest.raises(ValueError, match="row 1 has 77"):
+        LineRatio.as_played(frame.assign(condition=77))
+
+
+def test_trials_of_another_experiment_or_without_a_column_are_refused() -> None:
+    frame = one_task()
+    with pytest.raises(ValueError, match="task of magnitude estimation"):
+        MagnitudeAnswers.read(frame.assign(environment="two_step"), by="model")
+    with pytest.raises(ValueError, match="no 'blur'"):
+        MagnitudeAnswers.read(frame.drop(columns="blur"), by="model")
+    with pytest.raises(ValueError, match="no 'who' among"):
+        MagnitudeAnswers.read(frame, by="who")

@@ -1,0 +1,138 @@
+"""All observers at once: the maxima of `maximum_likelihood`, AIC across scales, what is flat."""
+
+import numpy as np
+import pytest
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import MarkerLocation, MazeDistance, Trials
+from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.inference.magnitudes.observer_fits import OBSERVERS, fit_observers
+
+N = 24
+
+
+def sessions(name, environment=None, seed=1, n=N):
+    model = AGENTS[name]
+    theta = model.parameters.draw(np.random.default_rng(seed), n)
+    return simulate(model, theta, environment or MarkerLocation(), seed)
+
+
+def together(*parts):
+    """Number the subjects of several simulations through."""
+    frames = [p.to_frame().assign(subject=lambda f, k=k: f"{k}-" + f["subject"].astype(str))
+              for k, p in enumerate(parts)]  # fmt: skip
+    return Trials.concatenate([Trials.from_frame(frame) for frame in frames])
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    trials = together(
+        sessions("linear_observer"),
+        sessions("static_bayes_observer", MazeDistance(), seed=2),
+        sessions("kalman_observer_gain", seed=3),
+    )
+    return trials, fit_observers(trials)
+
+
+def test_there_are_fourteen_variants_and_all_are_fitted(mixed):
+    trials, fits = mixed
+    assert len(OBSERVERS) == len(fits) == 14
+    assert fits.aic.shape == (3 * N, 14)
+    assert np.isfinite(fits.aic).all()
+    at_ends = trials.frame["response"].isin([0.0, 1.0]).groupby(trials.frame["subject"]).sum()
+    assert 5 < (at_ends > 0).sum() < 3 * N - 5  # both ways of fitting lines are tried
+
+
+@pytest.mark.parametrize("name", OBSERVERS)
+def test_fits_are_those_of_maximum_likelihood(mixed, name):
+    trials, fits = mixed
+    fit, slow = fits[name], maximum_likelihood(AGENTS[name], trials, starts=3)
+    assert fit.subjects == slow.subjects
+    apart = fit.log_likelihood - slow.log_likelihood
+    # What is reported is the likelihood at the estimate.
+    own = ModelData.read(AGENTS[name], trials).log_likelihood(fit.estimate)[0]
+    assert np.allclose(own, fit.log_likelihood, rtol=1e-9, atol=1e-7)
+    # Interior maxima are the same; along bounds searches end where nothing more is gained.
+    sound = np.array([a == b == "ok" for a, b in zip(fit.status, slow.status, strict=True)])
+    if "gain" not in name and "affine" not in name and "kalman" not in name:
+        assert sound.sum() > N
+        assert np.abs(apart[sound]).max() < 1e-6
+        off = (fit.z - slow.z)[sound] / fit.standard_error[sound]
+        assert np.abs(off).max() < 1e-2
+        assert np.allclose(fit.covariance[sound], slow.covariance[sound], rtol=1e-3, atol=1e-5)
+    assert (apart > -0.2).mean() > 0.95
+    assert np.quantile(apart, 0.25) > -1e-2
+
+
+def test_a_gain_that_cannot_be_told_is_said_to_be_flat(mixed):
+    _, fits = mixed
+    for scale in ("", "_log"):
+        plain = fits[f"static_bayes_observer{scale}"]
+        for output, more in (("gain", 1), ("affine", 2)):
+            fit = fits[f"static_bayes_observer_{output}{scale}"]
+            assert "ok" not in fit.status
+            assert "failed" not in fit.status
+            # Where the slope lies below 1 nothing is gained, and each parameter costs 2.
+            told = np.array([s == "ok" for s in plain.status])
+            assert told.sum() > N
+            assert np.allclose(fit.log_likelihood[told], plain.log_likelihood[told], atol=1e-6)
+            assert np.allclose(fit.aic[told] - plain.aic[told], 2 * more, atol=1e-5)
+
+
+def test_the_observer_that_answered_is_found_and_the_scale_with_it():
+    # A power law with a small relative error is no straight line, and the other way round.
+    bent = simulate(AGENTS["linear_observer_log"], [[1.6, 0.3, 0.05]] * 8, MarkerLocation(), 1)
+    straight = simulate(AGENTS["linear_observer"], [[0.5, 0.3, 0.03]] * 8, MarkerLocation(), 2)
+    for trials, scale, other in ((bent, "_log", ""), (straight, "", "_log")):
+        fits = fit_observers(trials, ["linear_observer", "linear_observer_log"])
+        assert (fits["linear_observer" + scale].aic < fits["linear_observer" + other].aic - 5).all()
+        assert set(fits.best) == {"linear_observer" + scale}
+
+
+def test_a_perfect_participant_is_fitted_at_the_bound_and_no_fit_is_lost():
+    environment = MarkerLocation()
+    theta = np.array([[1.0, 0.0, 1e-12]] * 3)
+    trials = simulate(AGENTS["linear_observer"], theta, environment, 4)
+    fits = fit_observers(trials)
+    assert np.isfinite(fits.aic).all()
+    assert set(fits["linear_observer"].status) == {"boundary"}
+    estimate = fits["linear_observer"].estimate
+    assert np.allclose(estimate[:, :2], [1.0, 0.0], atol=1e-3)
+
+
+def test_missing_answers_and_missing_windows_are_no_obstacle():
+    trials = sessions("static_bayes_observer", seed=5, n=6)
+    frame = trials.to_frame()
+    gone = np.random.default_rng(0).random(len(frame)) < 0.2
+    gone |= (frame["subject"] == "0") & (frame["window"] == 2)
+    frame.loc[gone, "response"] = None
+    frame.loc[gone, "outcome"] = "malformed"
+    fits = fit_observers(Trials.from_frame(frame))
+    assert np.isfinite(fits.aic).all()
+    assert fits["static_bayes_observer"].status[0] == "flat"  # mu_long is anybody's guess
+    assert "mu_long" in fits["static_bayes_observer"].message[0]
+    assert fits["static_bayes_observer"].n_trials[0] < 60
+
+
+def test_wrong_names_and_models_of_other_kinds_are_refused():
+    trials = sessions("linear_observer", n=2)
+    with pytest.raises(ValueError, match="static_bayes_observer"):
+        fit_observers(trials, ["static_bayes"])
+    with pytest.raises(ValueError, match="observer of magnitudes"):
+        fit_observers(trials, ["noisy_bayes_observer"])
+    with pytest.raises(ValueError, match="at least one observer"):
+        fit_observers(trials, [])
+    with pytest.raises(ValueError, match="no 'value'"):
+        fit_observers(Trials.from_frame(trials.frame.drop(columns="value")))
+
+
+def test_the_table_has_a_row_for_each_participant_and_model(mixed):
+    _, fits = mixed
+    frame = fits.to_frame()
+    assert len(frame) == 3 * N * 14
+    best = frame.loc[frame.groupby("subject", sort=False)["aic"].idxmin()]
+    assert tuple(best["model"]) == fits.best
+    assert best["delta_aic"].max() == 0.0
+    assert f"{3 * N} participants" in str(fits)
+    assert '"kalman_observer_affine_log"' in fits.to_json()

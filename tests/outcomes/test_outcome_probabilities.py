@@ -1,0 +1,329 @@
+import functools
+import itertools
+import json
+import re
+
+import numpy as np
+import pytest
+from tiny_llama import tiny_llama, tiny_tokenizer
+
+from knownminds.llm_adapters.outcomes.outcome_probabilities import (
+    OutcomeProbabilities,
+    TokenPrompt,
+    next_token_log_probabilities,
+    outcome_probabilities,
+)
+from knownminds.llm_adapters.outcomes.outcome_tree import OutcomeTree, TokenTexts, spellings_of
+from knownminds.llm_adapters.outcomes.tree_pass import Job, edges_and_stops
+
+TWO = OutcomeProbabilities(
+    outcomes=("Heads", "Tails"),
+    log_probabilities=np.log([[0.6, 0.2], [0.01, 0.03]]),
+    left_out=np.array([[-np.inf, -np.inf], [np.log(1e-6), -np.inf]]),
+    prompt_hashes=("aaaaaaaabbbb", "ccccccccdddd"),
+)
+
+
+def test_probabilities_are_normalised_and_the_mass_is_kept():
+    np.testing.assert_allclose(TWO.probabilities, [[0.75, 0.25], [0.25, 0.75]])
+    np.testing.assert_allclose(TWO.mass, [0.8, 0.04])
+    assert TWO.flagged.tolist() == [False, True]
+
+
+def test_the_result_prints_itself_and_says_where_to_be_careful():
+    printed = str(TWO)
+    assert "aaaaaaaa 0.7500 0.2500 0.8000" in printed
+    assert "1 of 2 prompts have a mass below 0.5" in printed
+    assert "Token paths not followed add at most 1.0e-06 before normalising" in printed
+    frame = TWO.to_frame()
+    assert frame["outcome"].tolist() == ["Heads", "Tails"] * 2
+    assert frame["probability"].tolist() == pytest.approx([0.75, 0.25, 0.25, 0.75])
+    assert frame["prompt_hash"][2] == "ccccccccdddd"
+    records = json.loads(TWO.to_json())
+    assert records[0]["left_out"] is None
+    assert records[2]["log_probability"] == pytest.approx(np.log(0.01))
+
+
+def test_where_no_outcome_is_possible_nothing_is_normalised():
+    never = OutcomeProbabilities(("A", "B"), *np.full((2, 1, 2), -np.inf), ("cccccccc",))
+    assert never.mass.tolist() == [0.0]
+    assert never.flagged.all()
+    assert np.isnan(never.probabilities).all()
+    assert "1 of 1 prompts" in str(never)
+
+
+# What follows needs torch.
+
+SIGNS = ["0", "1", "2", " ", ".", "x", ":"]
+
+
+@pytest.fixture(scope="module")
+def torch():
+    module = pytest.importorskip("torch", reason="torch is not installed: extra transformers")
+    pytest.importorskip("transformers", reason="transformers is not installed: its extra")
+    return module
+
+
+@pytest.fixture(scope="module")
+def tokenizer(torch):
+    return tiny_tokenizer(SIGNS, [(" ", "1"), ("1", "2"), ("1", "0"), ("2", ".")])
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    return tiny_llama(len(tokenizer))
+
+
+def prompts(tokenizer, *texts):
+    return [TokenPrompt.of(tokenizer, text) for text in texts]
+
+
+def plain(model, tokens):
+    """Log-probabilities of the token after each, by an ordinary pass."""
+    import torch
+
+    with torch.inference_mode():
+        return model(torch.tensor([tokens])).logits[0].log_softmax(-1).double().numpy()
+
+
+_LONGER = re.compile(r"(?<=\d)[\dx]|(?<=\d)[.:](?=\d)|(?<=\d[.:])\d|(?<=x)[\dx]")
+
+
+def by_brute_force(model, tokenizer, prompt, outcomes, length):
+    """Say everything of a length, by ordinary passes, and look at whole texts."""
+    import torch
+
+    texts = ["", *(tokenizer.decode([i]) for i in range(1, len(tokenizer)))]
+    totals = dict.fromkeys(outcomes, 0.0)
+    everything = np.array(list(itertools.product(range(len(tokenizer)), repeat=length)))
+    for part in np.array_split(everything, 1 + len(everything) // 4000):
+        whole = torch.tensor(np.hstack([np.tile(prompt.tokens, (len(part), 1)), part]))
+        with torch.inference_mode():
+            each = model(whole).logits.log_softmax(-1)[:, len(prompt.tokens) - 1 : -1]
+        chosen = each.gather(-1, torch.tensor(part)[..., None])[..., 0]
+        for tokens, p in zip(part.tolist(), chosen.double().sum(-1).exp().tolist(), strict=True):
+            tokens = tokens[: tokens.index(0)] if 0 in tokens else tokens
+            said = "".join(texts[token] for token in tokens)
+            for outcome, text in itertools.product(outcomes, ("", " ")):
+                text += outcome
+                if said.startswith(text) and not _LONGER.match(said, len(text)):
+                    totals[outcome] += p
+    return np.array(list(totals.values()))
+
+
+def test_probabilities_are_those_of_brute_force(torch):
+    tokenizer = tiny_tokenizer(["0", "1", " ", "."], [(" ", "1"), ("1", "0")])
+    model = tiny_llama(len(tokenizer))
+    (prompt,) = prompts(tokenizer, ".")
+    outcomes = ["0", "1", "10"]
+    length = 5  # " ", "1", "0", ".", and a digit or none
+    found = outcome_probabilities(model, tokenizer, [prompt], outcomes)
+    model.double()
+    exact = outcome_probabilities(model, tokenizer, [prompt], outcomes)
+    brute = by_brute_force(model, tokenizer, prompt, outcomes, length)
+    np.testing.assert_allclose(np.exp(found.log_probabilities[0]), brute, atol=1e-6)
+    # In double precision nothing is left of the difference.
+    np.testing.assert_allclose(np.exp(exact.log_probabilities[0]), brute, rtol=1e-9)
+
+
+@pytest.mark.parametrize("positions", [1, 40, 1000])
+def test_a_tree_gives_every_path_what_a_plain_pass_gives_it(model, tokenizer, positions):
+    texts = TokenTexts.of(tokenizer)
+    outcomes = ["1", "12", "1.2", "x2"]
+    tree = OutcomeTree.grow(texts, outcomes, spellings=spellings_of(outcomes))
+    other = OutcomeTree.grow(texts, ["0"], spellings=spellings_of(["0"]))
+    beginnings = prompts(tokenizer, "x :", "x0 0:", "x0 0:", "x0 0 x. 1 2 :", "x0 0 x. 1 :", "x0")
+    jobs = [Job(p.tokens, other if k == 4 else tree) for k, p in enumerate(beginnings)]
+    for job, read in zip(
+        jobs, edges_and_stops(model, texts, jobs, positions=positions), strict=True
+    ):
+        assert read.dropped == ()
+        for node in range(1, len(job.tree.tokens)):
+            path, at = [], node
+            while at:
+                path.insert(0, int(job.tree.tokens[at]))
+                at = int(job.tree.parents[at])
+            after = plain(model, [*job.prompt, *path])
+            assert read.edges[node] == pytest.approx(after[-2, path[-1]], abs=6e-5)
+            tail = job.tree.tails[node]
+            if tail is not None:
+                behind = texts.behind(b"", tail)
+                over = np.ones(len(tokenizer), dtype=bool)
+                over[[*behind.longer, *behind.undecided]] = False
+                expected = np.log(np.exp(after[-1])[over].sum())
+                assert read.stops[node] == pytest.approx(expected, abs=6e-5)
+
+
+def test_what_is_not_followed_is_bounded(model, tokenizer):
+    beginnings = prompts(tokenizer, "x :", "x 0 1 :", "x 0 2 :", "0:")
+    outcomes = ["1", "12", "2"]
+    whole = outcome_probabilities(model, tokenizer, beginnings, outcomes)
+    part = outcome_probabilities(model, tokenizer, beginnings, outcomes, negligible=0.01)
+    assert np.isneginf(whole.left_out).all()
+    some, most = np.exp(part.log_probabilities), np.exp(part.left_out)
+    exact = np.exp(whole.log_probabilities)
+    assert ((some <= exact + 1e-6) & (exact <= some + most + 1e-6)).all()
+    assert (most.sum(1) <= 0.01).all()
+    assert (most > 0).any()
+
+
+def test_neither_the_other_prompts_nor_the_size_of_a_pack_matter(model, tokenizer):
+    texts = ["x :", "x 0:", "x 0 1 :", "x 0 1 2 . :", "0:", "x :", ": : : :"]
+    outcomes = ["1", "12", "x"]
+    together = outcome_probabilities(model, tokenizer, prompts(tokenizer, *texts), outcomes)
+    for positions in (1, 60, 2000):
+        other = outcome_probabilities(
+            model, tokenizer, prompts(tokenizer, *texts), outcomes, positions=positions
+        )
+        np.testing.assert_allclose(other.log_probabilities, together.log_probabilities, atol=2e-5)
+    alone = [
+        outcome_probabilities(model, tokenizer, prompts(tokenizer, text), outcomes)
+        for text in texts
+    ]
+    np.testing.assert_allclose(
+        np.concatenate([one.log_probabilities for one in alone]),
+        together.log_probabilities,
+        atol=2e-5,
+    )
+    assert [one.prompt_hashes[0] for one in alone] == list(together.prompt_hashes)
+    assert together.prompt_hashes[0] == together.prompt_hashes[5] != together.prompt_hashes[1]
+
+
+@pytest.mark.parametrize("positions", [20, 1000])
+def test_no_token_of_a_prompt_goes_through_the_model_twice(
+    model, tokenizer, monkeypatch, positions
+):
+    read = []
+    forward = type(model).forward
+
+    @functools.wraps(forward)
+    def counted(self, input_ids, **more):
+        read.append(input_ids.numel())
+        return forward(self, input_ids, **more)
+
+    monkeypatch.setattr(type(model), "forward", counted)
+    long = "x 0 2 0 2 0 2 0 2 0 2"
+    several = prompts(tokenizer, *(f"{long} {end}" for end in (":", ".", "2 :", "2 .", "x")))
+    outcome_probabilities(model, tokenizer, several, ["0"], positions=positions, check=False)
+    beginnings = {p.tokens[:n] for p in several for n in range(1, len(p.tokens) + 1)}
+    texts = TokenTexts.of(tokenizer)
+    # "x" runs on into "0", so that the last has a tree of one spelling.
+    behind = [
+        OutcomeTree.grow(texts, ["0"], spellings=[(text, 0) for text in spellings]).entered - 1
+        for spellings in ([" 0", "0"],) * 4 + ([" 0"],)
+    ]
+    assert sum(read) == len(beginnings) + sum(behind)
+    assert len(read) > 2 or positions > 20
+
+
+def test_what_is_next_is_what_a_plain_pass_gives(model, tokenizer):
+    beginnings = prompts(tokenizer, "x :", "x 0 1 2 x", "0")
+    found = next_token_log_probabilities(model, beginnings)
+    assert found.shape == (3, len(tokenizer))
+    for row, prompt in zip(found, beginnings, strict=True):
+        np.testing.assert_allclose(row, plain(model, prompt.tokens)[-1], atol=2e-5)
+    np.testing.assert_allclose(np.exp(found).sum(1), 1.0, atol=1e-5)
+
+
+def test_spellings_add_up(model, tokenizer):
+    beginning = prompts(tokenizer, "x :")
+    both = outcome_probabilities(model, tokenizer, beginning, ["1", "2"])
+    each = [
+        outcome_probabilities(
+            model, tokenizer, beginning, ["1", "2"], spellings={o: [s + o] for o in ("1", "2")}
+        )
+        for s in ("", " ")
+    ]
+    np.testing.assert_allclose(
+        np.exp(both.log_probabilities), sum(np.exp(e.log_probabilities) for e in each), rtol=1e-4
+    )
+
+
+def test_a_word_right_behind_a_word_is_not_the_outcome(model, tokenizer):
+    beginning = prompts(tokenizer, "x 0")
+    default = outcome_probabilities(model, tokenizer, beginning, ["2"])
+    spaced = outcome_probabilities(model, tokenizer, beginning, ["2"], spellings={"2": [" 2"]})
+    np.testing.assert_allclose(default.log_probabilities, spaced.log_probabilities, atol=2e-5)
+
+
+def test_a_prompt_that_is_cut_anew_with_the_outcome_is_told(model, tokenizer):
+    with pytest.raises(ValueError, match=r"'x ' and '1' are cut anew together. End the prompt"):
+        outcome_probabilities(model, tokenizer, prompts(tokenizer, "x "), ["1"])
+    with pytest.raises(ValueError, match="at least one token; '' has none"):
+        prompts(tokenizer, "")
+
+
+def test_coarse_numbers_long_prompts_and_models_that_see_no_tree_are_told(torch, tokenizer):
+    size = len(tokenizer)
+    with pytest.raises(ValueError, match=r"the model is in torch.bfloat16"):
+        outcome_probabilities(
+            tiny_llama(size).to(torch.bfloat16), tokenizer, prompts(tokenizer, "x"), ["2"]
+        )
+    short = tiny_llama(size, max_position_embeddings=8)
+    with pytest.raises(ValueError, match="reads 8 tokens; the longest prompt with an outcome has"):
+        outcome_probabilities(short, tokenizer, prompts(tokenizer, "x0x0x0x"), ["2"])
+
+    class Blind(torch.nn.Module):
+        """Heeds no mask and no positions."""
+
+        def __init__(self, inner):
+            super().__init__()
+            self.inner, self.config = inner, inner.config
+            self.dtype, self.device = inner.dtype, inner.device
+
+        def forward(self, input_ids, attention_mask=None, position_ids=None, use_cache=False):
+            return self.inner(input_ids, use_cache=use_cache)
+
+    with pytest.raises(ValueError, match="heed a mask of four dimensions; Blind gives"):
+        outcome_probabilities(Blind(tiny_llama(size)), tokenizer, prompts(tokenizer, "x:"), ["2"])
+
+
+def test_no_prompts_give_an_empty_table(model, tokenizer):
+    found = outcome_probabilities(model, tokenizer, [], ["1", "2"])
+    assert found.log_probabilities.shape == (0, 2)
+    assert found.to_frame().empty
+    str(found)
+
+
+def byte_level(torch):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    signs = sorted(pre_tokenizers.ByteLevel.alphabet())
+    vocabulary = {sign: i for i, sign in enumerate(["<end>", *signs, "\u0120a"])}
+    inner = Tokenizer(models.BPE(vocab=vocabulary, merges=[("\u0120", "a")]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
+
+
+def sentence_pieces(torch):
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    pieces = ["<end>", *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581", "a", "\u2581a"]
+    inner = Tokenizer(
+        models.BPE(
+            vocab={piece: i for i, piece in enumerate(pieces)},
+            merges=[("\u2581", "a")],
+            byte_fallback=True,
+        )
+    )
+    inner.pre_tokenizer = pre_tokenizers.Metaspace()
+    inner.decoder = decoders.Sequence(
+        [decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()]
+    )
+    return PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="<end>")
+
+
+@pytest.mark.parametrize("make", [byte_level, sentence_pieces])
+def test_tokens_have_the_bytes_that_they_add_to_a_text(torch, make):
+    tokenizer = make(torch)
+    texts = TokenTexts.of(tokenizer)
+    assert texts.texts[tokenizer.convert_tokens_to_ids("<end>")] is None
+    assert len(texts.tokens[b" a"]) == 1
+    sentence = "a a\u00df\u20ac"
+    tokens = tokenizer(sentence, add_special_tokens=False).input_ids
+    said = b"".join(texts.texts[token] for token in tokens)
+    assert said.removeprefix(b" ") == sentence.encode()
+    assert {bytes([byte]) for byte in "\u00df".encode()} <= set(texts.tokens)

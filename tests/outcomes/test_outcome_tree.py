@@ -1,0 +1,246 @@
+import re
+
+import numpy as np
+import pytest
+
+from knownminds.llm_adapters.outcomes.outcome_tree import (
+    OutcomeTree,
+    TokenTexts,
+    extends,
+    spellings_of,
+)
+
+STOP = 0  # the special token
+
+
+def texts(*signs):
+    return TokenTexts(
+        (None, *(sign if isinstance(sign, bytes) else sign.encode() for sign in signs))
+    )
+
+
+def grow(known, outcomes, declared=None, **options):
+    return OutcomeTree.grow(known, outcomes, spellings=spellings_of(outcomes, declared), **options)
+
+
+def probabilities(tree, known, next_token):
+    """Put together what `next_token(tokens so far)` says; it returns [tokens]."""
+    paths = [()]
+    edges, stops = np.zeros((1, len(tree.tokens))), np.full((1, len(tree.tokens)), -np.inf)
+    with np.errstate(divide="ignore"):
+        for node in range(1, len(tree.tokens)):
+            before = paths[tree.parents[node]]
+            paths.append((*before, int(tree.tokens[node])))
+            edges[0, node] = np.log(next_token(before)[tree.tokens[node]])
+        for node, tail in enumerate(tree.tails):
+            if tail is not None:
+                behind = known.behind(b"", tail)
+                ending = np.ones(len(known.texts), bool)
+                ending[[*behind.longer, *behind.undecided]] = False
+                stops[0, node] = np.log(next_token(paths[node])[ending].sum())
+    exact, left_out, _ = tree.probabilities(edges, stops)
+    return np.exp(exact[0]), np.exp(left_out[0])
+
+
+def random_participant(size, seed):
+    """Next-token probabilities that differ after every path."""
+
+    def next_token(path):
+        weights = np.random.default_rng((seed, *path)).exponential(size=size) ** 3
+        return weights / weights.sum()
+
+    return next_token
+
+
+_LONGER = re.compile(
+    r"(?<=[0-9a-z])[0-9a-z]|(?<=[0-9])[.,:/](?=[0-9])|(?<=[0-9][.,:/])[0-9]"
+    r"|(?<=[a-z])'(?=[a-z])|(?<=[a-z]')[a-z]|(?<=[0-9a-z])-(?=[0-9a-z])|(?<=[0-9a-z]-)[0-9a-z]"
+)
+
+
+def by_brute_force(known, outcomes, next_token, length):
+    """Say everything of a length and look at whole texts: the longest outcome said gets it."""
+    totals = dict.fromkeys(outcomes, 0.0)
+
+    def say(path, probability):
+        if len(path) < length and STOP not in path:
+            for token, p in enumerate(next_token(path)):
+                say((*path, token), probability * p)
+            return
+        said = b"".join(known.texts[token] for token in path if token != STOP).decode()
+        hits = [
+            outcome
+            for outcome in outcomes
+            for text in (outcome, f" {outcome}")
+            if said.startswith(text) and not _LONGER.match(said, len(text))
+        ]
+        if hits:
+            totals[max(hits, key=len)] += probability
+
+    say((), 1.0)
+    return np.array(list(totals.values()))
+
+
+def test_a_uniform_participant_does_not_seem_to_favour_the_digit_that_begins_other_numbers():
+    outcomes = [str(n) for n in range(1, 13)]
+    known = texts(*"0123456789", " ")
+
+    def next_token(path):
+        """Say every number from 1 to 12 alike, behind a space, digit by digit."""
+        p = np.zeros(len(known.texts))
+        if not path:
+            p[-1] = 1.0
+            return p
+        number = "".join(str(token - 1) for token in path[1:])
+        begun = [outcome for outcome in outcomes if outcome.startswith(number)]
+        for outcome in begun:
+            p[1 + int(outcome[len(number)]) if outcome != number else STOP] += 1 / len(begun)
+        return p
+
+    found, _ = probabilities(grow(known, outcomes), known, next_token)
+    np.testing.assert_allclose(found, 1 / 12, rtol=1e-12)
+    first_digit = next_token((11,))[2:11]  # the trap: what one token seems to say
+    np.testing.assert_allclose(first_digit, [4 / 12] + [1 / 12] * 8)
+
+
+@pytest.mark.parametrize(
+    ("signs", "outcomes", "length"),
+    [
+        (["0", "1", " ", ".", "x"], ["0", "1", "10", "11"], 5),
+        (["1", " ", "-", " 1", "11", "1-"], ["1", "11"], 5),
+        (["a", "b", " ", "'", "ab", "a'"], ["a", "ab", "b"], 5),
+        (["a", " ", "b", "a ", "b "], ["a", "b", "a b"], 6),
+        (["1", ".", " ", "1.", ".1"], ["1", "1.", "1.1"], 6),
+    ],
+    ids=["digits", "merged", "mixed", "nested", "points"],
+)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_all_paths_together_are_what_brute_force_finds_in_whole_texts(
+    signs, outcomes, length, seed
+):
+    known = texts(*signs)
+    next_token = random_participant(len(known.texts), seed)
+    found, left_out = probabilities(grow(known, outcomes), known, next_token)
+    brute = by_brute_force(known, outcomes, next_token, length)
+    np.testing.assert_allclose(found, brute, rtol=1e-9)
+    assert (left_out == 0).all()
+    assert (brute > 0).all()
+
+
+def test_without_the_stop_the_shorter_outcome_would_take_the_longer_ones_part():
+    known = texts("0", "1", " ", ".", "x")
+    next_token = random_participant(len(known.texts), 0)
+    tree = grow(known, ["1", "10"])
+    right, _ = probabilities(tree, known, next_token)
+    begun = next_token(())[2] + next_token(())[3] * next_token((3,))[2]
+    assert begun > 1.05 * right[0]
+
+
+def test_paths_left_out_are_bounded():
+    known = texts("a", "b", " ", "aa", "ab", "ba", " a")
+    outcomes = ["aaba", "abba"]
+    next_token = random_participant(len(known.texts), 3)
+    exact, nothing = probabilities(grow(known, outcomes), known, next_token)
+    assert (nothing == 0).all()
+    before = np.zeros(2)
+    for extra in range(4):
+        tree = grow(known, outcomes, extra_tokens=extra)
+        found, left_out = probabilities(tree, known, next_token)
+        assert (found >= before).all()
+        assert (found <= exact * (1 + 1e-12)).all()
+        assert (exact <= (found + left_out) * (1 + 1e-12)).all()
+        if extra == 0:
+            assert (found < exact).all()
+        before = found
+    np.testing.assert_allclose(found, exact)
+
+
+@pytest.mark.parametrize(
+    ("said", "more", "longer"),
+    [
+        ("1", "0", True),
+        ("1", "st", True),
+        ("1", ".", None),
+        ("1", ".5", True),
+        ("1", ". ", False),
+        ("1", ".a", False),
+        ("1.", "5", True),
+        ("1.", " ", False),
+        ("1", "/6", True),
+        ("6", "-sided", True),
+        ("1", "'", False),
+        ("A", "'", None),
+        ("A", "'s", True),
+        ("A", "' ", False),
+        ("A", ".", False),
+        ("left", "-handed", True),
+        ("left-", "handed", True),
+        ("Stra", "\u00dfe", True),
+        ("A", ")", False),
+        ("A", "\n", False),
+        ("%", "5", False),
+        (" ", "5", False),
+        ("", "5", False),
+    ],
+)
+def test_what_makes_a_word_or_number_longer(said, more, longer):
+    assert extends(said, more) is longer
+
+
+def test_a_token_with_half_a_character_counts_as_making_the_word_longer():
+    eszett = "\u00df".encode()
+    known = texts("a", eszett[:1], eszett[1:], eszett, "-" + "x", b"-" + eszett[:1], ".")
+    behind = known.behind(b"", "a")
+    assert sorted(behind.longer) == [1, 2, 3, 4, 5, 6]
+    assert behind.ending.tolist() == [7]
+
+
+def test_tokens_with_the_same_text_are_two_paths():
+    known = TokenTexts((None, b"A", b"A", b" "))
+    found, _ = probabilities(grow(known, ["A"]), known, lambda _: np.full(4, 1 / 4))
+    # Two tokens without a space and two behind one; two of four tokens are a stop.
+    assert found[0] == pytest.approx((2 / 4 + 1 / 4 * 2 / 4) * 2 / 4)
+
+
+def test_declared_spellings_are_summed_and_others_do_not_count():
+    known = texts("H", "h", " ")
+    uniform = lambda _: np.full(4, 1 / 4)  # noqa: E731
+    found, _ = probabilities(grow(known, ["heads"], {"heads": ["H", "h"]}), known, uniform)
+    assert found[0] == pytest.approx(2 * 1 / 4 * 2 / 4)
+
+
+def test_shared_beginnings_are_gone_through_once():
+    known = texts(*"0123456789", " ")
+    tree = grow(known, [str(n) for n in range(10, 20)])
+    # The end of the prompt; " ", " 1", ten of two digits; the same without the space.
+    assert tree.entered == 1 + 12 + 11
+    assert list(tree.parents[1:]) == [p for p in tree.parents[1:] if p < tree.entered]
+    assert all(parent < node for node, parent in enumerate(tree.parents))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "declared", "options", "sentence"),
+    [
+        ("AB", None, {}, "list of different strings; got 'AB'"),
+        (["A", "A"], None, {}, "list of different strings"),
+        ([], None, {}, "list of different strings"),
+        ([" A"], None, {}, "without blanks around it; got ' A'"),
+        (["A"], {"A": "A"}, {}, "has 'A' instead"),
+        (["A"], {"A": []}, {}, r"has \[\] instead"),
+        (["A"], {"A": [" "]}, {}, "'A' has none"),
+        (["A"], {"B": ["A"]}, {}, "'A' is in only one of the two"),
+        (["A", "B"], {"A": ["A"], "B": ["A"]}, {}, "'A' is one of 'A' and of 'B'"),
+        (["\u00e9"], None, {}, "in the model's tokens; ' \u00e9' cannot"),
+        (["A"], None, {"extra_tokens": -1}, "at least 0, or None; got -1"),
+        (["A" * 16], None, {}, "Give extra_tokens=2"),
+    ],
+)
+def test_misuse_is_told(outcomes, declared, options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        grow(texts("A", "B", " ", "AA", "AAA", "AAAA"), outcomes, declared, **options)
+
+
+def test_a_long_outcome_is_followed_along_its_shortest_paths():
+    known = texts("A", "B", " ", "AA", "AAA", "AAAA")
+    tree = grow(known, ["A" * 40], extra_tokens=0)
+    assert tree.depth == 11  # ten tokens of four letters, and the space

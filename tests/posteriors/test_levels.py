@@ -1,0 +1,108 @@
+"""Crossed levels of a group model: models that meet conditions, and what is left of each unit."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from claims import check
+from claims.fit import REPORT
+
+from knownminds import inference
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import Trials, make
+from knownminds.inference import hierarchical
+from knownminds.inference.posteriors.crossed_levels import Levels, units_of
+from knownminds.validation.data.fit import fit
+
+MODEL = AGENTS["weighted_bayes"]
+N_PEOPLE, N_PLACES = 9, 4
+
+
+def people_in_places(seed, place_sd):
+    """People in places; the weight of the prior varies over people and over places."""
+    rng = np.random.default_rng(seed)
+    person = rng.normal(0.0, 0.5, N_PEOPLE)
+    place = rng.normal(0.0, place_sd, N_PLACES)
+    who, where = np.divmod(np.arange(N_PEOPLE * N_PLACES), N_PLACES)
+    theta = np.tile([0.0, 1.0, 1.0, 0.3], (len(who), 1))
+    theta[:, 1] += person[who] + place[where] + rng.normal(0.0, 0.1, len(who))
+    frame = simulate(MODEL, theta, make("probabilistic_reasoning", n_problems=12), seed=seed).frame
+    unit = frame["subject"].astype(int).to_numpy()
+    told = frame.assign(subject=np.char.add("p", who[unit].astype(str)), place=where[unit])
+    told["session"] = told["place"].astype(str)
+    return Trials.from_frame(told), person, place
+
+
+@pytest.fixture(scope="module")
+def crossed_fit():
+    trials, person, place = people_in_places(seed=4, place_sd=0.6)
+    names = ("subject", "place")
+    return hierarchical(MODEL, trials, unit=names, crossed=names, seed=1, rounds=1), person, place
+
+
+def test_deviations_of_people_and_places_are_told_apart(crossed_fit):
+    fit, person, place = crossed_fit
+    assert fit.verdict == "converged", fit.reasons
+    assert len(fit.subjects) == N_PEOPLE * N_PLACES
+    found = fit.level_frame().query("parameter == 'b_prior'")
+    for factor, truth in (("subject", person), ("place", place)):
+        own = found[found["factor"] == factor]
+        error = own["mean"] - (truth - truth.mean())
+        # Each deviation rests on 48 or 108 answers with an error near .3 and on units whose own
+        # sd is .1; the common mean is shared, which the posterior sd knows.
+        assert (error.abs() < 4 * own["sd"]).all()
+        assert np.corrcoef(own["mean"], truth)[0, 1] > 0.9
+    spread = fit.group.loc[["sd(b_prior | subject)", "sd(b_prior | place)", "sd(b_prior)"]]
+    assert (spread["mean"].iloc[:2] > 0.25).all()
+    assert spread["low"].iloc[2] < 0.1 < spread["high"].iloc[2]
+
+
+def test_what_does_not_vary_over_places_gets_no_spread_over_them(crossed_fit):
+    fit, _, _ = crossed_fit
+    for name in ("b_0", "b_likelihood"):
+        assert fit.group.loc[f"sd({name} | place)", "mean"] < 0.15
+
+
+def test_what_is_said_of_a_crossed_fit_is_proved(crossed_fit, monkeypatch):
+    found = crossed_fit[0]
+    monkeypatch.setattr(inference, "hierarchical", lambda *_, **__: found)
+    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 100)
+    trials, _, _ = people_in_places(seed=4, place_sd=0.6)
+    names = ("subject", "place")
+    result = fit(
+        trials, "weighted_bayes", method="hierarchical", unit=names, crossed=names, workers=1
+    )
+    draws = {term: values for term, values, _ in found._terms()}
+    facts = SimpleNamespace(content=result.to_dict(), trials=trials.frame, draws=draws)
+    told = [sentence for sentence in result.sentences if " r = " not in sentence]
+    check(REPORT, told, facts)
+    (differ,) = [s for s in told if s.startswith("sd(b_prior | subject)")]
+    (open_,) = [s for s in told if s.startswith("sd(b_likelihood | place)")]
+    assert differ.endswith(": the levels differ.")
+    assert not open_.endswith(": the levels differ.")
+
+
+def test_units_are_named_by_their_columns():
+    trials, _, _ = people_in_places(seed=1, place_sd=0.1)
+    assert units_of(trials, ["subject", "place"]).iloc[0] == "p0 | 0"
+    with pytest.raises(ValueError, match="no 'city' among"):
+        units_of(trials, ["city"])
+    gone = Trials.from_frame(
+        trials.frame.assign(place=trials.frame["place"].where(trials.frame.index > 0))
+    )
+    with pytest.raises(ValueError, match="Every trial needs a 'place'"):
+        units_of(gone, ["place"])
+
+
+def test_a_factor_that_cannot_be_told_is_refused():
+    trials, _, _ = people_in_places(seed=1, place_sd=0.1)
+    subject = trials.frame["subject"]
+    with pytest.raises(ValueError, match="'place' has several for"):
+        Levels.of(["place"], trials, subject)
+    with pytest.raises(ValueError, match="9 levels for 9 units"):
+        Levels.of(["subject"], trials, subject)
+    with pytest.raises(ValueError, match="no 'city'"):
+        Levels.of(["city"], trials, subject)
+    one = Trials.from_frame(trials.frame.assign(city="Rome"))
+    with pytest.raises(ValueError, match="1 levels"):
+        Levels.of(["city"], one, subject)

@@ -1,0 +1,531 @@
+"""What every adapter promises, with the official packages against a server that fails on demand."""
+
+import asyncio
+import json
+import logging
+import pickle
+import subprocess
+import sys
+import time
+import traceback
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from fault_server import FAULTS, FaultServer, by_hash, echo, read_bill
+
+from knownminds.environments import Message, Prompt
+from knownminds.llm_adapters import (
+    ADAPTERS,
+    AdapterError,
+    Capabilities,
+    ModelChanged,
+    NoKey,
+    NotCapable,
+    RateLimited,
+    Rejected,
+    Sampling,
+    ServerFailed,
+    Synthetic,
+    UnknownModel,
+    Unreachable,
+    UnreadableReply,
+    Unusable,
+    Usage,
+    check_capable,
+    load,
+)
+
+KEY = "sk-canary-0123456789abcdef"
+HELLO = Prompt((Message("user", "E or N?"),))
+TALK = Prompt(
+    (
+        Message("system", "Play. Antworte kurz."),
+        Message("user", "Casino 4: E or N?"),
+        Message("assistant", "E"),
+        Message("user", "1 point. ‘Größer’ 漢字 🎰 \u2028 \x07 <b>&amp;</b> \\n E or N?"),
+    )
+)
+PICTURE = b"\x89PNG\r\n\x1a\n\xff\xfe\x00 picture"
+# Models that can do the most of what their providers offer.
+PROVIDERS = {
+    "openai": ("openai", "OpenAI", "gpt-4o"),
+    "anthropic": ("anthropic", "Anthropic", "claude-haiku-4-5"),
+    "google": ("google.genai", "Google", "gemini-2.0-flash"),
+}
+# What an adapter makes of each fault: kind, whether charged, seconds to wait.
+FAILURES = {
+    "400": ("Rejected", False, None),
+    "401": ("NoKey", False, None),
+    "403": ("NoKey", False, None),
+    "404": ("UnknownModel", False, None),
+    "413": ("Rejected", False, None),
+    "429": ("RateLimited", False, None),
+    "429_seconds": ("RateLimited", False, 30.0),
+    "429_date": ("RateLimited", False, "up to 30"),
+    "no_credit": ("NoCredit", False, None),
+    "529": ("ServerFailed", False, None),
+    "408": ("ServerFailed", None, None),
+    "500": ("ServerFailed", None, None),
+    "500_charged": ("ServerFailed", None, None),
+    "502": ("ServerFailed", None, None),
+    "502_bytes": ("ServerFailed", None, None),
+    "503": ("ServerFailed", None, None),
+    "302": ("Unusable", False, None),
+    "hang": ("Unreachable", None, None),
+    "hang_before": ("Unreachable", None, None),
+    "drop_before": ("Unreachable", None, None),
+    "drop_after": ("Unreachable", None, None),
+    "cut_body": ("Unreachable", None, None),
+    "drip": ("Unreachable", None, None),
+    "cut": ("UnreadableReply", None, None),
+    "html": ("UnreadableReply", None, None),
+    "blank": ("UnreadableReply", None, None),
+    "list": ("UnreadableReply", None, None),
+    "error_200": ("UnreadableReply", None, None),
+}
+REPLIES = {
+    "ok": ("E or N?", "stop"),
+    "empty": ("", "stop"),
+    "refusal": ("I will not.", "refusal"),
+    "length": ("E o", "length"),
+    "garbage": ("Well, both machines have their merits, E as well as N.", "stop"),
+    "model_changed": ("E or N?", "stop"),
+    "no_model": ("E or N?", "stop"),
+    "no_usage": ("E or N?", "stop"),
+    "no_log_probabilities": ("E or N?", "stop"),  # which nobody asked for
+    "no_finish": ("E or N?", ""),
+    "echo_key": ("Your key is [key].", "stop"),
+}
+
+
+@pytest.fixture(params=sorted(PROVIDERS))
+def name(request, monkeypatch):
+    pytest.importorskip(PROVIDERS[request.param][0])
+    monkeypatch.setenv("SOME_KEY", KEY)
+    return request.param
+
+
+def adapter_for(name, server, can=None, **options):
+    _, kind, model = PROVIDERS[name]
+    module = import_module(f"knownminds.llm_adapters.{name}")
+    options = {"model": model, "key_variable": "SOME_KEY", **options}
+    if isinstance(server, FaultServer):
+        options.setdefault("base_url", server.address[name])
+    adapter = getattr(module, kind)(**options)
+    adapter.capabilities = replace(adapter.capabilities, **can or {})
+    return adapter
+
+
+def ask(name, server, prompt=HELLO, settings=None, **options):
+    """Ask once, with a limit of tokens, which one provider wants."""
+    settings = replace(settings or Sampling(), max_tokens=(settings or Sampling()).max_tokens or 50)
+
+    async def once():
+        adapter = adapter_for(name, server, **options)
+        try:
+            return await adapter.complete(prompt, settings=settings)
+        finally:
+            await adapter.close()
+
+    return asyncio.run(once())
+
+
+def test_a_conversation_arrives_and_returns_as_it_is(name):
+    with FaultServer(echo, key=KEY, serves="served-1") as server:
+        reply = ask(name, server, TALK)
+    (call,) = server.calls
+    assert call.wire == name
+    assert call.messages == tuple((m.role, m.content) for m in TALK.messages)
+    assert call.prompt == TALK.hash
+    assert (reply.text, reply.finish_reason) == (TALK.messages[-1].content, "stop")
+    assert (reply.model_served, reply.request_id) == ("served-1", "req-1")
+    assert reply.log_probabilities is None
+    sent, received = server.usage(call, reply.text)
+    assert reply.usage == Usage(sent, received, 0, 0)
+    assert isinstance(json.loads(reply.raw), dict)
+
+
+def with_images(prompt, images):
+    """Show images with the last message."""
+    *before, last = prompt.messages
+    return Prompt((*before, replace(last, images=images)))
+
+
+def test_images_are_shown_with_their_message(name):
+    first, *others = TALK.messages
+    shown = [replace(m, images=(b"early",)) if m.role == "user" else m for m in others]
+    prompt = with_images(Prompt((first, *shown)), (PICTURE, b"second"))
+    with FaultServer() as server:
+        ask(name, server, prompt, can={"images": True})
+        with pytest.raises(NotCapable, match="to be shown pictures"):
+            ask(name, server, prompt, can={"images": False})
+    (call,) = server.calls
+    assert call.images == prompt.images
+    assert call.prompt == prompt.hash
+
+
+def test_every_fault_is_told_apart_asked_once_and_never_called_free_if_it_was_charged(name):
+    async def meet(server, adapter):
+        found, raw = {}, {}
+        for fault in script:
+            before = len(server.calls)
+            try:
+                reply = await adapter.complete(HELLO, settings=Sampling(max_tokens=50))
+            except AdapterError as error:
+                reply = error
+            raw[fault] = reply.raw
+            assert len(server.calls) == before + 1, fault
+            if not isinstance(reply, AdapterError):
+                found[fault] = (reply.text, reply.finish_reason)
+                continue
+            wait = getattr(reply, "retry_after", None)
+            if fault == "429_date" and wait is not None and 28 < wait <= 30:
+                wait = "up to 30"
+            found[fault] = (type(reply).__name__, reply.charged, wait)
+            assert reply.charged in (None, server.calls[-1].charged), fault
+            assert PROVIDERS[name][2] in str(reply), fault
+            assert reply.__cause__ is reply.__context__ is None, fault
+        await adapter.close()
+        return found, raw
+
+    script = list(FAULTS)
+    with FaultServer(echo, script=script, retry_after=30.0, hang=5.0) as server:
+        found, raw = asyncio.run(meet(server, adapter_for(name, server, timeout=0.5)))
+    expected = FAILURES | REPLIES
+    if name == "openai":  # which knows how OpenRouter passes on a failure
+        expected = expected | {"error_200": ("ServerFailed", None, None)}
+    assert found == expected
+    assert set(found) == set(FAULTS)
+    # What came is kept, but for what is said of a key.
+    assert raw["html"].startswith("<!DOCTYPE html>")
+    assert len(raw["cut"]) > 50
+    assert "Something went wrong" in raw["503"]
+    assert raw["401"] == raw["403"] == raw["blank"] == raw["hang"] == ""
+
+
+def test_a_call_is_given_up_in_time_even_if_the_answer_drips(name):
+    for fault in ("hang", "drip"):
+        with FaultServer(script=[fault], hang=20.0) as server:
+            start = time.monotonic()
+            with pytest.raises(Unreachable, match=r"did not answer within 0\.2 seconds"):
+                ask(name, server, timeout=0.2)
+            assert time.monotonic() - start < 5
+
+
+def test_a_server_that_is_down_has_not_charged(name):
+    with FaultServer() as server:
+        pass
+    with pytest.raises(Unreachable, match="cannot be reached: ConnectError") as caught:
+        ask(name, server)
+    assert caught.value.charged is False
+
+
+def test_a_wrong_key_and_an_unknown_model_stop_a_run(name):
+    with FaultServer(key="another-key-0123456789", models=["known"]) as server:
+        with pytest.raises(NoKey, match="does not accept the key in SOME_KEY"):
+            ask(name, server)
+        server.key = KEY
+        with pytest.raises(UnknownModel, match="is not there"):
+            ask(name, server)
+        assert ask(name, server, model="known").text
+    assert issubclass(NoKey, Unusable)
+    assert issubclass(UnknownModel, Unusable)
+
+
+async def told_by(adapter):
+    """Return all that a call lets be seen, with the variables of a traceback."""
+    try:
+        thing = await adapter.complete(TALK, settings=Sampling(max_tokens=50))
+    except AdapterError as error:
+        thing = error
+        shown = traceback.TracebackException.from_exception(error, capture_locals=True)
+        trace = "".join(shown.format(chain=True))
+    else:
+        trace = ""
+    return f"{thing!r} {thing} {vars(thing)!r} {trace}"
+
+
+def test_the_key_is_nowhere_but_in_the_header_of_a_call(name, caplog):
+    async def meet(server):
+        adapter = adapter_for(name, server, timeout=0.3)
+        told = [f"{adapter!r} {adapter} {vars(adapter)!r}"]
+        told += [await told_by(adapter) for _ in FAULTS]
+        await adapter.close()
+        return "".join(told)
+
+    caplog.set_level(logging.DEBUG)
+    with FaultServer(script=list(FAULTS), hang=1.0) as server:
+        told = asyncio.run(meet(server))
+    assert all(KEY in str(call.headers) for call in server.calls)  # and the test can fail
+    assert all(KEY not in json.dumps(call.body) for call in server.calls)
+    assert len(server.calls) == len(FAULTS)
+    assert "Your key is [key]." in told
+    assert "does not accept the key" in told
+    assert KEY[:12] not in told
+    assert KEY[:12] not in caplog.text
+
+
+def test_the_key_is_read_when_sending(name, monkeypatch):
+    async def meet(server):
+        adapter = adapter_for(name, server)
+        settings = Sampling(max_tokens=50)
+        monkeypatch.setenv("SOME_KEY", f" {KEY}2\n")
+        await adapter.complete(HELLO, settings=settings)
+        for value, sentence in (("", "which is empty"), ("a b", "visible"), ("ключ", "visible")):
+            monkeypatch.setenv("SOME_KEY", value)
+            with pytest.raises(NoKey, match=sentence):
+                await adapter.complete(HELLO, settings=settings)
+        await adapter.close()
+
+    with FaultServer(key=KEY + "2") as server:
+        asyncio.run(meet(server))
+        assert len(server.calls) == 1
+        with pytest.raises(NoKey, match="that in SOME_KEY is not"):
+            ask(name, server)
+        server.key = "none"
+        assert ask(name, server, key_variable=None).text
+
+
+def test_the_shells_environment_does_not_turn_a_call_aside(name, monkeypatch):
+    nowhere = "http://127.0.0.1:9"
+    for variable in (
+        *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "all_proxy"),
+        *("OPENAI_BASE_URL", "ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL"),
+    ):
+        monkeypatch.setenv(variable, nowhere)
+    for variable in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(variable, "another-key-0123456789")
+    for variable in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(variable, "Authorization: Bearer other\nX-Api-Key: other")
+    monkeypatch.setenv("GOOGLE_GENAI_USE_VERTEXAI", "true")
+    monkeypatch.setenv("GOOGLE_GENAI_API_VERSION", "v9")
+    with FaultServer(key=KEY) as server:
+        assert ask(name, server).text == "N"
+    assert len(server.calls) == 1
+
+
+def test_usage_means_the_same_for_all_providers(name):
+    with FaultServer(echo, reasoning_tokens=40, cached_tokens=2) as server:
+        reply = ask(name, server)
+        assert reply.usage == Usage(3, 43, 40, 2)
+        assert reply.text == "E or N?"  # without the reasoning
+        server.script = lambda call: "no_usage"
+        assert ask(name, server).usage == Usage()
+
+
+def test_log_probabilities_come_or_the_run_stops(name):
+    settings = Sampling(top_log_probabilities=3)
+    with FaultServer(echo) as server:
+        if name == "anthropic":
+            with pytest.raises(NotCapable, match="asked for top_log_probabilities"):
+                ask(name, server, settings=settings)
+            assert not server.calls
+            return
+        tokens = ask(name, server, settings=settings).log_probabilities
+        assert "".join(token.token for token in tokens) == "E or N?"
+        for token, value, alternatives in tokens:
+            assert value <= 0
+            assert len(alternatives) == 3
+            assert alternatives[0] == (token, value)
+        alone = ask(name, server, settings=Sampling(top_log_probabilities=0)).log_probabilities
+        assert [t[:2] for t in alone] == [t[:2] for t in tokens]
+        assert all(t.alternatives == () for t in alone)
+        server.script = lambda call: "empty"
+        assert ask(name, server, settings=settings).log_probabilities == ()
+        server.script, server.log_probabilities = (), False
+        with pytest.raises(NotCapable, match="without the log-probabilities") as caught:
+            ask(name, server, settings=settings)
+    assert caught.value.charged is True
+    assert "E or N?" in caught.value.raw
+    assert server.calls[-1].charged
+
+
+def test_what_a_server_does_not_heed_stops_the_run(name):
+    complaints = {
+        "Unsupported parameter: 'temperature' is not supported with this model.": "temperature",
+        "`topP` is deprecated for this model.": "top_p",
+        "image_url is only supported by certain models.": "images",
+    }
+    prompt = with_images(HELLO, (PICTURE,))
+    with FaultServer(script=lambda call: "400") as server:
+        for said, setting in complaints.items():
+            server.complaint = said
+            settings = Sampling() if setting == "images" else Sampling(**{setting: 0.5})
+            with pytest.raises(NotCapable, match=f"does not heed {setting} .400.") as caught:
+                ask(name, server, prompt, settings, can={"images": True})
+            assert caught.value.charged is False
+            with pytest.raises(Rejected, match="does not take the prompt"):  # which asks no such
+                ask(name, server)
+        server.complaint = "The prompt is proceeding at a temperate pace."
+        with pytest.raises(Rejected, match="proceeding"):
+            ask(name, server, settings=Sampling(temperature=0.5))
+
+
+def test_many_calls_go_out_at_once(name):
+    async def meet(server):
+        adapter = adapter_for(name, server)
+        calls = [adapter.complete(HELLO, settings=Sampling(max_tokens=9)) for _ in range(32)]
+        replies = await asyncio.gather(*calls)
+        await adapter.close()
+        return replies
+
+    with FaultServer(delay=0.3) as server:
+        replies = asyncio.run(meet(server))
+    assert [reply.text for reply in replies] == ["N"] * 32
+    assert len(server.calls) == 32
+    assert server.peak > 16
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"base_url": "localhost:8000"}, "begins with http:// or https://; got 'localhost:8000'"),
+        (
+            {"base_url": "https://me:secret@host/v1"},
+            "holds no user, password or query; that of host",
+        ),
+        ({"base_url": "https://host/v1?key=secret"}, "holds no user"),
+        ({"timeout": 0}, "A timeout is above 0 seconds; got 0"),
+    ],
+)
+def test_an_address_that_is_none_is_told(name, options, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        adapter_for(name, None, **options)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_missing_package_is_answered_with_the_line_that_installs_it():
+    code = (
+        "import sys, importlib\n"
+        "from knownminds.llm_adapters import load\n"
+        "for name, package in (('openai', 'openai'), ('anthropic', 'anthropic'),"
+        " ('google', 'google.genai')):\n"
+        "    sys.modules[package] = None\n"
+        "    try:\n"
+        "        importlib.import_module(f'knownminds.llm_adapters.{name}')\n"
+        "    except ImportError as error:\n"
+        "        print(error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True
+    )
+    for name in PROVIDERS:
+        assert f'pip install "knownminds[{name}]"' in done.stdout
+
+
+def test_what_an_adapter_cannot_heed_is_told_before_the_run():
+    adapter = SimpleNamespace(model="m", capabilities=Capabilities(temperature=False))
+    check_capable(adapter, Sampling(max_tokens=5, seed=1))
+    with pytest.raises(NotCapable, match="m is asked for temperature"):
+        check_capable(adapter, Sampling(temperature=0.0))
+    with pytest.raises(NotCapable, match="m is to be shown pictures"):
+        check_capable(adapter, Sampling(), images=True)
+    with pytest.raises(NotCapable, match="m is asked for reasoning"):
+        check_capable(adapter, Sampling(reasoning="none"))
+    with pytest.raises(NotCapable, match="m is asked for top_log_probabilities"):
+        check_capable(adapter, Sampling(top_log_probabilities=0))
+
+
+def test_what_goes_only_without_reasoning_is_told_before_the_run():
+    can = Capabilities(reasoning=True, without_reasoning=("temperature",))
+    adapter = SimpleNamespace(model="m", capabilities=can)
+    check_capable(adapter, Sampling(temperature=0.0, reasoning="none"))
+    check_capable(adapter, Sampling(reasoning="high"))
+    with pytest.raises(NotCapable, match="only without reasoning; got reasoning='high'"):
+        check_capable(adapter, Sampling(temperature=0.0, reasoning="high"))
+
+
+def test_a_setting_that_must_be_given_is_told_before_the_run():
+    adapter = SimpleNamespace(model="m", capabilities=Capabilities(needs=("max_tokens",)))
+    check_capable(adapter, Sampling(max_tokens=5))
+    with pytest.raises(NotCapable, match="m takes no call without max_tokens"):
+        check_capable(adapter, Sampling())
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ({"temperature": -1}, "temperature goes from 0 to 2; got -1"),
+        ({"top_p": 1.5}, "top_p goes from 0 to 1; got 1.5"),
+        ({"max_tokens": 0}, "max_tokens goes from 1; got 0"),
+        ({"seed": -1}, "seed goes from 0; got -1"),
+        ({"top_log_probabilities": -1}, "top_log_probabilities goes from 0; got -1"),
+        ({"reasoning": "hihg"}, "Nearest: high"),
+    ],
+)
+def test_settings_out_of_range_are_told(setting, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Sampling(**setting)
+
+
+def test_errors_say_whether_they_were_charged_and_survive_a_process_pool():
+    assert RateLimited("often", 3.0).charged is False
+    assert ServerFailed("failed").charged is None
+    assert Unreachable("gone").charged is None
+    assert Unreachable("gone", charged=False).charged is False
+    assert ModelChanged("other").charged is True
+    assert NoKey("none").charged is False
+    error = UnreadableReply("cut", "{", charged=True)
+    for kept in (error, pickle.loads(pickle.dumps(error))):
+        assert (str(kept), kept.raw, kept.charged) == ("cut", "{", True)
+    again = pickle.loads(pickle.dumps(RateLimited("often", 3.0, raw="x")))
+    assert (again.retry_after, again.charged, again.raw) == (3.0, False, "x")
+
+
+def test_adapters_are_loaded_by_name():
+    assert load("synthetic") is Synthetic
+    assert {"openai", "synthetic"} <= set(ADAPTERS)
+    with pytest.raises(ValueError, match="Nearest: openai"):
+        load("opnai")
+
+
+def test_the_bill_lists_the_charged_calls_and_no_others(tmp_path):
+    pytest.importorskip("openai")
+    faults = {"429": 0.2, "500_charged": 0.2, "empty": 0.2, "drop_before": 0.1}
+    bill = tmp_path / "bill.jsonl"
+
+    async def meet(server):
+        adapter = adapter_for("openai", server, key_variable=None)
+        replies = 0
+        for _ in range(60):
+            try:
+                await adapter.complete(TALK, settings=Sampling())
+                replies += 1
+            except AdapterError:
+                pass
+        await adapter.close()
+        return replies
+
+    with FaultServer(by_hash, faults=faults, seed=3, bill=bill) as server:
+        replies = asyncio.run(meet(server))
+    lines = read_bill(bill)
+    assert [line["call"] for line in lines] == [call.number for call in server.charged]
+    assert len(lines) == replies + server.outcomes["500_charged"] < 60
+    assert {line["prompt"] for line in lines} == {TALK.hash}
+    assert set(server.outcomes) == {"ok", *faults}
+
+
+def test_the_server_runs_as_a_process_and_answers_the_same_in_each(tmp_path):
+    pytest.importorskip("openai")
+    answers = []
+    for run in range(2):
+        port, bill = tmp_path / f"port{run}", tmp_path / f"bill{run}"
+        command = [sys.executable, str(Path(__file__).parents[1] / "fault_server.py")]
+        command += ["--port-file", str(port), "--bill", str(bill), "--script", "429,ok"]
+        with subprocess.Popen(command) as process:
+            while not port.exists():
+                assert process.poll() is None
+                time.sleep(0.02)
+            url = f"http://127.0.0.1:{port.read_text()}/v1"
+            with pytest.raises(RateLimited):
+                ask("openai", None, base_url=url, key_variable=None)
+            answers.append(ask("openai", None, base_url=url, key_variable=None).text)
+            process.kill()  # what it has charged is on the disk
+        assert [line["fault"] for line in read_bill(bill)] == ["ok"]
+    assert answers[0] == answers[1]
+    assert answers[0] in ("E", "N")

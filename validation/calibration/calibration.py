@@ -1,0 +1,355 @@
+"""Simulation-based calibration: whether posteriors are as wide, and where, they ought to be."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import AGENTS, Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, session_stream, unknown
+from knownminds.inference.fits.model_data import Unknowns
+from knownminds.inference.posteriors.posterior import posterior
+from knownminds.validation.engine.arguments import (
+    check_truth,
+    one_of,
+    resolve_environment,
+    resolve_model,
+    settings_asked,
+)
+from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.folders import finite
+from knownminds.validation.engine.group_fits import sample_group
+from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
+from knownminds.validation.engine.verdicts import MOST_FAILURES
+
+from .rank_uniformity import Uniformity, judge, rank_of
+
+if TYPE_CHECKING:
+    from knownminds.inference import HierarchicalFit
+
+METHODS = ("map", "hierarchical")
+N_RANKS = 99  # draws the truth is ranked among: 100 equally likely ranks
+LEVEL = 0.05  # of the whole family of quantities
+REPLICATES_PER_BATCH = 128
+_TIES = 2**31  # last part of the address of the numbers that break ties
+LOG_LIKELIHOOD = "log_likelihood"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The outcome of a calibration study.
+
+    Parameters
+    ----------
+    quantities
+        By name: how uniform the ranks of the truth among the posterior's draws are. Parameters
+        (for groups "NAME" is the group's mean, "sd(NAME)" its spread and "subject NAME" the first
+        subject's), and the log-likelihood of the data.
+    attempted, failed, statuses
+        Replicates; those without ranks; all by status.
+    """
+
+    study: Study
+    quantities: Mapping[str, Uniformity]
+    attempted: int
+    failed: int
+    statuses: Mapping[str, int]
+    notes: tuple[str, ...]
+    seconds: float
+    versions: Mapping[str, str]
+
+    @property
+    def cell(self) -> Cell:
+        """Design and method."""
+        return self.study.cells[0]
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether every quantity is, and at most 5% of the posteriors failed or stopped short."""
+        unsound = self.attempted - self.statuses.get("ok", 0)
+        words = {found.word for found in self.quantities.values()}
+        return words == {"calibrated"} and unsound <= MOST_FAILURES * self.attempted
+
+    def __getitem__(self, name: str) -> Uniformity:
+        """Return what was found about a quantity."""
+        if name not in self.quantities:
+            raise ValueError(unknown("quantity", name, self.quantities))
+        return self.quantities[name]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per quantity."""
+        rows = [{"quantity": name, **found.to_dict()} for name, found in self.quantities.items()]
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        told = {name: found.to_dict() for name, found in self.quantities.items()}
+        content: dict[str, Any] = finite(
+            {
+                "environment": self.cell.environment,
+                "settings": dict(self.cell.settings),
+                "model": self.cell.model,
+                "method": self.cell.method,
+                "subjects": self.cell.subjects,
+                "sessions": self.cell.sessions,
+                "replicates": self.study.replicates,
+                "ranks": N_RANKS,
+                "seed": self.study.seed,
+                "attempted": self.attempted,
+                "failed": self.failed,
+                "statuses": dict(self.statuses),
+                "notes": list(self.notes),
+                "calibrated": self.calibrated,
+                "parameters": {
+                    name: {"verdict": values.pop("word"), **values} for name, values in told.items()
+                },
+                "seconds": round(self.seconds, 3),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return counts and verdicts as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __str__(self) -> str:
+        """One line per quantity, then the counts and the reasons."""
+        c = self.cell
+        what = "a group's posterior" if c.method == "hierarchical" else "single posteriors"
+        lines = [f"calibration of {what} of {c.model} in {c.environment}"]
+        wide = max([18, *(len(name) + 2 for name in self.quantities)])
+        head = ("mean rank", "spread", "p", "95% band", "verdict")
+        lines.append(f"{'':<{wide}}" + "".join(f"{h:>14}" for h in head))
+        for name, found in self.quantities.items():
+            band = {True: "inside", False: "outside", None: "-"}[found.inside_band]
+            numbers = ((found.mean, 3), (found.spread, 2), (found.p_value, 3))
+            values = (*(f"{x:.{k}f}" if isfinite(x) else "-" for x, k in numbers), band)
+            lines.append(
+                f"{name:<{wide}}" + "".join(f"{v:>14}" for v in values) + f"    {found.word}"
+            )
+        counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
+        lines.append(f"{self.attempted} replicates: {counts} (uniform: mean .5, spread 1)")
+        lines += [f"{name}: {' '.join(found.reasons)}" for name, found in self.quantities.items()]
+        return "\n".join([*lines, *self.notes])
+
+
+def calibrate(
+    environment: Environment | str,
+    model: type[Agent] | str,
+    *,
+    replicates: int = 200,
+    subjects: int | None = None,
+    sessions: int = 1,
+    trials: int | None = None,
+    method: Literal["map", "hierarchical"] = "map",
+    seed: int = 0,
+    fixed: Mapping[str, float] | None = None,
+    **running: Unpack[Running],
+) -> Calibration:
+    """Ask whether posteriors are right: drawn from the prior, the truth must have uniform ranks.
+
+    Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
+    simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
+    and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
+    Modrák et al. 2023). Ranks are judged by a 95% band (Säilynoja, Bürkner and Vehtari 2022) that
+    is simultaneous over the ranks and over the quantities.
+
+    Parameters
+    ----------
+    replicates
+        Posteriors. Fewer than would notice, with a chance of 80%, one half as wide as it should be
+        (25 to 45 or so, more for more quantities) are not judged.
+    subjects
+        Of a group (20 if None); single posteriors have one.
+    method
+        "map" for each subject's own posterior, as `recover --method map` uses it, or
+        "hierarchical".
+    fixed
+        Parameters held at a value, in the truth and in the fit.
+    running
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        At the first argument that does not fit the rules; nothing is written then.
+    """
+    place, agent = resolve_environment(environment, trials), resolve_model(model)
+    agent.check_plays(place)
+    one_of("method", method, METHODS)
+    held = check_truth(agent.parameters, fixed)
+    if len(Unknowns.of(agent, held).parameters) == 0:
+        raise ValueError(f"Calibration needs a parameter to estimate; {agent.name} has none left.")
+    grouped = method == "hierarchical"
+    size = (20 if grouped else 1) if subjects is None else subjects
+    if grouped and size < 2:
+        raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {size}.")
+    if not grouped and size != 1:
+        raise ValueError(
+            f"Single posteriors have 1 subject each; got {size}. Raise --replicates, or use "
+            "--method hierarchical."
+        )
+    cell = Cell(
+        place.name,
+        place.settings,
+        agent.name,
+        held,
+        law=HYPERPRIOR if grouped else {},
+        sessions=sessions,
+        subjects=size,
+        method=method,
+        options={"fixed": held},
+        batch=1 if grouped else REPLICATES_PER_BATCH,
+    )
+    question = {
+        "subject_matter": place.name,
+        "model": agent.name,
+        "method": method,
+        "replicates": replicates,
+        "subjects": size if grouped else None,
+        "sessions": sessions,
+        "trials": place.n_trials,
+        "set": settings_asked(place),
+        "fix": held,
+        "seed": seed,
+    }
+    study = Study("calibrate", (cell,), replicates, seed, "replicate", question)
+    check_step_loop(study)
+    return run(study, rank_batch, summarise, **running)
+
+
+def read_calibration(folder: str | os.PathLike[str]) -> Calibration:
+    """Read a finished calibration study from its folder; nothing is computed anew."""
+    return read(folder, "calibrate", summarise)
+
+
+def rank_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    """Rank the truth among posterior draws: one row per replicate, a column per quantity."""
+    cell = study.cells[batch.cell]
+    if cell.method == "hierarchical":
+        rows = [
+            _rank_group(study, Batch(batch.cell, j, j + 1), threads)
+            for j in range(batch.first, batch.last)
+        ]
+        return pd.DataFrame(rows)
+    return _rank_singles(study, batch, threads)
+
+
+def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    cell = study.cells[batch.cell]
+    model, fixed = AGENTS[cell.model], cell.options["fixed"]
+    unknowns = Unknowns.of(model, fixed)
+    subjects = draw_subjects(study, batch)
+    data = live(study, batch, subjects).data(model)
+    own = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
+    true = subjects.theta[:, unknowns.columns]
+    names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
+    rngs = [_own_stream(study, cell, j) for j in range(batch.first, batch.last)]
+    # All subjects' draws rest on one low-discrepancy set; ranks need draws of their own.
+    chosen = np.stack([rng.choice(len(own.z_draws), N_RANKS, replace=False) for rng in rngs], 1)
+    draws = own.draws[chosen, np.arange(len(rngs))]
+    likely = np.stack([unknowns.log_likelihood(data, theta)[0] for theta in draws])
+    likely_true, _ = unknowns.log_likelihood(data, true)
+    rows = []
+    for i, rng in enumerate(rngs):
+        row: dict[str, Any] = {"status": "ok", "message": ""}
+        if own.status[i] == "failed":
+            row = {"status": "failed", "message": "no trustworthy draws of the posterior"}
+        else:
+            truth = np.append(true[i], likely_true[i])
+            row |= _ranks(names, truth, np.column_stack([draws[:, i], likely[:, i]]), rng)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, Any]:
+    cell = study.cells[batch.cell]
+    model, fixed = AGENTS[cell.model], cell.options["fixed"]
+    unknowns = Unknowns.of(model, fixed)
+    subjects = draw_subjects(study, batch)
+    data = live(study, batch, subjects).data(model)
+    place = (cell.data_key, batch.first)
+    fit = sample_group(data, fixed, False, study.seed, *place, threads=threads)
+    columns = unknowns.columns
+    true = subjects.theta[:, columns]
+    names = fit.names
+    draws = [_group_draws(fit, "group_mean"), _group_draws(fit, "group_sd"), fit.draws[:, 0]]
+    truth = [subjects.group_mean[0, columns], subjects.group_sd[0, columns], true[0]]
+    thin = ((np.arange(N_RANKS) + 0.5) * len(fit.draws) / N_RANKS).astype(int)
+    likely = [float(unknowns.log_likelihood(data, fit.draws[s])[0].sum()) for s in thin]
+    truth.append(np.array([unknowns.log_likelihood(data, true)[0].sum()]))
+    told = [*names, *(f"sd({n})" for n in names), *(f"subject {n}" for n in names), LOG_LIKELIHOOD]
+    drawn = np.column_stack([*(d[thin] for d in draws), likely])
+    ranks = _ranks(told, np.concatenate(truth), drawn, _own_stream(study, cell, batch.first))
+    converged = fit.verdict == "converged"
+    return {
+        "status": "ok" if converged else "not converged",
+        "message": "; ".join(fit.reasons),
+        **ranks,
+    }
+
+
+def _group_draws(fit: HierarchicalFit, name: str) -> Array:
+    draws = fit.posterior[name].transpose("chain", "draw", "parameter").to_numpy()
+    return np.asarray(draws.reshape(-1, draws.shape[-1]))
+
+
+def _own_stream(study: Study, cell: Cell, replicate: int) -> np.random.Generator:
+    return session_stream(study.seed, cell.data_key, replicate, _TIES)
+
+
+def _ranks(
+    names: list[str], truth: Array, draws: Array, rng: np.random.Generator
+) -> dict[str, int]:
+    ranks = rank_of(truth, draws, N_RANKS, rng)
+    return {f"rank {name}": int(rank) for name, rank in zip(names, ranks, strict=True)}
+
+
+def summarise(rows: Rows) -> Calibration:
+    """Judge the ranks of a finished study."""
+    statuses: dict[str, int] = {}
+    messages: dict[str, int] = {}
+    ranks: dict[str, list[Array]] = {}
+    seconds = 0.0
+    for table in rows.tables():
+        seconds += float(table["seconds"].sum())
+        for counts, column in ((statuses, table["status"]), (messages, table["message"])):
+            for value, n in column.value_counts().items():
+                counts[str(value)] = counts.get(str(value), 0) + int(n)
+        usable = table[table["status"] != "failed"]
+        for name in usable.columns:
+            if name.startswith("rank "):
+                ranks.setdefault(name.removeprefix("rank "), []).append(usable[name].to_numpy())
+    attempted = rows.study.units(0)
+    unsound = attempted - statuses.get("ok", 0)
+    judged = {
+        name: judge(np.concatenate(found).astype(int), N_RANKS, LEVEL / len(ranks))
+        for name, found in ranks.items()
+    }
+    notes = [f"{n} of {attempted}: {text}" for text, n in messages.items() if text][:3]
+    if unsound > MOST_FAILURES * attempted:
+        notes.insert(
+            0,
+            f"{unsound} of {attempted} posteriors failed or did not converge, more than "
+            f"{MOST_FAILURES:.0%}: the ranks of the others do not speak for all.",
+        )
+    return Calibration(
+        study=rows.study,
+        quantities=judged,
+        attempted=attempted,
+        failed=statuses.get("failed", 0),
+        statuses=statuses,
+        notes=tuple(notes),
+        seconds=seconds,
+        versions=rows.versions,
+    )

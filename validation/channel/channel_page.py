@@ -1,0 +1,181 @@
+"""The page of a channel round trip: words, tables and the figure."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knownminds.validation.engine.verdicts import RATES_LEVEL
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.page import (
+    Finding,
+    Page,
+    Table,
+    about_experiment,
+    about_time,
+    about_truth,
+    listed,
+    shown,
+)
+
+from .channel_study import MASS, Channel, Spoken
+
+MOST_POINTS = 300  # of each set of contaminants and panel
+
+
+def channel_page(channel: Channel) -> Page:
+    """Return the page of a channel round trip."""
+    study, cell = channel.study, channel.study.cells[0]
+    options = {k: v for k, v in cell.options.items() if k != "contaminants"}
+    drawable = any(entry.failed < entry.attempted for entry in channel.entries)
+    caption = (
+        "Estimate from the words against that of the same mind directly. Bars: the bounds, from "
+        "the lowest to the highest estimate over all that the missing answers could have been."
+    )
+    return Page(
+        title=f"Does {cell.model} come through the words of {cell.environment} as it is?",
+        asked=[
+            *about_experiment(cell),
+            ("trials per session", str(cell.make().n_trials)),
+            ("model", cell.model),
+            ("true values", about_truth(cell)),
+            ("contaminants", "; ".join(entry.label for entry in channel.entries)),
+            ("fitted by", listed({"method": cell.method} | options)),
+            ("subjects", f"{cell.subjects}, the same with each set of contaminants"),
+            ("sessions per subject", str(cell.sessions)),
+            ("seed", str(study.seed)),
+            about_time(channel.seconds),
+        ],
+        findings=[
+            Finding.of(f"{entry.label}, {name}", verdict)
+            for entry in channel.entries
+            for name, verdict in entry.verdicts.items()
+        ],
+        sentences=[
+            f"{entry.label}: {n} of {entry.attempted} without an estimate: {message}."
+            for entry in channel.entries
+            for message, n in entry.messages.items()
+        ],
+        notes=[
+            "Both paths are lived with the same random numbers, so that no trial may differ: "
+            "before the first answer that is not read, from the compiled simulation; after it, "
+            "from the step interface with the same answers withheld.",
+            "A trial without a readable answer adds nothing to the likelihood. That is right if "
+            "answers are missing at random, as these are; the bounds make no such claim. With "
+            f"sampling error they reach from the lower end of the {MASS:.0%} interval at the "
+            f"lowest estimate to the upper end of that at the highest, and should hold the truth "
+            f"at least that often.",
+            "Intervals of the rates (Wilson 1927) take trials as independent. Rates are those of "
+            f"the dials unless an exact test says otherwise, at {RATES_LEVEL:g} over all of them.",
+            "Monte-Carlo standard errors in parentheses. Subjects without an estimate are left "
+            "out of coverage and counted.",
+        ],
+        tables=_tables(channel),
+        figures=[(caption, words_against_direct(channel))] if drawable else [],
+        command=study.command_line(),
+        versions=channel.versions,
+    )
+
+
+def _tables(channel: Channel) -> list[Table]:
+    rates = [
+        [
+            entry.label,
+            row["outcome"],
+            f"{row['expected']:.1%}",
+            f"{row['count']:,}",
+            f"{row['share']:.1%}" if row["of"] else "-",
+            f"{row['low']:.1%} to {row['high']:.1%}" if row["of"] else "-",
+        ]
+        for entry in channel.entries
+        for row in entry.rates.to_dict("records")
+        if row["count"] or row["expected"]
+    ]
+    intervals = [
+        [
+            entry.label,
+            held.name,
+            *map(shown, (held.direct, held.plain, held.bounds)),
+            *map(shown, (held.plain_width, held.bounds_width)),
+        ]
+        for entry in channel.entries
+        for held in entry.parameters
+    ]
+    counts = [
+        [
+            entry.label,
+            f"{entry.trials:,}",
+            f"{entry.missing:,}",
+            f"{entry.differing:,}",
+            *(f"{n:,}" for n in (entry.attempted, entry.failed)),
+        ]
+        for entry in channel.entries
+    ]
+    covers = f"{MASS:.0%} covers"
+    return [
+        (
+            "Trials",
+            ["contaminants", "trials", "not read", "differ", "subjects", "failed"],
+            counts,
+        ),
+        (
+            "Outcomes",
+            ["contaminants", "outcome", "by the dials", "trials", "share", "95% interval"],
+            rates,
+        ),
+        (
+            f"Intervals at {MASS:.0%} that hold the truth",
+            [
+                "contaminants",
+                "parameter",
+                f"direct, {covers}",
+                f"in words, {covers}",
+                f"bounds, {covers}",
+                "width in words",
+                "width of bounds",
+            ],
+            intervals,
+        ),
+    ]
+
+
+def words_against_direct(channel: Channel) -> str:
+    """Draw each parameter's estimate from words against the direct one, with its bounds."""
+    names = [held.name for held in channel.entries[0].parameters]
+    figure, axes = draw.panels(len(names))
+    for axis, name in zip(axes, names, strict=True):
+        seen = []
+        looks = draw.styles(len(channel.entries))
+        for entry, (colour, marker, _) in zip(channel.entries, looks, strict=True):
+            if entry.failed == entry.attempted:
+                continue
+            direct, words, low, high = _points(entry, name)
+            seen += [direct, words]
+            # As pixels inside the SVG: thousands of vector marks make a heavy page.
+            axis.vlines(direct, low, high, color=colour, alpha=0.4, linewidth=0.8, rasterized=True)
+            axis.plot(
+                direct,
+                words,
+                marker,
+                color=colour,
+                markersize=2.5,
+                alpha=0.7,
+                linewidth=0,
+                label=entry.label,
+                rasterized=True,
+            )
+        low_end, high_end = draw.limits(*seen)
+        axis.plot([low_end, high_end], [low_end, high_end], color=draw.GREY, linewidth=1, zorder=0)
+        axis.set(xlim=(low_end, high_end), ylim=(low_end, high_end))
+        axis.set(xlabel="directly", ylabel="in words")
+        draw.entitle(axis, name)
+        axis.set_box_aspect(1)
+    draw.key(figure, axes[0], columns=2)
+    return draw.svg(figure)
+
+
+def _points(entry: Spoken, name: str) -> list[np.ndarray[tuple[int], np.dtype[np.float64]]]:
+    """Estimates directly and in words, and bounds, of some of the subjects."""
+    rows = entry.rows[entry.rows["status"] != "failed"]
+    rows = rows.iloc[:: -(-len(rows) // MOST_POINTS) or 1]
+    columns = (f"direct_{name}", name, f"lowest_{name}", f"highest_{name}")
+    return [rows[column].to_numpy(dtype=float) for column in columns]

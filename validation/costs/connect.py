@@ -1,0 +1,220 @@
+"""A language model, or a known mind that answers in its stead, in the chair for many sessions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from knownminds.agents import AGENTS, Agent, Contaminants
+from knownminds.environments import Environment, unknown
+from knownminds.llm_adapters import ADAPTERS, Adapter, Sampling, Synthetic, load
+from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
+from knownminds.llm_adapters.known_minds.replay import Replay
+from knownminds.llm_adapters.runs.admission import Caps
+from knownminds.llm_adapters.runs.participant import RUN
+from knownminds.llm_adapters.runs.prices import Price, price_of
+from knownminds.llm_adapters.runs.run_result import Run
+from knownminds.llm_adapters.runs.runner import Progress, Retries, run_sessions_in
+from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+
+from .budget import budget
+
+RUNS = "runs"
+ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
+
+
+def run(
+    environment: Environment | str,
+    llm: Adapter | str,
+    *,
+    sessions: int = 1,
+    seed: int = 0,
+    trials: int | None = None,
+    out: str | os.PathLike[str] | None = None,
+    settings: Sampling | None = None,
+    concurrency: int = 8,
+    retries: Retries | None = None,
+    caps: Caps | None = None,
+    price: Price | None = None,
+    re_ask: int = 0,
+    progress: Callable[[Progress], None] | None = None,
+    **connection: Any,
+) -> Run:
+    """Let sessions be lived by a language model and wait for them; see `run_sessions_in`.
+
+    Session i lives at the address (0, i) of the study with this seed, as subject i of
+    ``simulate`` does. The same call with the same folder goes on where it stopped.
+
+    Parameters
+    ----------
+    llm
+        "provider:model", or an adapter, which is then the caller's to close.
+    trials
+        Trials per session; None for as many as the experiment has.
+    out
+        Folder of the ledger; None for one in `runs` that bears the names of both.
+    connection
+        Further arguments of `connect`, if `llm` is a name.
+    """
+    place = resolve_environment(environment, trials)
+
+    async def lived() -> Run:
+        if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
+            adapter, name = connect(llm, place, seed=seed, **connection), llm
+        else:
+            adapter, name = llm, f"{llm.provider}:{llm.model}"
+        try:
+            return await run_sessions_in(
+                out or folder_of(place, name),
+                adapter,
+                place,
+                sessions,
+                seed,
+                address=RUN,
+                settings=settings,
+                concurrency=concurrency,
+                retries=retries,
+                caps=caps,
+                price=price,
+                re_ask=re_ask,
+                progress=progress,
+            )
+        finally:
+            if isinstance(llm, str):
+                await adapter.close()
+
+    return _wait_for(lived())
+
+
+def connect(
+    llm: str,
+    environment: Environment,
+    *,
+    seed: int = 0,
+    base_url: str | None = None,
+    key_variable: str | None = None,
+    timeout: float | None = None,
+    truth: Mapping[str, float] | None = None,
+    contaminants: Contaminants | None = None,
+    faults: Faults | None = None,
+) -> Adapter:
+    """Return the adapter of "provider:model".
+
+    For "synthetic" the model is one of ours, for "replay" the folder of a run, for "transformers"
+    a folder, a GGUF file or an installed package that carries one.
+
+    Parameters
+    ----------
+    base_url
+        A server other than the provider's own. It is called without a key unless
+        `key_variable` names where one is.
+    timeout
+        Seconds until a call is given up; None for the adapter's own.
+    truth, contaminants
+        Of a synthetic participant; parameters without a value are at the centre of their prior.
+    faults
+        Failures added to the provider's own, to rehearse a run.
+
+    Raises
+    ------
+    ValueError
+        If the provider is not known, or takes no such argument.
+    """
+    provider, colon, model = llm.partition(":")
+    known = ["replay", *ADAPTERS]
+    if not (colon and model):
+        raise ValueError(f"A language model is named PROVIDER:MODEL; got {llm!r}.")
+    if provider not in known:
+        raise ValueError(unknown("provider", provider, known))
+    given: dict[str, Any] = {"base_url": base_url, "key_variable": key_variable, "timeout": timeout}
+    given = {name: value for name, value in given.items() if value is not None}
+    if provider not in ABROAD and given:
+        raise ValueError(
+            f"{next(iter(given))} is for {', '.join(ABROAD)}; {provider} takes none. Leave it out."
+        )
+    if provider != "synthetic" and (truth or contaminants not in (None, Contaminants())):
+        raise ValueError(
+            f"True parameters and contaminants are those of a synthetic participant; {provider} "
+            "has its own. Leave them out."
+        )
+    adapter: Adapter
+    if provider == "synthetic":
+        mind = mind_of(model, environment, truth)
+        adapter = Synthetic(mind, environment, seed, *RUN, contaminants=contaminants)
+    elif provider == "replay":
+        adapter = Replay(model)
+    else:
+        if base_url is not None:
+            given.setdefault("key_variable", None)
+        adapter = load(provider)(model, **given)
+    return adapter if faults is None else Faulty(adapter, faults, seed)
+
+
+def mind_of(
+    model: type[Agent] | str, environment: Environment, truth: Mapping[str, float] | None = None
+) -> Agent:
+    """Return an agent with these parameters; the others are at the centre of their prior."""
+    agent = resolve_model(model)
+    agent.check_plays(environment)
+    parameters = agent.parameters
+    theta = parameters.constrain(parameters.mean)
+    for name, value in (truth or {}).items():
+        theta[parameters.index(name)] = value
+    parameters.check(theta)
+    return agent.from_theta(theta, actions=environment.n_actions)
+
+
+def folder_of(environment: Environment, llm: str) -> Path:
+    """Return the folder of a run that was given none."""
+    return Path(RUNS) / re.sub(r"[^\w.=-]+", "-", f"{environment.name}-{llm}").strip("-")
+
+
+def price_for(
+    llm: str, overrides: Mapping[str, Mapping[str, Any]], *, elsewhere: bool = False
+) -> Price | None:
+    """Return what a language model costs; None if nothing says so.
+
+    Parameters
+    ----------
+    elsewhere
+        Whether it is not the provider's own server that is called, to which its prices do not
+        apply; only the user's count then.
+    """
+    if llm not in overrides and (elsewhere or llm.partition(":")[0] not in ABROAD):
+        return None
+    try:
+        return price_of(llm, overrides=overrides)
+    except ValueError:
+        if llm in overrides:
+            raise
+        return None
+
+
+def estimate(environment: Environment, llm: str, sessions: int, price: Price | None) -> str:
+    """Say before the first call what a run will send, and what it will cost if a price is known."""
+    able = [name for name, agent in AGENTS.items() if agent.plays(environment)]
+    free = {llm: {"input": 0, "output": 0}}
+    found = budget(
+        environment, [price or price_of(llm, overrides=free)], model=able[0], sessions=sessions
+    )
+    usage, cost = found.usage, found.costs[0]
+    money = "no price is known" if price is None else f"{cost.dollars} ({price})"
+    return (
+        f"estimate of the whole run: {usage.calls:,} calls, {usage.input_tokens} tokens sent, "
+        f"{usage.output_tokens} received; {money}"
+    )
+
+
+def _wait_for(lived: Coroutine[Any, Any, Run]) -> Run:
+    """Wait for a run, also where an event loop is already running, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(lived)
+    with ThreadPoolExecutor(1, "run") as thread:
+        return thread.submit(asyncio.run, lived).result()

@@ -1,0 +1,221 @@
+"""Trials in and out: tables, Psych-101 texts, Psych-DS folders, and the logs of Inspect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
+from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.folders import check_writable, writable
+
+WRITTEN = ("csv", "parquet", "psych-101", "psych-ds")
+READ = (*WRITTEN, "inspect")
+_SUFFIXES = {
+    ".csv": "csv",
+    ".parquet": "parquet",
+    ".jsonl": "psych-101",
+    ".eval": "inspect",
+    ".json": "inspect",
+}
+
+
+def export_trials(
+    data: Trials | str | Path,
+    out: str | Path,
+    format: str | None = None,
+    *,
+    environment: Environment | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    name: str | None = None,
+    description: str = "",
+    authors: Sequence[str] = (),
+    licence: str = "",
+    seed: int = 0,
+) -> Trials:
+    """Write trials in one of the formats `WRITTEN`, and return them.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, the folder of a run, or trials.
+    out
+        A file; a folder for psych-ds.
+    format
+        None for what the ending of `out` says: .csv, .parquet, or .jsonl (psych-101).
+    environment, settings
+        The experiment and its settings, where they are not as the trials or the run tell.
+    columns
+        Our column names -> the file's.
+    name, description, authors, licence
+        Of a psych-ds data set; by default it is named as `out` is.
+    seed
+        Draws the names that a psych-101 text uses where trials do not tell them.
+
+    Raises
+    ------
+    ValueError
+        If the trials cannot be told in that format, or not be written there.
+    """
+    place = Path(out)
+    kind = format or _SUFFIXES.get(place.suffix, "")
+    one_of("format", kind, WRITTEN)
+    check_writable(place)
+    trials, own = _load(data, columns)
+    experiment = _experiment(environment, settings, own, trials)
+    if experiment is not None:
+        trials = Trials.from_frame(trials.frame, environment=experiment)
+    with writable(place.parent):
+        if kind == "psych-ds":
+            write_psych_ds(
+                trials,
+                place,
+                name=name or place.absolute().name,
+                description=description,
+                authors=authors,
+                licence=licence,
+                environment=experiment,
+            )
+        elif kind == "psych-101":
+            write_psych_101(trials, place, experiment, seed=seed)
+        else:
+            trials.save(place)
+    return trials
+
+
+def import_trials(
+    sources: Sequence[str | Path],
+    format: str | None = None,
+    *,
+    environment: Environment | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Trials:
+    """Read trials from files or folders in one of the formats `READ`.
+
+    Parameters
+    ----------
+    sources
+        Files; folders of psych-ds, of a run, or of Inspect's logs.
+    format
+        None for what each of them looks like.
+    environment, settings
+        The experiment and its settings, where the files do not tell; needed for psych-101 texts
+        that are not of our own.
+    columns
+        Our column names -> the file's, for csv and parquet.
+
+    Raises
+    ------
+    ValueError
+        If a source cannot be read, or the experiment is none of ours.
+    """
+    if format is not None:
+        one_of("format", format, READ)
+    experiment = _experiment(environment, settings)
+    found = []
+    for source in map(Path, sources):
+        for file in _files(source, format):
+            kind = format or _kind(file)
+            if kind == "inspect":
+                from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
+
+                trials = read_inspect_log(file, experiment)
+            elif kind == "psych-101":
+                trials = read_psych_101(file, experiment)
+            elif kind == "psych-ds":
+                trials = read_psych_ds(file)
+            else:
+                trials = Trials.load(file, columns=columns, environment=experiment)
+            found.append(trials)
+    return found[0] if len(found) == 1 else Trials.concatenate(found)
+
+
+def save_table(trials: Trials, out: str | Path) -> None:
+    """Write trials as .csv or .parquet, in a folder that is made if need be."""
+    file = Path(out)
+    check_writable(file)
+    with writable(file.parent):
+        trials.save(file)
+
+
+def _load(
+    data: Trials | str | Path, columns: Mapping[str, str] | None
+) -> tuple[Trials, Environment | None]:
+    """Return trials, and the experiment with its settings if they are those of a run."""
+    if isinstance(data, Trials):
+        return data, None
+    path = Path(data)
+    if not path.is_dir():
+        return Trials.load(path, columns=columns), None
+    if (path / DESCRIPTION).is_file():
+        return read_psych_ds(path), None
+    with Ledger.read(path) as ledger:
+        kept = ledger.configuration
+    own = (
+        make(kept["environment"], **kept["settings"])
+        if kept["environment"] in ENVIRONMENTS
+        else None
+    )
+    return Trials.load(path / TRIALS, columns=columns), own
+
+
+def _experiment(
+    environment: Environment | str | None,
+    settings: Mapping[str, Any] | None,
+    own: Environment | None = None,
+    trials: Trials | None = None,
+) -> Environment | None:
+    """Return the experiment that is named; its settings are those given, else those of the data."""
+    if isinstance(environment, Environment):
+        return environment
+    name = environment or (own.name if own else None)
+    if name is None and settings and trials is not None and "environment" in trials.frame:
+        names = trials.frame["environment"].unique()
+        name = names[0] if len(names) == 1 else None
+    if name is None:
+        if settings:
+            raise ValueError("Settings are those of an experiment; name it with --environment.")
+        return None
+    one_of("environment", name, ENVIRONMENTS)
+    if own is None or own.name != name:
+        kind = ENVIRONMENTS[name]
+        own = kind.as_played(trials.frame) if trials is not None else kind()
+    for setting in settings or {}:
+        if setting not in own.settings:
+            raise ValueError(unknown(f"setting of {name}", setting, own.settings))
+    return make(name, **{**own.settings, **(settings or {})})
+
+
+def _kind(file: Path) -> str:
+    if file.is_dir():
+        return "psych-ds" if (file / DESCRIPTION).is_file() else "parquet"
+    if file.suffix not in _SUFFIXES:
+        raise ValueError(
+            f"Trials are read from {', '.join(_SUFFIXES)} files and folders; got {file.name!r}. "
+            f"Name its format with --format ({', '.join(READ)})."
+        )
+    return _SUFFIXES[file.suffix]
+
+
+def _files(source: Path, format: str | None) -> list[Path]:
+    """Return what is to be read of a source: itself, or what the folder holds."""
+    if not source.exists():
+        raise ValueError(f"Trials are read from a file or folder; there is none at {source}.")
+    if not source.is_dir() or (source / DESCRIPTION).is_file():
+        return [source]
+    if format in (None, "parquet") and (source / TRIALS).is_file():
+        return [source / TRIALS]
+    logs = sorted(f for f in source.iterdir() if f.suffix in (".eval", ".json"))
+    if format not in (None, "inspect") or not logs:
+        raise ValueError(
+            f"A folder holds a run, a Psych-DS data set or logs of Inspect; {source} has none "
+            f"of these{f' as {format}' if format else ''}."
+        )
+    return logs

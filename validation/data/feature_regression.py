@@ -1,0 +1,375 @@
+"""Which features of language models go with their scores: a regression on two levels."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from math import nan
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import unknown
+from knownminds.validation.engine.folders import finite
+
+from .phenotype import Phenotype
+
+_DEPENDENT = 1e-8  # a singular value this small, of standardised columns, is none
+
+
+@dataclass(frozen=True)
+class FeatureEffect:
+    """What a feature adds to a score.
+
+    Parameters
+    ----------
+    coefficient, standard_error, low, high
+        Change of the score per unit of the feature, all others equal, with its 95% interval; NaN
+        if there is none.
+    degrees_of_freedom, p_value
+        Of the two-sided t test against 0; NaN where there are no more base models than features
+        that vary between them only, and no test.
+    """
+
+    metric: str
+    feature: str
+    coefficient: float
+    standard_error: float
+    low: float
+    high: float
+    degrees_of_freedom: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class MetricFit:
+    """The regression of one metric.
+
+    Parameters
+    ----------
+    participants, base_models
+        How many there were.
+    excluded
+        Participants without a score.
+    between_sd, residual_sd
+        Standard deviations of the base models' intercepts and of what is left.
+    status
+        "ok", or why there are no estimates.
+    """
+
+    metric: str
+    participants: int
+    base_models: int
+    excluded: int
+    between_sd: float
+    residual_sd: float
+    status: str
+
+
+@dataclass(frozen=True)
+class FeatureRegression:
+    """Regressions of scores on features, one per metric.
+
+    Parameters
+    ----------
+    effects
+        Per metric and feature.
+    fits
+        Per metric.
+    standardised
+        Whether scores and features were divided by their standard deviations.
+    """
+
+    effects: tuple[FeatureEffect, ...]
+    fits: tuple[MetricFit, ...]
+    standardised: bool
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per metric and feature, with what is said of the metric's fit."""
+        fits = pd.DataFrame([asdict(fit) for fit in self.fits])
+        return pd.DataFrame([asdict(effect) for effect in self.effects]).merge(fits, on="metric")
+
+    def to_json(self) -> str:
+        """Return effects and fits as JSON; what is missing is null."""
+        content = {
+            "standardised": self.standardised,
+            "effects": [asdict(effect) for effect in self.effects],
+            "fits": [asdict(fit) for fit in self.fits],
+        }
+        return json.dumps(finite(content))
+
+    def __str__(self) -> str:
+        """A table per metric."""
+        unit = "standard deviations" if self.standardised else "units of score and feature"
+        wide = max(len(effect.feature) for effect in self.effects) + 2
+        lines = [f"scores on features, random intercept per base model; {unit}"]
+        for fit in self.fits:
+            left = f", {fit.excluded} without a score left out" if fit.excluded else ""
+            lines.append(
+                f"{fit.metric}: {fit.participants} participants of {fit.base_models} base models"
+                f"{left}; {fit.status}"
+            )
+            if fit.status != "ok":
+                continue
+            lines.append(
+                f"  {'feature':<{wide}}{'coefficient':>12}{'s.e.':>10}{'95% interval':>22}"
+                f"{'p':>8}{'d.f.':>6}"
+            )
+            for e in self.effects:
+                if e.metric == fit.metric:
+                    span = f"{e.low:.3g} to {e.high:.3g}"
+                    lines.append(
+                        f"  {e.feature:<{wide}}{e.coefficient:>12.3g}{e.standard_error:>10.3g}"
+                        f"{span:>22}{e.p_value:>8.3f}{e.degrees_of_freedom:>6.0f}"
+                    )
+            lines.append(
+                f"  sd between base models {fit.between_sd:.3g}, within {fit.residual_sd:.3g}"
+            )
+        return "\n".join(lines)
+
+
+def feature_regression(
+    scores: Phenotype | pd.DataFrame,
+    features: pd.DataFrame | str | os.PathLike[str],
+    *,
+    regressors: Sequence[str],
+    base_model: str = "base_model",
+    score: str = "score",
+    standardise: bool = False,
+) -> FeatureRegression:
+    """Regress each metric on features of the participants, with an intercept per base model.
+
+    score = b_0 + b x features + u[base model] + e, u and e normal; variances by restricted
+    maximum likelihood (statsmodels MixedLM), b by generalised least squares at these. Tests are
+    of Student's t with the degrees of freedom of the level on which a feature varies, within base
+    models or only between them (Pinheiro and Bates 2000): normal tests reject too often with the
+    few base models that there are.
+
+    Parameters
+    ----------
+    scores
+        A phenotype, or a table with the columns participant, metric and the score.
+    features
+        A table, or a CSV file, with the columns participant, the base model, and the regressors,
+        which are numbers (0 and 1 for yes and no).
+    regressors
+        The features that enter.
+    base_model
+        The column that says from which model a participant was made.
+    score
+        The column of scores: "score", or "normalised" of a phenotype.
+    standardise
+        Whether to divide scores and features by their standard deviations.
+
+    Raises
+    ------
+    ValueError
+        If columns are missing, participants have no features or several rows of them, features
+        are no numbers or depend on each other (they are named), or base models cannot be told
+        from their participants: there is a single one, or each has a single participant.
+    """
+    table = scores.to_frame() if isinstance(scores, Phenotype) else scores
+    _need(table, ("participant", "metric", score), "Scores")
+    known = _read_features(features, base_model, regressors)
+    lacking = sorted(set(table["participant"].astype(str)) - set(known.index))
+    if lacking:
+        more = f", and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise ValueError(
+            f"Every participant has a row of features; {lacking[0]!r} has none{more}. "
+            f"{unknown('participant', lacking[0], known.index)}"
+        )
+    effects: list[FeatureEffect] = []
+    fits: list[MetricFit] = []
+    for metric, part in table.groupby("metric", sort=False):
+        doubled = part["participant"][part["participant"].duplicated()]
+        if len(doubled):
+            raise ValueError(
+                f"A participant has one score per metric; {doubled.iloc[0]!r} has several of "
+                f"{metric}. Average them, or give each run a participant of its own."
+            )
+        y = pd.to_numeric(part[score], errors="coerce").to_numpy(dtype=float)
+        held = np.isfinite(y)
+        rows = known.loc[part["participant"].astype(str)[held]]
+        x = rows[list(regressors)].to_numpy(dtype=float)
+        group, names = pd.factorize(rows[base_model].astype(str))
+        _check_levels(str(metric), group, len(names))
+        _check_columns(str(metric), x, regressors)
+        if standardise:
+            x, y = x / x.std(axis=0, ddof=1), y / np.std(y[held], ddof=1)
+        b, error, between, within, status = _fit(y[held], x, group)
+        freedom = _freedom(x, group, len(names))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            half = np.asarray(student.ppf(0.975, freedom)) * error
+            p_value = 2 * np.asarray(student.sf(np.abs(b / error), freedom))
+        for k, feature in enumerate(regressors):
+            effects.append(
+                FeatureEffect(
+                    metric=str(metric),
+                    feature=feature,
+                    coefficient=float(b[k]),
+                    standard_error=float(error[k]),
+                    low=float(b[k] - half[k]),
+                    high=float(b[k] + half[k]),
+                    degrees_of_freedom=float(freedom[k]),
+                    p_value=float(p_value[k]),
+                )
+            )
+        fits.append(
+            MetricFit(
+                metric=str(metric),
+                participants=int(held.sum()),
+                base_models=len(names),
+                excluded=int((~held).sum()),
+                between_sd=between,
+                residual_sd=within,
+                status=status,
+            )
+        )
+    return FeatureRegression(tuple(effects), tuple(fits), standardise)
+
+
+def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:
+    missing = [name for name in columns if name not in table]
+    if missing:
+        raise ValueError(
+            f"{what} have the columns {', '.join(columns)}; {', '.join(map(repr, missing))} is "
+            f"missing among {', '.join(map(str, table.columns))}. Rename or add it."
+        )
+
+
+def _read_features(
+    features: pd.DataFrame | str | os.PathLike[str], base_model: str, regressors: Sequence[str]
+) -> pd.DataFrame:
+    """Return the checked table of features by participant."""
+    if not regressors or len(set(regressors)) < len(regressors):
+        raise ValueError(f"regressors are one or more names, each once; got {list(regressors)!r}.")
+    if isinstance(features, pd.DataFrame):
+        table = features
+    else:
+        path = Path(features)
+        try:
+            table = pd.read_csv(path)
+        except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
+            raise ValueError(
+                f"Features stand in a readable CSV file; {path.name} is not: {e}"
+            ) from None
+    _need(table, ("participant", base_model, *regressors), "Features")
+    name = table["participant"].astype(str)
+    if name.duplicated().any():
+        raise ValueError(
+            f"A participant has one row of features; {name[name.duplicated()].iloc[0]!r} has "
+            "several. Leave one."
+        )
+    known = table.set_index(name)[[base_model]].copy()
+    for column in (base_model, *regressors):
+        value = table[column]
+        if column != base_model:
+            value = pd.to_numeric(value, errors="coerce")
+            known[column] = value.to_numpy(dtype=float)
+        wrong = np.flatnonzero(value.isna())
+        if len(wrong):
+            rule = "is a name" if column == base_model else "is a number, 0 and 1 for no and yes"
+            raise ValueError(
+                f"The feature {column} {rule}; {name.iloc[wrong[0]]!r} has "
+                f"{table[column].iloc[wrong[0]]!r}. Recode it, fill it in, or leave it out."
+            )
+    return known
+
+
+def _check_levels(metric: str, group: NDArray[np.int64], n: int) -> None:
+    if n < 2:
+        raise ValueError(
+            f"Intercepts per base model need at least 2 base models; {metric} has scores of {n}. "
+            "Add models, or use an ordinary regression."
+        )
+    if len(group) == n:
+        raise ValueError(
+            f"Base models are told from their participants where some have several; {metric} has "
+            f"{n} participants of {n} base models. Use an ordinary regression."
+        )
+
+
+def _check_columns(metric: str, x: Array, regressors: Sequence[str]) -> None:
+    """Name the features that depend on each other."""
+    if len(x) <= x.shape[1] + 1:
+        raise ValueError(
+            f"A regression on {x.shape[1]} features needs more than {x.shape[1] + 1} participants; "
+            f"{metric} has {len(x)}. Leave features out."
+        )
+    spread = x.std(axis=0)
+    flat = np.flatnonzero(spread <= 1e-12 * np.abs(x).max(axis=0, initial=1e-300))
+    if len(flat):
+        raise ValueError(
+            f"A feature differs between participants; {regressors[flat[0]]} is the same for all "
+            f"that have a score of {metric}. Leave it out."
+        )
+    _, size, direction = np.linalg.svd((x - x.mean(axis=0)) / spread / np.sqrt(len(x)))
+    if size[-1] < _DEPENDENT:
+        involved = [
+            name for name, w in zip(regressors, direction[-1], strict=True) if abs(w) > 1e-6
+        ]
+        raise ValueError(
+            f"Features do not follow from each other; among those with a score of {metric}, "
+            f"{', '.join(involved)} do. Leave one of them out."
+        )
+
+
+def _freedom(x: Array, group: NDArray[np.int64], n_groups: int) -> Array:
+    """Return the degrees of freedom of each feature on its level; NaN where none are left."""
+    count = np.bincount(group)
+    within = np.empty(x.shape[1], dtype=bool)
+    for k, column in enumerate(x.T):
+        mean = np.bincount(group, column) / count
+        within[k] = np.abs(column - mean[group]).max() > 1e-9 * np.abs(column).max()
+    inner = len(x) - n_groups - within.sum()
+    outer = n_groups - 1 - (~within).sum()
+    freedom: Array = np.where(within, inner, outer).astype(float)
+    freedom[freedom < 1] = nan
+    return freedom
+
+
+def _fit(y: Array, x: Array, group: NDArray[np.int64]) -> tuple[Array, Array, float, float, str]:
+    """Return coefficients and errors [features], the two standard deviations, and the status."""
+    from statsmodels.regression.mixed_linear_model import MixedLM
+    from statsmodels.tools.sm_exceptions import ConvergenceWarning
+
+    none = np.full(x.shape[1], nan)
+    scale = y.std()
+    if scale <= 1e-12 * np.abs(y).max(initial=0.0):
+        return none, none, nan, nan, "all scores are the same"
+    centre, spread = x.mean(axis=0), x.std(axis=0)
+    wide = np.column_stack([np.ones(len(y)), (x - centre) / spread])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # of a covariance at its bound
+        warnings.simplefilter("ignore", RuntimeWarning)
+        try:
+            # There is one variance to search for. Searches that go by its gradient leave the
+            # allowed range, or do not settle, where it is 0.
+            fit: Any = MixedLM(y / scale, wide, group).fit(reml=True, method=["powell", "nm"])
+        except np.linalg.LinAlgError:
+            return none, none, nan, nan, "no convergence"
+    between, residual = float(np.asarray(fit.cov_re)[0, 0]), float(fit.scale)
+    if not fit.converged or not np.isfinite([between, residual]).all() or residual <= 0:
+        return none, none, nan, nan, "no convergence"
+    between = max(between, 0.0)
+    # Generalised least squares at these variances: subtract a share of each base model's mean.
+    count = np.bincount(group)
+    share = 1.0 - np.sqrt(residual / (residual + count * between))
+    columns = np.column_stack([wide, y / scale])
+    means = np.stack([np.bincount(group, c) / count for c in columns.T], axis=1)
+    moved = columns - (share[:, None] * means)[group]
+    inverse = np.linalg.inv(moved[:, :-1].T @ moved[:, :-1])
+    b = inverse @ moved[:, :-1].T @ moved[:, -1]
+    error = np.sqrt(residual * np.diag(inverse))
+    unit = scale / spread
+    sds = float(np.sqrt(between) * scale), float(np.sqrt(residual) * scale)
+    return b[1:] * unit, error[1:] * unit, *sds, "ok"

@@ -1,0 +1,863 @@
+"""A user's data, fitted, and how much these data can say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from scipy.stats import binom
+
+from knownminds.agents import AGENTS, Agent, Selection
+from knownminds.agents.parameters import Array
+from knownminds.environments import (
+    ANSWERED,
+    ENVIRONMENTS,
+    Environment,
+    Rate,
+    Trials,
+    make,
+    outcome_rates,
+    unknown,
+    unread_rate,
+)
+from knownminds.inference.fits.missing_answers import missing_answer_bounds
+from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.point import maximum_likelihood
+from knownminds.inference.posteriors.crossed_levels import units_of
+from knownminds.inference.posteriors.posterior import Posterior, posterior
+from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of
+from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.study import versions
+from knownminds.validation.engine.verdicts import about_reliability
+from knownminds.validation.recovery.parameter_recovery import METHODS
+
+from .support import (
+    LEAST_FOR_GROUP,
+    MASS,
+    Relived,
+    Simulated,
+    Support,
+    reliability,
+    support_of,
+)
+
+if TYPE_CHECKING:
+    from knownminds.inference import HierarchicalFit
+
+POSTERIOR = "posterior.nc"
+CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
+RIVALS = ("rescorla_wagner", "random_responder")
+
+
+@dataclass(frozen=True)
+class GroupValue:
+    """What holds for the group: an estimate with its 90% interval.
+
+    Of the spread over the levels of a crossed factor also the Bayes factor for levels that differ
+    against levels that are alike: a spread is above 0 whatever the data say.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    meaning: str
+    bayes_factor: float | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted data set with group values, statuses, model comparison and honest limits.
+
+    Parameters
+    ----------
+    subjects
+        One row per subject: `NAME`, `NAME_low`, `NAME_high` (90% intervals) and `status`.
+    group
+        Group values on the natural scale, by parameter.
+    effects
+        Regression weights on the unconstrained scale, by "parameter ~ regressor".
+    comparison
+        One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
+    support
+        What these rows support, by parameter; empty if no subject could be fitted.
+    simulated
+        How the subjects behind `support` were made; None if there is none.
+    verdict, sampling, divergences
+        Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
+        term; the number of divergent draws.
+    outcomes
+        How often each outcome of an answer occurred; empty if all answers could be read.
+    bounds
+        One row per subject with answers missing: `n_missing`, `NAME_lowest` and `NAME_highest`,
+        between which its own estimate lies whatever these answers would have been.
+    used
+        Which trials were fitted: "trials" ("all", or what the model's selection calls them), "n"
+        "of" how many, and the subjects "without" any, who are left out.
+    sentences
+        The findings in words.
+    posterior
+        Of a hierarchical fit, its draws; None where the fit was read from a folder, in which they
+        are posterior.nc (see `read_posterior`).
+    """
+
+    source: str
+    environment: str
+    model: str
+    method: str
+    n_subjects: int
+    n_trials: int
+    options: Mapping[str, Any]
+    parameters: tuple[str, ...]
+    subjects: pd.DataFrame
+    group: Mapping[str, GroupValue]
+    effects: Mapping[str, GroupValue]
+    comparison: Mapping[str, Mapping[str, float]]
+    support: Mapping[str, Support]
+    statuses: Mapping[str, int]
+    verdict: str
+    sampling: Mapping[str, Mapping[str, float]]
+    divergences: int
+    outcomes: tuple[Rate, ...]
+    bounds: pd.DataFrame
+    used: Mapping[str, Any]
+    sentences: tuple[str, ...]
+    versions: Mapping[str, str]
+    simulated: Simulated | None = None
+    posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per subject."""
+        return self.subjects.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        sessions = []
+        for row in self.subjects.to_dict("records"):
+            sessions.append(
+                {
+                    "session": row["subject"],
+                    "estimates": {name: row[name] for name in self.parameters},
+                    "intervals": {
+                        name: [row[f"{name}_low"], row[f"{name}_high"]] for name in self.parameters
+                    },
+                    "status": row["status"],
+                    "message": row["message"],
+                    "trials": row["n_trials"],
+                }
+            )
+        content: dict[str, Any] = finite(
+            {
+                "source": self.source,
+                "environment": self.environment,
+                "model": self.model,
+                "method": self.method,
+                "options": dict(self.options),
+                "sessions": sessions,
+                "group": {name: _value(v) for name, v in self.group.items()},
+                "effects": {name: _value(v) for name, v in self.effects.items()},
+                "comparison": {name: dict(v) for name, v in self.comparison.items()},
+                "support": {name: asdict(v) for name, v in self.support.items()},
+                "simulated": None if self.simulated is None else asdict(self.simulated),
+                "statuses": dict(self.statuses),
+                "verdict": self.verdict,
+                "sampling": {name: dict(v) for name, v in self.sampling.items()},
+                "divergences": self.divergences,
+                "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
+                "bounds": self.bounds.to_dict("records"),
+                "used": dict(self.used),
+                "sentences": list(self.sentences),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return group and subjects as JSON."""
+        return json.dumps(self.to_dict())
+
+    def save(self, folder: str | Path) -> None:
+        """Write estimates.csv and fit.json; `read_fit` gives the same back.
+
+        The draws of a hierarchical fit become posterior.nc, for ArviZ.
+        """
+        with writable(folder) as path:
+            write_text(path / "estimates.csv", self.subjects.to_csv(index=False))
+            write_text(path / "fit.json", json.dumps(self.to_dict(), indent=1))
+            if self.posterior is not None:
+                from knownminds.inference.posteriors.arviz_objects import (
+                    save_posterior,  # xarray is slow
+                )
+
+                save_posterior(self.posterior, path / POSTERIOR)
+            elif self.method != "hierarchical":
+                (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
+
+    def __str__(self) -> str:
+        """Group values, then the sentences."""
+        lines = [f"{self.model}, {self.method}: {self.n_subjects} subjects of {self.source}"]
+        for name, v in {**self.group, **self.effects}.items():
+            lines.append(f"{name:<24}{v.estimate:>9.3f}  [{v.low:.3f}, {v.high:.3f}]  {v.meaning}")
+        return "\n".join([*lines, *self.sentences])
+
+
+def _value(value: GroupValue) -> dict[str, Any]:
+    interval = [value.low, value.high]
+    told = {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
+    if value.bayes_factor is not None:
+        told["bayes_factor"] = value.bayes_factor
+    return told
+
+
+def read_fit(folder: str | Path) -> Fit:
+    """Read what `Fit.save` wrote."""
+    file = Path(folder) / "fit.json"
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        names = tuple(found["group"])
+        rows = []
+        for session in found["sessions"]:
+            row = {"subject": session["session"], "n_trials": session["trials"]}
+            for name in names:
+                low, high = session["intervals"][name]
+                row[name] = session["estimates"][name]
+                row |= {f"{name}_low": low, f"{name}_high": high}
+            rows.append(row | {"status": session["status"], "message": session["message"]})
+        frame = pd.DataFrame(rows)
+        numbers = [str(c) for c in frame if c not in ("subject", "status", "message")]
+        frame[numbers] = frame[numbers].apply(pd.to_numeric)
+        return Fit(
+            source=found["source"],
+            environment=found["environment"],
+            model=found["model"],
+            method=found["method"],
+            n_subjects=len(frame),
+            n_trials=int(frame["n_trials"].sum()),
+            options=found["options"],
+            parameters=names,
+            subjects=frame,
+            group={n: _group_value(v) for n, v in found["group"].items()},
+            effects={n: _group_value(v) for n, v in found["effects"].items()},
+            comparison=found["comparison"],
+            support={
+                n: Support(**_numbers({"mean": None, "sd": None} | v))
+                for n, v in found["support"].items()
+            },
+            statuses=found["statuses"],
+            verdict=found["verdict"],
+            sampling={n: _numbers(v) for n, v in found["sampling"].items()},
+            divergences=found["divergences"],
+            outcomes=outcome_rates(found["outcomes"]) if found["outcomes"] else (),
+            bounds=_bounds_frame(found["bounds"]),
+            used=found.get("used", {}),
+            sentences=tuple(found["sentences"]),
+            versions=found["versions"],
+            simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
+
+
+def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: np.nan if value is None else value for key, value in found.items()}
+
+
+def _bounds_frame(found: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(found))
+    numbers = [str(c) for c in frame if c != "subject"]
+    frame[numbers] = frame[numbers].apply(pd.to_numeric)
+    return frame
+
+
+def _group_value(found: Mapping[str, Any]) -> GroupValue:
+    low, high = (np.nan if v is None else v for v in found["interval"])
+    estimate = np.nan if found["estimate"] is None else found["estimate"]
+    return GroupValue(estimate, low, high, found["meaning"], found.get("bayes_factor"))
+
+
+def fit(
+    data: Trials | str | Path,
+    model: type[Agent] | str = "rescorla_wagner_dual",
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    method: Literal["map", "mle", "hierarchical"] = "map",
+    formula: Sequence[str] | None = None,
+    unit: Sequence[str] | None = None,
+    crossed: Sequence[str] | None = None,
+    fixed: Mapping[str, float] | None = None,
+    fit_lapse: bool = False,
+    all_trials: bool = False,
+    pooled: bool = False,
+    target_accept: float = 0.8,
+    most_minutes: float = 15.0,
+    seed: int = 0,
+    workers: int | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> Fit:
+    """Fit a data set and say what it supports.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, the folder of a run, or trials.
+    environment
+        The experiment; None takes it from the data, or from the model if only one fits it.
+    columns
+        Our column names -> the file's.
+    formula
+        Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+    unit
+        Columns that together tell apart what has parameters of its own, such as ("subject",
+        "condition"); the subject alone by default.
+    crossed
+        Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own, such as the first free
+        choices of `horizon_explorer`.
+    target_accept
+        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
+    most_minutes
+        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
+        called so.
+    tell
+        Of "hierarchical": called with a line on what is going on.
+    pooled
+        Whether all sessions are taken for those of one mind, as those of a language model with
+        the same settings may be.
+    """
+    if method not in METHODS:
+        raise ValueError(unknown("method", method, METHODS))
+    if formula and method != "hierarchical":
+        raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    if not most_minutes > 0:
+        raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
+    if crossed and method != "hierarchical":
+        raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
+    agent = resolve_model(model)
+    selection = selection_of(agent, all_trials)
+    if isinstance(data, Trials):
+        source, trials = "trials", data
+    else:
+        file = Path(data)
+        source = file.name
+        if file.is_dir():
+            file = file / TRIALS
+        trials = Trials.load(file, columns=columns)
+    place = _environment_of(trials, environment, agent)
+    frame = _one_mind(trials.frame) if pooled else trials.frame
+    used, frame = _used(frame, agent, selection)
+    told = trials = Trials.from_frame(frame, environment=place)
+    if unit:
+        named = frame.assign(subject=units_of(trials, unit))
+        trials = Trials.from_frame(named, environment=place)
+    read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
+    options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
+    options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
+    options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
+    options |= {"all_trials": all_trials, "target_accept": target_accept}
+    own: Posterior | HierarchicalFit | None
+    if method == "hierarchical":
+        levels = {"formula": formula, "unit": unit, "crossed": crossed}
+        sampling: dict[str, Any] = {"all_trials": all_trials, "target_accept": target_accept}
+        sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}
+        result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
+        own = result.posterior
+    else:
+        result, own = _point_fit(agent, read, method, options, workers)
+    result = replace(result, source=source, environment=place.name, options=options, used=used)
+    comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
+    result = replace(result, comparison=comparison)
+    result = _support(agent, told, place, result, read, own, seed)
+    missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
+    if missing and agent.given != "action":
+        result = replace(result, outcomes=outcome_rates(trials))
+    elif missing:
+        gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
+        result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
+    return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _used(
+    frame: pd.DataFrame, agent: type[Agent], selection: Selection | None
+) -> tuple[dict[str, Any], pd.DataFrame]:
+    """Return what is to be said of the trials that are fitted, and their rows.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    used: dict[str, Any] = {"trials": "all", "n": len(frame), "of": len(frame), "without": []}
+    if selection is None:
+        return used, frame
+    kept = frame[selection.of(frame, agent.name)].reset_index(drop=True)
+    if kept.empty:
+        raise ValueError(
+            f"{agent.name} is fitted to {selection.trials}, trials whose {selection.column!r} is "
+            f"{selection.value:g}; got {len(frame)} trials and none of these. Fit all trials "
+            "(--all-trials), or check the column."
+        )
+    without = [str(s) for s in frame["subject"].unique() if s not in set(kept["subject"])]
+    return used | {"trials": selection.trials, "n": len(kept), "without": without}, kept
+
+
+def _gaps(
+    agent: type[Agent],
+    trials: Trials,
+    place: Environment,
+    method: str,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    workers: int | None,
+) -> pd.DataFrame:
+    """Return how far the answers that are missing could move each subject's own estimates."""
+    found = missing_answer_bounds(
+        agent,
+        trials,
+        method="mle" if method == "mle" else "map",
+        fixed=fixed,
+        lapse=fit_lapse,
+        n_actions=place.n_actions,
+        workers=workers,
+    ).to_frame(MASS)
+    ends = [str(c) for c in found if str(c).endswith(("_lowest", "_highest"))]
+    return found.loc[found["n_missing"] > 0, ["subject", "n_missing", *ends]].reset_index(drop=True)
+
+
+def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return trials as those of one subject, whose sessions are all that there are."""
+    session = frame["subject"].astype(str) + "/" + frame["session"].astype(str)
+    return frame.assign(session=session, subject="all")
+
+
+def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Environment:
+    if name is None and "environment" in trials.frame:
+        names = trials.frame["environment"].dropna().unique()
+        if len(names) > 1:
+            raise ValueError(
+                f"A fit takes one experiment; the data hold {', '.join(names)}. Split the file."
+            )
+        name = str(names[0]) if len(names) else None
+    if name is None:
+        able = [name for name in ENVIRONMENTS if model.plays(make(name))]
+        if len(able) != 1:
+            raise ValueError(
+                f"The data do not name their experiment, and {model.name} plays "
+                f"{', '.join(able) or 'none'}. Name it with --environment."
+            )
+        name = able[0]
+    one_of("environment", name, ENVIRONMENTS)
+    place = ENVIRONMENTS[name].as_played(trials.frame)
+    model.check_plays(place)
+    return place
+
+
+def _statuses(status: Sequence[str]) -> dict[str, int]:
+    return {str(k): int(n) for k, n in pd.Series(list(status)).value_counts().items()}
+
+
+def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -> Fit:
+    blank: dict[str, Any] = {
+        "source": "",
+        "environment": "",
+        "options": {},
+        "effects": {},
+        "comparison": {},
+        "support": {},
+        "sampling": {},
+        "divergences": 0,
+        "outcomes": (),
+        "bounds": pd.DataFrame(),
+        "used": {},
+        "sentences": (),
+    }
+    return Fit(
+        model=agent.name,
+        method=method,
+        n_subjects=len(frame),
+        n_trials=int(frame["n_trials"].sum()),
+        subjects=frame,
+        statuses=_statuses(frame["status"].tolist()),
+        versions=versions(),
+        **blank | given,
+    )
+
+
+def _point_fit(
+    agent: type[Agent],
+    data: ModelData,
+    method: str,
+    options: Mapping[str, Any],
+    workers: int | None,
+) -> tuple[Fit, Posterior | None]:
+    fixed, fit_lapse, seed = (options[name] for name in ("fixed", "fit_lapse", "seed"))
+    own = None
+    if method == "mle":
+        point = maximum_likelihood(agent, data, fixed=fixed, lapse=fit_lapse, workers=workers)
+        frame = point.to_frame(MASS)
+    else:
+        own = posterior(agent, data, fixed=fixed, lapse=fit_lapse, seed=seed, workers=workers)
+        point = own.fit
+        frame = point.to_frame(MASS)
+        for k, name in enumerate(point.names):
+            frame[f"{name}_low"], frame[f"{name}_high"] = (end[:, k] for end in own.interval(MASS))
+    group = {}
+    usable = frame["status"] != "failed"
+    for name in point.names:
+        own_values = frame.loc[usable, [name, f"{name}_low", f"{name}_high"]].to_numpy(dtype=float)
+        group[name] = _group_of(own_values, noun(options))
+    fitted = _empty(
+        agent, method, frame, parameters=point.names, group=group, verdict="not applicable"
+    )
+    return fitted, own
+
+
+def noun(options: Mapping[str, Any]) -> str:
+    """Say what has parameters of its own: a subject, or a unit made by other columns."""
+    return "subject" if list(options["unit"]) in ([], ["subject"]) else "unit"
+
+
+def _group_of(estimates: Array, whose: str) -> GroupValue:
+    """Median with its distribution-free 90% interval, from order statistics.
+
+    Of estimates[n, 3] with the ends of their intervals; one subject has its own interval.
+    """
+    n = len(estimates)
+    if n == 0:
+        return GroupValue(np.nan, np.nan, np.nan, f"no usable {whose}")
+    if n == 1:
+        estimate, low, high = estimates[0].tolist()
+        return GroupValue(estimate, low, high, f"the one {whose}")
+    values = estimates[:, 0]
+    ordered = np.sort(values)
+    rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
+    low, high = ordered[rank - 1], ordered[n - rank]
+    return GroupValue(float(np.median(values)), float(low), float(high), f"median {whose}")
+
+
+def _group_fit(
+    agent: type[Agent],
+    trials: Trials,
+    levels: Mapping[str, Sequence[str] | None],
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    sampling: Mapping[str, Any],
+) -> Fit:
+    from knownminds.inference import hierarchical  # PyMC: only where it is needed
+
+    n_units = units_of(trials, levels["unit"] or ("subject",)).nunique()
+    if n_units < 2:
+        raise ValueError(
+            f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
+        )
+    fitted = hierarchical(
+        agent,
+        trials,
+        formula=levels["formula"] or None,
+        unit=levels["unit"] or None,
+        crossed=levels["crossed"] or None,
+        fixed=fixed,
+        lapse=fit_lapse,
+        **sampling,
+    )
+    group, effects = {}, {}
+    for term, row in fitted.group.iterrows():
+        if term in fitted.names:
+            keys = ("natural", "natural_low", "natural_high")
+            meaning = "group mean" + (" at reference level" if levels["formula"] else "")
+            group[str(term)] = _group_row(row, keys, meaning)
+        elif term in fitted.effects:
+            keys = ("mean", "low", "high")
+            effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
+        elif " | " in str(term):
+            keys = ("mean", "low", "high")
+            value = _group_row(row, keys, "sd of levels, unconstrained scale")
+            factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
+            effects[str(term)] = factor
+    frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
+    sentences = () if fitted.verdict == "converged" else _warning(fitted)
+    return _empty(
+        agent,
+        "hierarchical",
+        frame,
+        parameters=fitted.names,
+        group=group,
+        effects=effects,
+        verdict=fitted.verdict,
+        sampling=fitted.convergence.table.to_dict(orient="index"),
+        divergences=fitted.divergences,
+        sentences=sentences,
+        posterior=fitted,
+    )
+
+
+def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) -> GroupValue:
+    estimate, low, high = (float(row[key]) for key in keys)
+    return GroupValue(estimate, low, high, meaning)
+
+
+def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
+    told = [
+        f"The sampling did not converge; do not use these numbers: {'; '.join(fitted.reasons)}.",
+        f"What was tried: {' | '.join(fitted.tried)}.",
+    ]
+    if fitted.divergences:
+        told.append(
+            "Smaller steps still are to be had by a --target-accept above "
+            f"{fitted.settings.target_accept:g}; fewer free parameters (--fix) or more trials "
+            "leave less to stumble over."
+        )
+    return tuple(told)
+
+
+def _compare(
+    agent: type[Agent],
+    trials: Trials,
+    place: Environment,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    all_trials: bool,
+    workers: int | None,
+) -> dict[str, dict[str, float]]:
+    """AIC and BIC of the model and its rivals at their maximum likelihoods."""
+    names = [agent.name, *(name for name in RIVALS if name != agent.name)]
+    bic, table = {}, {}
+    for name in names:
+        rival = AGENTS[name]
+        if not rival.plays(place):
+            continue
+        held = fixed if name == agent.name else None
+        data = ModelData.read(rival, trials, place.n_actions, all_trials=all_trials)
+        best = maximum_likelihood(rival, data, fixed=held, lapse=fit_lapse, workers=workers)
+        bic[name] = best.bic
+        table[name] = {
+            "parameters": float(len(best.names)),
+            "log_likelihood": float(best.log_likelihood.sum()),
+            "aic": float(best.aic.sum()),
+            "bic": float(best.bic.sum()),
+        }
+    winner = np.argmin(np.column_stack(list(bic.values())), axis=1)
+    for k, name in enumerate(bic):
+        table[name]["best_for"] = float((winner == k).sum())
+    return table
+
+
+def _support(
+    agent: type[Agent],
+    told: Trials,
+    place: Environment,
+    result: Fit,
+    data: ModelData,
+    own: Posterior | HierarchicalFit | None,
+    seed: int,
+) -> Fit:
+    """Add what the rows support: see `support_of`."""
+    fixed, fit_lapse = result.options["fixed"], result.options["fit_lapse"]
+    usable = (result.subjects["status"] != "failed").any()
+    if not result.parameters or not usable:
+        return result
+    unit = units_of(told, result.options["unit"] or ("subject",))
+    scores, group, simulated = support_of(
+        Relived.of(told.frame, place, unit),
+        place,
+        data,
+        result.method,
+        own,
+        fixed=fixed,
+        fit_lapse=fit_lapse,
+        seed=seed,
+    )
+    support = {
+        name: Support(
+            r=scores[name].r.value,
+            coverage=scores[name].coverage["90"].value,
+            verdict=scores[name].verdict.word,
+            reliability=reliability(result.subjects, name, agent, fit_lapse, result.method),
+            mean=float(group.mean[k]),
+            sd=float(group.sd[k]),
+        )
+        for k, name in enumerate(result.parameters)
+    }
+    return replace(result, support=support, simulated=simulated)
+
+
+def _sentences(result: Fit) -> list[str]:
+    told = [_about_subjects(result), *_about_trials(result)]
+    for name, v in result.group.items():
+        if np.isfinite(v.estimate):
+            told.append(
+                f"{name}: {v.meaning} {v.estimate:.2f} (90% interval {v.low:.2f} to {v.high:.2f})."
+            )
+        else:
+            told.append(f"{name}: {v.meaning}.")
+    for name, v in result.effects.items():
+        told.append(_about_effect(name, v))
+    told.extend(_about_gaps(result))
+    told.extend(_about_models(result))
+    told.extend(_about_support(result))
+    return told
+
+
+def _about_subjects(result: Fit) -> str:
+    counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
+    n, columns = result.n_subjects, " and ".join(result.options["unit"])
+    if noun(result.options) == "unit":
+        return f"Units are told apart by {columns}; {n} were fitted: {counts}."
+    if result.options.get("pooled"):
+        return f"All sessions were fitted as those of one mind: {counts}."
+    if n == 1:
+        return f"One subject was fitted: {counts}."
+    return f"{n} subjects were fitted: {counts}."
+
+
+def _about_effect(name: str, value: GroupValue) -> str:
+    estimate, low, high = value.estimate, value.low, value.high
+    if value.bayes_factor is None:
+        clear = "excludes" if low > 0 or high < 0 else "includes"
+        return f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}, which {clear} 0)."
+    factor = value.bayes_factor
+    if factor >= CLEAR_FACTOR:
+        verdict = "the levels differ"
+    elif factor <= 1 / CLEAR_FACTOR:
+        verdict = "the levels are alike"
+    else:
+        verdict = "whether the levels differ stays open"
+    size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
+    return (
+        f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}; a spread is never below "
+        f"0). Bayes factor for levels that differ against levels alike {size}: {verdict}."
+    )
+
+
+def _about_trials(result: Fit) -> list[str]:
+    selection, used = AGENTS[result.model].selection, result.used
+    if selection is None:
+        return []
+    told = [f"{used['n']} of {used['of']} trials were fitted."]
+    told.append(selection.told(used["trials"] == "all"))
+    if used["without"]:
+        told.append(f"Left out for want of such trials: {', '.join(used['without'])}.")
+    return told
+
+
+def _about_gaps(result: Fit) -> list[str]:
+    if not result.outcomes:
+        return []
+    lost = {r.outcome: r.count for r in result.outcomes if r.count and r.outcome not in ANSWERED}
+    each = ", ".join(f"{n} {outcome}" for outcome, n in lost.items())
+    missing = unread_rate(result.outcomes)
+    told = [
+        f"{missing.count} of {missing.of} trials have no readable answer ({missing.share:.1%}, 95% "
+        f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is "
+        "right if what is missing does not depend on what would have been said."
+    ]
+    n = len(result.bounds)
+    whose = noun(result.options) + ("s" if n > 1 else "")
+    ends = [
+        f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
+        f"{result.bounds[f'{name}_highest'].median():.2f}"
+        for name in result.parameters
+        if f"{name}_lowest" in result.bounds
+    ]
+    if AGENTS[result.model].given != "action":
+        told.append("How far the missing numbers could move an estimate is not computed.")
+    if ends:
+        told.append(
+            f"Whatever the missing answers of {n} {whose} would have been, the median "
+            f"estimate of these lies in: {', '.join(ends)}."
+        )
+    return told
+
+
+def _about_models(result: Fit) -> list[str]:
+    table = result.comparison
+    if len(table) < 2:
+        return []
+    best = {key: min(table, key=lambda name: table[name][key]) for key in ("aic", "bic")}
+    names = ", ".join(table)
+    if best["aic"] == best["bic"]:
+        told = [f"Of {names}, AIC and BIC both prefer {best['aic']}."]
+    else:
+        told = [
+            f"Of {names}, AIC prefers {best['aic']} and BIC, which charges more for parameters, "
+            f"{best['bic']}."
+        ]
+    if "random_responder" in table:
+        n = int(table["random_responder"]["best_for"])
+        told.append(
+            f"For {n} of {result.n_subjects} {noun(result.options)}s pure chance is best by BIC."
+        )
+    return told
+
+
+def _about_support(result: Fit) -> list[str]:
+    """Say what the rows support; any word of a verdict but "recoverable" is one of caution."""
+    if result.simulated is None:
+        return []
+    one = noun(result.options)
+    told = _about_simulated(result, result.simulated)
+    words = {name: s.verdict for name, s in result.support.items()}
+    unjudged = [name for name, word in words.items() if word == "not judged"]
+    # Such as "between recoverable and weak".
+    unsettled = [n for n, word in words.items() if "recoverable" in word and word != "recoverable"]
+    known = {*unjudged, *unsettled}
+    unfit = [n for n, word in words.items() if word != "recoverable" and n not in known]
+    if result.n_subjects == 1:
+        return told
+    if unfit:
+        told.append(
+            f"So differences between single {one}s in {', '.join(unfit)} should not be read off "
+            "these estimates."
+        )
+    if unsettled:
+        told.append(
+            f"{result.simulated.minds} minds do not settle whether differences between single "
+            f"{one}s in {', '.join(unsettled)} can be read."
+        )
+    if unjudged:
+        told.append(f"Nothing is judged of {', '.join(unjudged)}.")
+    if not unfit and not known:
+        told.append(f"So differences between single {one}s can be read in all parameters.")
+    if result.method == "map":
+        told.append(
+            "Estimates from few or uninformative trials lie near the prior, so do their medians: "
+            "take group values from --method hierarchical."
+        )
+    judged = [(n, s.reliability) for n, s in result.support.items()]
+    each = ", ".join(f"{n} {r:.2f} ({about_reliability(r)})" for n, r in judged)
+    told.append(f"Reliability of these {one}s' estimates, from their standard errors: {each}.")
+    return told
+
+
+def _about_simulated(result: Fit, simulated: Simulated) -> list[str]:
+    """Say what was simulated, and how it came back."""
+    one = noun(result.options)
+    each = ", ".join(f"{name} r = {s.r:.2f} ({s.verdict})" for name, s in result.support.items())
+    fewest, most = (int(n) for n in result.subjects["n_trials"].agg(["min", "max"]))
+    trials = f"{most}" if fewest == most else f"{fewest} to {most}"
+    told = [
+        f"What {trials} trials per {one} support: {simulated.minds} simulated minds came back "
+        f"with {each}."
+    ]
+    if simulated.law == "fitted":
+        told.append("They were drawn from the group that these estimates show.")
+    else:
+        told.append(
+            f"They were drawn from the model's priors, as fewer than {LEAST_FOR_GROUP} usable "
+            f"{one}s show no group."
+        )
+    if ENVIRONMENTS[result.environment]().ends_early:
+        told.append("They lived these sessions again, as far as their own choices led.")
+    else:
+        told.append("They lived exactly these rows again.")
+    if result.method == "hierarchical":
+        told.append("Each was fitted alone with that group as its prior, not all hierarchically.")
+    else:
+        told.append(f"Each was fitted as these {one}s were ({result.method}).")
+    return [*told, simulated.drawn_anew] if simulated.drawn_anew else told

@@ -1,0 +1,194 @@
+"""The page of `knownminds score`: every measure with its interval."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from knownminds.environments import Rate
+from knownminds.inference import MEASURES
+from knownminds.inference.measure import told_counts
+from knownminds.validation.causes.causal_page import causal_figures, causal_notes, causal_tables
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.page import (
+    STATUSES,
+    Page,
+    Table,
+    counted,
+    listed,
+    number,
+    outcome_table,
+)
+
+from .scores_of_trials import Measured, null_of
+
+COLUMNS = 4
+CAPTION = (
+    "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
+    "test rejects. Samples without a value stand in grey."
+)
+INTERVALS = (
+    "Intervals are of 95%. What each rests on stands in the column n: subjects; sessions, where a "
+    "single subject has several; or the rows of a regression over all of them, with errors that "
+    "are robust to dependence within subjects or sessions. Those of bounded quantities stay within "
+    "the bounds."
+)
+UNREAD = "Trials without a readable answer are left out and counted; nothing is put in their place."
+
+
+def measured_page(measured: Measured) -> Page:
+    """Return the page of the measures of a trial file."""
+    told = {k: ", ".join(v) if isinstance(v, list) else v for k, v in measured.options.items() if v}
+    usable = measured.table[measured.table["status"] == "ok"]
+    return Page(
+        title=f"The measures of {measured.source}",
+        asked=[
+            ("data", measured.source),
+            ("experiments", ", ".join(measured.outcomes)),
+            *([("samples", measured.by)] if measured.by else []),
+            *([("options", listed(told))] if told else []),
+        ],
+        findings=[],
+        sentences=_flat(measured),
+        notes=[
+            INTERVALS,
+            UNREAD,
+            *([STATUSES] if measured.table["fits"].map(bool).any() else []),
+            *(_meaning(name) for name in usable["measure"].unique() if name in MEASURES),
+            *(causal_notes(measured.causal) if measured.causal else []),
+        ],
+        tables=_tables(measured) + (causal_tables(measured.causal) if measured.causal else []),
+        figures=[
+            *(causal_figures(measured.causal) if measured.causal else []),
+            *([(CAPTION, intervals(measured))] if len(usable) else []),
+        ],
+        command=measured_command(measured),
+        versions=measured.versions,
+    )
+
+
+def measured_command(measured: Measured) -> str:
+    """Return the command line that computes the same again."""
+    words, options = ["knownminds", "score", measured.source], measured.options
+    for name in options["measures"] or ():
+        words += ["--measure", name]
+    if options["environment"]:
+        words += ["--environment", options["environment"]]
+    if options["columns"]:
+        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
+    words += ["--by", measured.by] if measured.by else []
+    words += ["--released"] if options["released"] else []
+    for name in options.get("over") or ():
+        words += ["--over", name]
+    words += ["--reference", options["reference"]] if options.get("reference") else []
+    usual = "pooled" if options["released"] else "by_cause"
+    if options.get("scoring", usual) != usual:
+        words += ["--scoring", options["scoring"]]
+    words += ["--seed", str(options["seed"])] if options.get("seed") else []
+    return shlex.join(words)
+
+
+def _flat(measured: Measured) -> list[str]:
+    """Say of which values many fits say next to nothing."""
+    told = []
+    for row in measured.table.to_dict("records"):
+        total, flat = sum(row["fits"].values()), row["fits"].get("flat", 0)
+        if flat:
+            who = f"{row['measure']} of {row['sample']}" if row["sample"] else row["measure"]
+            told.append(
+                f"{flat} of {total} fits behind {who} ({flat / total:.0%}) are flat: their trials "
+                "say next to nothing about a parameter, and the prior speaks in their place."
+            )
+    return told
+
+
+def _meaning(name: str) -> str:
+    measure = MEASURES[name]
+    return f"{name}: {measure.summary} ({measure.source})."
+
+
+def _tables(measured: Measured) -> list[Table]:
+    apart = bool((measured.table["sample"] != "").any())
+    head = ["experiment", *([measured.by or "sample"] if apart else []), "measure", "value", "95%"]
+    fitted = bool(measured.table["fits"].map(bool).any())
+    head += ["p", "n", "left out", *(["fits"] if fitted else []), "remark"]
+    rows = []
+    for row in measured.table.to_dict("records"):
+        left = [f"{n} {why}" for why, n in row["excluded"].items() if n]
+        left += [row["status"]] if row["status"] != "ok" and not left else []
+        rows.append(
+            [
+                row["environment"],
+                *([row["sample"]] if apart else []),
+                row["measure"],
+                number(row["value"]),
+                f"{number(row['low'])} to {number(row['high'])}"
+                if np.isfinite(row["low"])
+                else "-",
+                "-" if np.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
+                counted(row["n"], row["unit"]),
+                ", ".join(left) or "nothing",
+                *([told_counts(row["fits"])] if fitted else []),
+                row["note"],
+            ]
+        )
+    tables: list[Table] = [("Measures", head, rows)]
+    for place, rates in measured.outcomes.items():
+        title, columns, outcomes = outcome_table(rates)
+        tables.append((f"{title}: {place}", columns, outcomes))
+        samples = measured.outcomes_by_sample.get(place, {})
+        if len(samples) > 1:
+            tables.append(_outcomes_by_sample(place, measured.by or "sample", samples))
+    return tables
+
+
+def _outcomes_by_sample(place: str, by: str, samples: Mapping[str, Sequence[Rate]]) -> Table:
+    """Count the outcomes of each sample."""
+    first = next(iter(samples.values()))
+    names = [
+        rate.outcome
+        for k, rate in enumerate(first)
+        if any(rates[k].count for rates in samples.values())
+    ]
+    rows = [
+        [sample, f"{rates[0].of:,}"]
+        + [f"{rate.count:,}" for rate in rates if rate.outcome in names]
+        for sample, rates in samples.items()
+    ]
+    return f"Outcomes by {by}: {place}", [by, "trials", *names], rows
+
+
+def intervals(measured: Measured) -> str:
+    """Draw each measure that some sample has in a panel of its own, one line per sample."""
+    every = measured.table.groupby(["environment", "measure"], sort=False)
+    groups = [(key, some) for key, some in every if (some["status"] == "ok").any()]
+    lines = sum(len(some) for _, some in groups) / len(groups)
+    figure, axes = draw.panels(len(groups), height=1.6 + 0.12 * lines)
+    named: list[str] = []
+    for k, (axis, ((place, name), some)) in enumerate(zip(axes, groups, strict=True)):
+        rows: list[dict[Any, Any]] = some.to_dict("records")
+        at = np.arange(len(rows))[::-1]
+        low, high, value = ([row[name] for row in rows] for name in ("low", "high", "value"))
+        axis.hlines(at, low, high, color=draw.BLUE, linewidth=2)
+        axis.plot(value, at, "o", color=draw.BLUE, markersize=5)
+        null = null_of(str(name))
+        if np.isfinite(null):
+            axis.axvline(null, color=draw.GREY, linestyle="--", linewidth=1)
+        for place_of, row in zip(at, rows, strict=True):
+            if row["status"] != "ok":
+                middle = (0.5, place_of)
+                axis.annotate(
+                    "no value", middle, xycoords=axis.get_yaxis_transform(), color=draw.GREY,
+                    ha="center", va="center", fontsize=draw.SMALL,
+                )  # fmt: skip
+        samples = [row["sample"] for row in rows]
+        # Those of the panel to the left need not be said again.
+        axis.set_yticks(at, samples if k % COLUMNS == 0 or samples != named else [""] * len(rows))
+        named = samples
+        axis.set_ylim(-0.7, len(rows) - 0.3)
+        title = str(name).replace("_", " ")
+        draw.entitle(axis, f"{title}\n{place}" if name == "performance" else title)
+    return draw.svg(figure)

@@ -1,0 +1,408 @@
+"""All measures of a trial file at once: `knownminds score`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Environment,
+    Rate,
+    Trials,
+    outcome_rates,
+    unknown,
+)
+from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference.causes.causal_answers import as_published, causal_answers
+from knownminds.inference.causes.cell_contrast import CellContrast
+from knownminds.inference.causes.least_squares_reasoner import Scoring
+from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
+from knownminds.inference.measure import reason_of, told_value
+from knownminds.inference.performance import performance
+from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
+from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.study import versions
+
+RELEASED = "_released"
+FILE = "measures.json"
+
+PERFORMANCE = "performance"
+COLLIDER = "collider"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the measures say of a trial file.
+
+    Parameters
+    ----------
+    source
+        The file, or "trials".
+    by
+        The column whose values are told apart; "" if all trials are one sample.
+    table
+        One row per experiment, sample and measure: value, standard_error, low, high (95%),
+        p_value, n, unit, excluded (what was left out, by reason), fits (how many fits ended in
+        which status; empty where nothing is fitted), note (what else is to be said of the
+        interval), and status: "ok", or why there is no value.
+    outcomes
+        By experiment, how often each outcome of an answer occurred.
+    outcomes_by_sample
+        The same by experiment and sample; empty if all trials are one sample.
+    causal
+        What answers about a collider tell besides; None without any.
+    """
+
+    source: str
+    by: str
+    table: pd.DataFrame
+    outcomes: Mapping[str, tuple[Rate, ...]]
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+    causal: CausalProfile | None = None
+    outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per experiment, sample and measure."""
+        return self.table.copy()
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        content: dict[str, Any] = finite(
+            {
+                "source": self.source,
+                "by": self.by,
+                "measures": self.table.to_dict("records"),
+                "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
+                "outcomes_by_sample": {
+                    place: {sample: _counts(rates) for sample, rates in samples.items()}
+                    for place, samples in self.outcomes_by_sample.items()
+                },
+                "options": dict(self.options),
+                "versions": dict(self.versions),
+                **({"causal": self.causal.to_dict()} if self.causal else {}),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return the table and the outcomes as JSON; what is missing is null."""
+        return json.dumps(self.to_dict())
+
+    def save(self, folder: str | Path) -> None:
+        """Write measures.csv and measures.json; `read_measured` gives the same back."""
+        texts = {name: self.table[name].map(json.dumps) for name in ("excluded", "fits")}
+        flat = self.table.assign(**texts)
+        with writable(folder) as path:
+            write_text(path / "measures.csv", flat.to_csv(index=False))
+            for name, table in (self.causal.tables if self.causal else {}).items():
+                write_text(path / f"causal_{name}.csv", table.to_csv(index=False))
+            write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
+
+    def __str__(self) -> str:
+        """One line per measure."""
+        rows: list[dict[Any, Any]] = self.table.to_dict("records")
+        lines = [told_row(row) for row in rows]
+        lines += [
+            f"{told_outcomes(rates)} answers of {sample} in {place}"
+            for place, samples in self.outcomes_by_sample.items()
+            for sample, rates in samples.items()
+        ]
+        return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
+
+
+def told_row(row: Mapping[str, Any]) -> str:
+    """Write down what a measure says of a sample in a line."""
+    who = f" of {row['sample']}" if row["sample"] else ""
+    about = f"{row['measure']}{who} ({row['environment']})"
+    left = [f"{n} left out ({why})" for why, n in row["excluded"].items() if n]
+    if row["status"] != "ok":
+        return "; ".join([f"{about}: none, {row['status']}", *left])
+    value = told_value(row["value"], row["low"], row["high"], row["p_value"])
+    told = f"{about}: {value}, {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
+    note = [row["note"]] if row["note"] else []
+    return "; ".join([told, *left, *told_fits(row["fits"]), *note])
+
+
+def told_fits(fits: Mapping[str, int]) -> list[str]:
+    """Write down how many fits are flat, at a boundary or failed; nothing if none is."""
+    total = sum(fits.values())
+    return [f"{n} of {total} fits {status}" for status, n in fits.items() if status != "ok"]
+
+
+def told_outcomes(rates: Sequence[Rate]) -> str:
+    """Write down how often each outcome occurred."""
+    found = [f"{rate.count} {rate.outcome}" for rate in rates if rate.count]
+    return f"{', '.join(found)} of {rates[0].of}"
+
+
+def _counts(rates: Sequence[Rate]) -> dict[str, int]:
+    return {rate.outcome: rate.count for rate in rates}
+
+
+def score(
+    data: Trials | str | Path,
+    measures: Sequence[str] | None = None,
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    by: str | None = None,
+    released: bool = False,
+    over: Sequence[str] | None = None,
+    reference: Trials | pd.DataFrame | str | Path | None = None,
+    seed: int = 0,
+    scoring: Scoring | None = None,
+) -> Measured:
+    """Read off a trial file every measure that its experiments have, and the performance.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, the folder of a run, or trials. Files may hold trials of several
+        experiments, told apart by the column "environment".
+    measures
+        Which; all that fit by default.
+    environment
+        The experiment, of data that do not name it.
+    columns
+        Our column names -> the file's.
+    by
+        A column whose values are samples of their own, such as "model".
+    released
+        Whether measures whose published code departs from the definition follow the code. Of
+        answers about a collider each sample is then one agent, as in Dettki (2025).
+    over, reference, seed, scoring
+        Of answers about a collider, see `causal_profile`: columns of conditions between which
+        measures are compared, judgements to be aligned with, seed of the bootstrap, and whether
+        both directions of a question are answered by one formula.
+
+    Raises
+    ------
+    ValueError
+        If a measure or experiment is unknown, or a measure fits none of the experiments.
+    """
+    names = list(dict.fromkeys(measures)) if measures else None
+    for name in names or ():
+        one_of("measure", name, [*MEASURES, PERFORMANCE])
+    if scoring is not None:
+        one_of("scoring", scoring, get_args(Scoring))
+    source, trials = _load(data, columns)
+    rows: list[dict[str, Any]] = []
+    outcomes: dict[str, tuple[Rate, ...]] = {}
+    by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
+    used: set[str] = set()
+    causal: CausalProfile | None = None
+    places: list[Environment] = []
+    for place, part in _experiments(trials, environment):
+        places.append(place)
+        outcomes[place.name] = outcome_rates(part)
+        wanted = names or [*_names_of(place, released), *([PERFORMANCE] if place.scored else [])]
+        own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
+        used.update(own)
+        apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
+        samples = _samples(part, apart)
+        for sample, some in samples:
+            rows += [_row(name, place, sample, some, scoring) for name in own]
+        if apart:
+            by_sample[place.name] = {sample: outcome_rates(some) for sample, some in samples}
+        if names is None and _about_collider(place):
+            causal = causal_profile(
+                part,
+                agent=by,
+                conditions=over,
+                reference=reference,
+                seed=seed,
+                scoring=scoring,
+                released=released,
+            )
+    lost = [name for name in names or () if name not in used]
+    if lost:
+        raise ValueError(
+            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"are of {', '.join(outcomes)}. Leave it out."
+        )
+    options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
+    options |= {"columns": dict(columns or {})}
+    if causal is None and (over or reference is not None):
+        raise ValueError(
+            "Conditions are compared, and a reference is used, in answers about a collider; the "
+            f"trials are of {', '.join(outcomes)}. Leave --over and --reference out."
+        )
+    if scoring is not None and not any(map(_about_collider, places)):
+        raise ValueError(
+            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
+            f"{', '.join(outcomes)}. Leave --scoring out."
+        )
+    if causal is not None:
+        options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
+    if any(map(_about_collider, places)):
+        options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
+    table = pd.DataFrame(rows)
+    return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
+
+
+def records_of(
+    data: Trials | str | Path,
+    by: str,
+    *,
+    environment: str | None = None,
+    columns: Mapping[str, str] | None = None,
+) -> dict[str, list[Trials]]:
+    """Return the trials of each value of a column, one record per experiment."""
+    _, trials = _load(data, columns)
+    found: dict[str, list[Trials]] = {}
+    for _, part in _experiments(trials, environment):
+        for sample, some in _samples(part, [by]):
+            found.setdefault(sample, []).append(some)
+    return found
+
+
+def read_measured(folder: str | Path) -> Measured:
+    """Read what `Measured.save` wrote."""
+    file = Path(folder) / FILE
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        table = pd.DataFrame(found["measures"])
+        numbers = ["value", "standard_error", "low", "high", "p_value"]
+        table[numbers] = table[numbers].astype(float)
+        if "fits" not in table:  # written before these were told
+            none: list[Any] = [{} for _ in range(len(table))]
+            table = table.assign(fits=none, note="")
+        return Measured(
+            found["source"],
+            found["by"],
+            table,
+            {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
+            found["options"],
+            found["versions"],
+            CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
+            {
+                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
+                for place, samples in found.get("outcomes_by_sample", {}).items()
+            },
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+
+
+def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
+    if isinstance(data, Trials):
+        return "trials", data
+    file = Path(data)
+    return file.name, Trials.load(file / TRIALS if file.is_dir() else file, columns=columns)
+
+
+def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:
+    """Return the experiments of the trials, each with its own."""
+    frame = trials.frame
+    if name is not None:
+        one_of("environment", name, ENVIRONMENTS)
+        frame = frame.assign(environment=name)
+    if "environment" not in frame or frame["environment"].isna().any():
+        raise ValueError(
+            "Measures are those of an experiment, and the trials do not name theirs. "
+            f"Say which with --environment: one of {', '.join(ENVIRONMENTS)}."
+        )
+    found = []
+    for place, part in frame.groupby("environment", sort=False):
+        if place not in ENVIRONMENTS:
+            raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
+        environment = ENVIRONMENTS[str(place)].as_played(part)
+        # Columns that only other experiments have are empty here, and no columns of these trials.
+        own = part.dropna(axis="columns", how="all").reset_index(drop=True)
+        reward = ["reward"] if environment.feedback and "reward" in part else []
+        for column in [*environment.answer_columns, *reward]:  # empty where nothing was answered
+            own[column] = part[column].to_numpy() if column in part else None
+        found.append((environment, Trials.from_frame(own, environment=environment)))
+    return found
+
+
+def _about_collider(place: Environment) -> bool:
+    return place.name == COLLIDER and place.settings["graph"] == "collider"
+
+
+def _names_of(place: Environment, released: bool) -> list[str]:
+    """Return the measures of an experiment, each in the form that is asked for."""
+    names = []
+    for name, measure in MEASURES.items():
+        if place.name not in measure.environments or name.endswith(RELEASED):
+            continue
+        names.append(name + RELEASED if released and name + RELEASED in MEASURES else name)
+    return names
+
+
+def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
+    """Return the trials of each combination of values of some columns, under its name."""
+    if not by:
+        return [("", trials)]
+    frame = trials.frame
+    for name in by:
+        if name not in frame:
+            raise ValueError(
+                f"Samples are told apart by a column of the trials; there is no {name!r} among "
+                f"{', '.join(frame.columns)}."
+            )
+    groups = frame.groupby(list(by), sort=False)
+    return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
+
+
+def _row(
+    name: str, place: Environment, sample: str, trials: Trials, scoring: Scoring | None
+) -> dict[str, Any]:
+    """Estimate one measure; one that cannot be had is a row with the reason."""
+    status = "ok"
+    try:
+        if name == PERFORMANCE:
+            found = performance(trials, place)
+        else:
+            found = _estimate(name, trials, scoring)
+    except ValueError as error:
+        found, status = _nothing(name), str(error)
+    if status == "ok" and not np.isfinite(found.value):
+        status = reason_of(found)
+    return {
+        "environment": place.name,
+        "sample": sample,
+        "measure": name,
+        "value": found.value,
+        "standard_error": found.standard_error,
+        "low": found.low,
+        "high": found.high,
+        "p_value": found.p_value,
+        "n": found.n,
+        "unit": found.unit,
+        "excluded": dict(found.excluded),
+        "fits": dict(found.fits),
+        "note": found.note,
+        "status": status,
+    }
+
+
+def _estimate(name: str, trials: Trials, scoring: Scoring | None) -> Estimate:
+    """Estimate a measure; of a collider with the scoring, and released ones as of one agent."""
+    measure = MEASURES[name]
+    if isinstance(measure, ReasonerMeasure) and scoring is not None:
+        measure = measure.scored(scoring)
+    if isinstance(measure, CellContrast | ReasonerMeasure) and name.endswith(RELEASED):
+        answers = causal_answers(trials)
+        return measure.estimate(as_published(answers, pd.Series("all", index=answers.index)))
+    return measure.estimate(trials)
+
+
+def _nothing(name: str) -> Estimate:
+    return Estimate(name, np.nan, np.nan, np.nan, np.nan, 0, "subject", np.nan, {})
+
+
+def null_of(name: str) -> float:
+    """Return the value that a measure's test rejects; NaN if it has none."""
+    measure: Measure | None = MEASURES.get(name)
+    return measure.null if measure is not None else np.nan

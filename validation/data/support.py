@@ -1,0 +1,286 @@
+"""What the rows of a data set support: simulated subjects live them again and are fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from knownminds.agents import Agent, Parameters
+from knownminds.agents.parameters import Array
+from knownminds.agents.play import play_tables
+from knownminds.environments import ANSWERED, Environment, session_stream
+from knownminds.environments.design import Recorded
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.posteriors.fitted_population import FittedPopulation, fitted_population
+from knownminds.inference.posteriors.posterior import Posterior, posterior
+from knownminds.validation.recovery.parameter_recovery import ParameterScores, fit_known, scores_of
+
+if TYPE_CHECKING:
+    from knownminds.inference import HierarchicalFit
+
+SIMULATED = 400  # subjects
+MASS = 0.9
+LEAST_FOR_GROUP = 5  # usable subjects; fewer hardly show how far subjects spread
+MOST_FOR_GROUP = 200  # subjects whose posteriors are drawn to find the group
+TRIALS_AT_ONCE = 2_000_000  # sessions x places: bounds the memory
+
+Law = Literal["fitted", "prior"]
+
+
+@dataclass(frozen=True)
+class Support:
+    """What the rows support for one parameter, from simulated subjects who live them again.
+
+    Parameters
+    ----------
+    r
+        Correlation of estimate and truth.
+    coverage
+        Share of the 90% intervals that hold the truth.
+    verdict
+        See `verdicts`.
+    reliability
+        Of the estimates of the data, from their own standard errors.
+    mean, sd
+        Of the group from which the simulated subjects were drawn, on the unconstrained scale.
+    """
+
+    r: float
+    coverage: float
+    verdict: str
+    reliability: float
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """How the subjects behind `Support` were made.
+
+    Parameters
+    ----------
+    minds
+        How many there were.
+    law
+        Whether they came from the group that the estimates show ("fitted") or, as fewer than 5 are
+        usable, from the model's priors ("prior").
+    drawn_anew
+        By what rule luck was drawn anew, in a sentence; "" where nothing was.
+    """
+
+    minds: int
+    law: Law
+    drawn_anew: str
+
+
+@dataclass(frozen=True)
+class Relived:
+    """The sessions of a data set laid out, and whose they are.
+
+    Parameters
+    ----------
+    recorded
+        All sessions; a session of which several units have trials stands once for each.
+    unit
+        The unit of each session.
+    n_units
+        How many units there are.
+    """
+
+    recorded: Recorded
+    unit: NDArray[np.int64]
+    n_units: int
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, place: Environment, unit: pd.Series[Any]) -> Relived:
+        """Lay out checked trials; `unit` names what each trial's parameters belong to."""
+        codes = pd.factorize(unit)[0].astype(np.int64)
+        name = pd.factorize(pd.MultiIndex.from_frame(frame[["subject", "session"]]))[0]
+        session, first = pd.factorize(pd.Series(list(zip(codes, name, strict=True))))
+        slot = np.asarray(place.slots(frame, session), dtype=np.int64)
+        shape = (len(first), int(slot.max()) + 1)
+        there, answered = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
+        there[session, slot] = True
+        answered[session, slot] = frame["outcome"].isin(ANSWERED)
+        columns = {}
+        for column in (*place.stimulus, *place.hidden, "action", "reward"):
+            if column in frame:
+                values = _numbers(frame[column])
+                columns[column] = np.full(shape, values[0])
+                columns[column][session, slot] = values
+        last = shape[1] - 1 - there[:, ::-1].argmax(axis=1)
+        lost = ~there & (np.arange(shape[1]) < last[:, None])
+        owner = np.array([pair[0] for pair in first])
+        if len(first) > name.max() + 1:  # what one unit lacks of a session another may have
+            lost[:] = False
+        return cls(Recorded(columns, there, answered, lost), owner, int(codes.max()) + 1)
+
+    def live(
+        self, model: type[Agent], place: Environment, theta: Array, lapse: Array | None, seed: int
+    ) -> ModelData:
+        """Let subjects theta[N, P] live the sessions of one unit each, in turn; return their data.
+
+        Of more units than subjects, every so-many-th is lived.
+        """
+        answering = np.unique(self.unit[self.recorded.answered.any(axis=1)])
+        n = len(theta)
+        turn = np.arange(n) % len(answering)
+        if len(answering) > n:
+            turn = np.arange(n) * len(answering) // n
+        by_unit = [np.flatnonzero(self.unit == unit) for unit in answering]
+        sessions = np.concatenate([by_unit[k] for k in turn])
+        owner = np.repeat(np.arange(n), [len(by_unit[k]) for k in turn])
+        rng = session_stream(seed, n)
+        count = max(TRIALS_AT_ONCE // self.recorded.there.shape[1], 1)
+        parts: list[dict[str, NDArray[Any]]] = []
+        for begin in range(0, len(sessions), count):
+            some = slice(begin, begin + count)
+            tables = place.again(self.recorded, sessions[some], rng)
+            shape = tables["kept"].shape
+            uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
+            own = None if lapse is None else lapse[owner[some]]
+            lived = play_tables(model, theta[owner[some]], place, tables, uniforms, own)
+            kept = tables["kept"][lived.subject, lived.trial]
+            part = {name: column[kept] for name, column in lived.columns.items()}
+            part["subject"] = owner[some][lived.subject[kept]]
+            part["session"] = begin + lived.subject[kept]
+            parts.append(part)
+        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        separate = [whole["session"]]
+        separate += [whole[name].astype(np.int64) for name in model.separate if name in whole]
+        names = list(map(str, range(n)))
+        return ModelData.of_columns(
+            model, names, whole["subject"], separate, whole, place.n_actions
+        )
+
+
+def support_of(
+    relived: Relived,
+    place: Environment,
+    data: ModelData,
+    method: str,
+    found: Posterior | HierarchicalFit | None,
+    *,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    seed: int,
+) -> tuple[dict[str, ParameterScores], FittedPopulation, Simulated]:
+    """Let subjects from the group that the data show live their rows again, and fit them.
+
+    For "mle" and "map" each is fitted as the data were. A hierarchical fit of as many would take
+    hours: each subject is fitted alone there, with the mean and spread that the hierarchical fit
+    found for the group as its prior, which is what such a fit comes to where the group is known.
+
+    Parameters
+    ----------
+    data
+        What was fitted.
+    found
+        Posteriors of the data under the model's prior, or their hierarchical fit; None where
+        there are none yet.
+
+    Returns
+    -------
+    The scores of each parameter, the group, and how it was simulated.
+    """
+    model = data.model
+    unknowns = Unknowns.of(model, fixed, fit_lapse)
+    group, law = _group(data, found, unknowns, fixed, fit_lapse, seed)
+    true = group.draw(session_stream(seed), SIMULATED)
+    theta = np.tile(unknowns.full, (SIMULATED, 1))
+    own = true[:, :-1] if fit_lapse else true
+    theta[:, unknowns.columns] = own
+    lapse = true[:, -1].copy() if fit_lapse else None
+    lived = relived.live(_with_prior(model, group) if method == "hierarchical" else model,
+                         place, theta, lapse, seed)  # fmt: skip
+    way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
+    rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
+    scores = {s.name: s for s in scores_of(rows, unknowns.parameters)}
+    anew = place.drawn_anew(relived.recorded.columns)
+    return scores, group, Simulated(SIMULATED, law, anew)
+
+
+def _group(
+    data: ModelData,
+    found: Posterior | HierarchicalFit | None,
+    unknowns: Unknowns,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    seed: int,
+) -> tuple[FittedPopulation, Law]:
+    """Return the group that the data show; the prior where they are too few to show one."""
+    if found is not None and not isinstance(found, Posterior):
+        expected = found.expected_z.mean(axis=0)  # of each unit, with regressors and levels
+        spread = found.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
+        sd = np.sqrt(spread**2 + expected.var(axis=0))
+        return FittedPopulation(unknowns.parameters, expected.mean(axis=0), sd), "fitted"
+    if found is None:
+        few = np.unique(np.linspace(0, len(data) - 1, MOST_FOR_GROUP).round().astype(np.int64))
+        found = posterior(
+            data.model,
+            data.repeat(few),
+            fixed=fixed,
+            lapse=fit_lapse,
+            seed=seed,
+            workers=1,
+            nuts=False,
+        )
+    if sum(status != "failed" for status in found.status) < LEAST_FOR_GROUP:
+        parameters = unknowns.parameters
+        return FittedPopulation(parameters, parameters.mean, parameters.sd), "prior"
+    return fitted_population(found), "fitted"
+
+
+def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
+    """Return the model with a group's mean and spread as its prior."""
+    at = {name: k for k, name in enumerate(group.parameters.names)}
+    parameters = [
+        replace(p, mean=float(group.mean[at[p.name]]), sd=float(group.sd[at[p.name]]))
+        if p.name in at
+        else p
+        for p in model.parameters
+    ]
+    return type(model.__name__, (model,), {"parameters": Parameters(*parameters)})
+
+
+def reliability(
+    frame: pd.DataFrame, name: str, agent: type[Agent], fit_lapse: bool, method: str
+) -> float:
+    """Share of the variance between estimates that is not error, on the unconstrained scale.
+
+    Standard errors come from the widths of the 90% intervals. Maximum-likelihood estimates spread
+    more than the truth: (variance - error variance) / variance, at least 0. The others are
+    shrunk and spread less: variance / (variance + error variance).
+    """
+    support = Unknowns.of(agent, None, fit_lapse).parameters[name].support
+    usable = frame[frame["status"] != "failed"]
+    with np.errstate(all="ignore"):
+        z, low, high = (
+            support.unconstrain(usable[c].to_numpy(dtype=float))
+            for c in (name, f"{name}_low", f"{name}_high")
+        )
+        error = (high - low) / (2 * norm.ppf(0.5 + MASS / 2))
+        known = np.isfinite(z) & np.isfinite(error)
+    if known.sum() < 3:
+        return np.nan
+    between, noise = z[known].var(ddof=1), (error[known] ** 2).mean()
+    if between == 0:
+        return 0.0
+    if method == "mle":
+        return max(float(1 - noise / between), 0.0)
+    return float(between / (between + noise))
+
+
+def _numbers(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a column as numbers: whole ones if all are, names by their order of appearance."""
+    if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return pd.factorize(column)[0].astype(np.int64)
+    values = column.to_numpy(dtype=float, na_value=np.nan)
+    whole = np.isfinite(values).all() and (values == np.round(values)).all()
+    return values.astype(np.int64) if whole else values

@@ -1,0 +1,217 @@
+"""The subjects of a study: their true parameters, and the sessions they live."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from knownminds.agents import AGENTS, Agent, Selection, play
+from knownminds.agents.parameters import Array
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import Environment, Outcome, Trials
+from knownminds.environments.streams import session_uniforms
+from knownminds.inference.fits.model_data import ModelData
+
+from .study import Batch, Cell, Study
+
+# The laws that a cell may name; an empty one is "each subject from the model's priors".
+HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
+
+
+@dataclass(frozen=True)
+class Subjects:
+    """True parameters of the subjects of a batch.
+
+    Parameters
+    ----------
+    theta
+        Natural scale, [n, P].
+    replicate, number
+        Replicate and number within it of each subject, [n].
+    group_mean, group_sd
+        What they were drawn from, one row per replicate of the batch, [R, P], on the
+        unconstrained scale.
+    """
+
+    theta: Array
+    replicate: NDArray[np.int64]
+    number: NDArray[np.int64]
+    group_mean: Array
+    group_sd: Array
+
+
+def draw_subjects(study: Study, batch: Batch) -> Subjects:
+    """Draw the subjects of a batch, those of a replicate from the address (data key, replicate).
+
+    A replicate's stream gives the group first and then subject after subject: a study with more
+    subjects begins with the same ones.
+    """
+    cell = study.cells[batch.cell]
+    parameters = AGENTS[cell.model].parameters
+    replicate, number = study.subjects_of(batch)
+    found, position = np.unique(replicate, return_inverse=True)
+    n_parameters = len(parameters)
+    # The group takes the first numbers of a replicate's stream, subject after subject the rest.
+    most = int(number.max()) + 1
+    places = np.column_stack([np.full(len(found), cell.data_key), found])
+    uniforms = session_uniforms(study.seed, places, (2 + most) * n_parameters)
+    normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
+    mean, spread = _group(cell, normal[:, 0], normal[:, 1])
+    standard = normal[position, 2 + number]
+    theta = parameters.constrain(mean[position] + spread[position] * standard)
+    for name, value in cell.truth.items():
+        theta[:, parameters.index(name)] = value
+    return Subjects(theta, replicate, number, mean, spread)
+
+
+def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
+    """Mean and spread of the group of each replicate, [R, P], from standard normal numbers."""
+    parameters = AGENTS[cell.model].parameters
+    if cell.law == HYPERPRIOR:
+        scale = np.array([p.group_sd for p in parameters])
+        return parameters.mean + parameters.sd * for_mean, scale * np.abs(for_sd)
+    mean, spread = parameters.mean, parameters.sd
+    if cell.law:
+        names = parameters.names
+        mean = np.array([cell.law["group_mean"][name] for name in names])
+        spread = np.array([cell.law["group_sd"][name] for name in names])
+    return np.broadcast_to(mean, for_mean.shape), np.broadcast_to(spread, for_sd.shape)
+
+
+@dataclass(frozen=True)
+class Lived:
+    """Sessions that subjects have lived, as flat arrays in order of time.
+
+    Parameters
+    ----------
+    environment
+        What was played.
+    columns
+        Stimulus columns, action and reward, [trials].
+    subject, session
+        Position of the subject in the batch, and number of its session, of each trial.
+    n_subjects
+        How many subjects there are.
+    """
+
+    environment: Environment
+    columns: Mapping[str, NDArray[Any]]
+    subject: NDArray[np.int64]
+    session: NDArray[np.int64]
+    trial: NDArray[np.int64]
+    n_subjects: int
+
+    def data(
+        self,
+        model: type[Agent],
+        *,
+        selection: Selection | Literal["own"] | None = "own",
+        apart: bool = False,
+    ) -> ModelData:
+        """Return what a model reads of them; `apart` makes every session a subject of its own.
+
+        Session k of subject i is then row k * n_subjects + i. Trials outside the `selection`,
+        by default the model's own, count as unanswered.
+        """
+        who, n = self.subject, self.n_subjects
+        if apart:
+            who = self.session * n + who
+            n *= int(self.session.max()) + 1
+        separate = [self.session] + [
+            self.columns[name].astype(np.int64) for name in model.separate if name in self.columns
+        ]
+        actions = self.environment.n_actions
+        given = None
+        chosen = model.selection if isinstance(selection, str) else selection
+        if chosen is not None:
+            given = chosen.of(self.columns, model.name)
+        return ModelData.of_columns(
+            model, list(map(str, range(n))), who, separate, self.columns, actions, given
+        )
+
+    def of(self, subjects: NDArray[np.int64]) -> Lived:
+        """Return what these subjects lived, numbered anew from 0."""
+        position = np.full(self.n_subjects, -1)
+        position[subjects] = np.arange(len(subjects))
+        mine = position[self.subject] >= 0
+        columns = {name: column[mine] for name, column in self.columns.items()}
+        subject, session = position[self.subject[mine]], self.session[mine]
+        return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
+
+    def trials(self, *, apart: bool = False) -> Trials:
+        """Return the checked record; subjects are named by their position in the batch.
+
+        `apart` makes every session a subject of its own, as in `data`.
+        """
+        who = self.session * self.n_subjects + self.subject if apart else self.subject
+        frame = pd.DataFrame(
+            {
+                "subject": who.astype(str),
+                "session": self.session.astype(str),
+                "trial": self.trial,
+                **self.columns,
+                "outcome": Outcome.OK.value,
+            }
+        )
+        return Trials.from_frame(frame, environment=self.environment)
+
+
+def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0) -> Lived:
+    """Let the subjects of a batch live all their sessions, numbered from `first_session` on."""
+    cell = study.cells[batch.cell]
+    environment, n = cell.make(), len(subjects.theta)
+    each = np.arange(first_session, first_session + cell.sessions)
+    addresses = np.column_stack(
+        [
+            np.full(n * cell.sessions, cell.data_key),
+            np.tile(subjects.replicate, cell.sessions),
+            np.repeat(each, n),
+            np.tile(subjects.number, cell.sessions),
+        ]
+    )
+    sessions = simulate_sessions(
+        AGENTS[cell.model],
+        np.tile(subjects.theta, (cell.sessions, 1)),
+        environment,
+        study.seed,
+        addresses=addresses,
+        lapse=cell.lapse or None,
+    )
+    session, subject = np.divmod(sessions.subject, n)
+    return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
+
+
+def check_step_loop(study: Study) -> None:
+    """Live the first session of each cell through the step interface as well.
+
+    Raises
+    ------
+    RuntimeError
+        If it differs from the compiled simulation: no study may rest on either then.
+    """
+    for c, cell in enumerate(study.cells):
+        first = Batch(c, 0, 1)
+        subjects = draw_subjects(study, first)
+        fast = live(study, first, subjects)
+        agent = AGENTS[cell.model].from_theta(
+            subjects.theta[0], lapse=cell.lapse, actions=fast.environment.n_actions
+        )
+        slow = play(agent, fast.environment, study.seed, cell.data_key, 0, 0, 0).frame
+        here = (fast.subject == 0) & (fast.session == 0)
+        for name in ("trial", *(n for n in ("action", "response", "reward") if n in fast.columns)):
+            quick = (fast.trial if name == "trial" else fast.columns[name])[here]
+            stepped = slow[name].to_numpy(dtype=float, na_value=np.nan)
+            # Numbers that are given may differ in the last digit: compilers order sums anew.
+            if len(quick) != len(stepped) or not np.allclose(
+                quick, stepped, rtol=1e-12, atol=1e-12, equal_nan=True
+            ):
+                raise RuntimeError(
+                    f"{cell.model} plays differently in {cell.environment} step by step and "
+                    f"compiled (column {name}); no study may rest on either."
+                )

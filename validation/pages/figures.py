@@ -1,0 +1,267 @@
+"""What all figures share: colours, panels, curves over sizes of designs, SVG text."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.validation.engine.monte_carlo import Score
+
+from .figure_data import figure_data
+from .page import counted
+
+# Okabe and Ito's palette: distinct under all common colour blindness, and in grey.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#D55E00", "#009E73", "#777777"
+PALETTE = (BLUE, ORANGE, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = "osD^vP*X"
+DASHES = ("-", "--", "-.", ":")
+# Letters on light areas: black, but no ink of the page's, which is light on dark screens.
+ON_LIGHT = "#010101"
+WIDTH = 2.6  # inches per panel
+SMALL, TITLE = 8, 10  # points of letters
+DOTS = 200  # per inch, of what is drawn as dots
+ERRORS = 2  # standard errors that error bars show to either side
+
+SIZES = ("subjects", "sessions", "trials")
+Size = tuple[int, int, int]
+Style = tuple[str, str, str]  # colour, marker, dash
+
+
+def panels(n: int, *, height: float = 2.9, columns: int = 4) -> tuple[Figure, list[Axes]]:
+    """Return a figure of n panels in rows."""
+    across = min(n, columns)
+    down = -(-n // across)
+    figure = Figure(figsize=(max(WIDTH * across, 4), height * down), layout="constrained")
+    axes = [figure.add_subplot(down, across, k + 1) for k in range(n)]
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.tick_params(labelsize=SMALL)
+    return figure, axes
+
+
+def entitle(axis: Axes, text: str, where: Literal["left", "center"] = "center") -> None:
+    """Write a title above a panel."""
+    axis.set_title(text, loc=where, fontsize=TITLE)
+
+
+def styles(n: int) -> list[Style]:
+    """Return n looks that differ in colour and, for eyes or printers without it, in shape."""
+    return [
+        (PALETTE[k % len(PALETTE)], MARKERS[k % len(MARKERS)], DASHES[k % len(DASHES)])
+        for k in range(n)
+    ]
+
+
+def curve(
+    axis: Axes,
+    x: Sequence[float],
+    scores: Sequence[Score],
+    style: Style,
+    label: str = "",
+    size: float = 4,
+    hollow: bool = False,
+) -> None:
+    """Draw scores with 2 standard errors, joined; markers of a size in points."""
+    line(axis, x, [score.value for score in scores], style, label, size, hollow)
+    low, high = ([s.value + sign * ERRORS * s.error for s in scores] for sign in (-1, 1))
+    # Of the same name in the figure's data, but not in its key.
+    axis.vlines(x, low, high, color=style[0], linewidth=1, zorder=1.9, label=f"_{label}")
+
+
+def line(
+    axis: Axes,
+    x: Sequence[float],
+    y: Sequence[float],
+    style: Style,
+    label: str = "",
+    size: float = 4,
+    hollow: bool = False,
+) -> None:
+    """Draw points, joined unless the dash is "none"."""
+    colour, marker, dash = style
+    axis.plot(
+        x,
+        y,
+        color=colour,
+        marker=marker,
+        linestyle=dash,
+        markersize=size,
+        markerfacecolor="white" if hollow else colour,
+        linewidth=1.2,
+        label=label or None,
+    )
+
+
+def size_curves(axis: Axes, sizes: Sequence[Size], scores: Sequence[Score]) -> None:
+    """Draw scores against the size of which there are most values; a curve for each of the others.
+
+    Parameters
+    ----------
+    sizes
+        Subjects, sessions and trials of each design.
+    scores
+        Score of each.
+    """
+    varied = [len({size[k] for size in sizes}) for k in range(len(SIZES))]
+    across = max(range(len(SIZES)), key=lambda k: (varied[k], k))
+    curves: dict[str, list[int]] = {}
+    for i, size in enumerate(sizes):
+        rest = [counted(size[k], SIZES[k][:-1]) for k in range(3) if k != across and varied[k] > 1]
+        curves.setdefault(", ".join(rest), []).append(i)
+    for (label, members), style in zip(curves.items(), styles(len(curves)), strict=True):
+        members = sorted(members, key=lambda i: sizes[i])
+        curve(axis, [sizes[i][across] for i in members], [scores[i] for i in members], style, label)
+    scale(axis, [size[across] for size in sizes])
+    axis.set_xlabel(SIZES[across])
+
+
+def scale(axis: Axes, values: Sequence[float], named: float | None = None) -> None:
+    """Let x be logarithmic, if nothing is 0, with ticks at the values, or at some of many.
+
+    Parameters
+    ----------
+    named
+        A value that has a tick in any case.
+    """
+    log = min(values) > 0
+    if log:
+        axis.set_xscale("log")
+    ticks = spaced(values, named, log=log)
+    axis.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axis.xaxis.set_minor_locator(NullLocator())
+    axis.margins(x=0.08)
+    if len(set(values)) == 1:
+        only = values[0]
+        axis.set_xlim((only / 2, only * 2) if log else (only - 1, only + 1))
+
+
+def spaced(values: Sequence[float], named: float | None = None, *, log: bool) -> list[float]:
+    """Return those of the values whose names do not lie on top of each other on an axis."""
+    several = sorted(set(values))
+    place = {value: float(np.log(value)) if log else value for value in several}
+    least = 0.12 * (place[several[-1]] - place[several[0]])
+    kept = [several[0] if named is None else named]
+    for value in several:
+        if min(abs(place[value] - place[other]) for other in kept) >= max(least, 1e-9):
+            kept.append(value)
+    return sorted(kept)
+
+
+def dollars(axis: Axes) -> None:
+    """Write the values of x as dollars."""
+    if axis.get_xscale() == "log":
+        low, high = axis.get_xlim()
+        few = high / low > 1000
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0,) if few else (1.0, 2.0, 5.0)))
+        axis.xaxis.set_minor_locator(NullLocator())
+    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"${value:,.6g}"))
+
+
+def key(figure: Figure, axis: Axes, columns: int = 4) -> None:
+    """Put the names of an axis's curves above the panels, if there are any."""
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        figure.legend(
+            handles,
+            labels,
+            loc="outside upper center",
+            ncols=min(columns, len(labels)),
+            frameon=False,
+            fontsize=SMALL,
+        )
+
+
+def limit(axis: Axes, value: float, dash: str = "--") -> None:
+    """Draw a limit or a reference across."""
+    axis.axhline(value, color=GREY, linewidth=1, linestyle=dash, zorder=0)
+
+
+def heat_map(
+    axis: Axes,
+    values: Array,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    most: float = 1.0,
+) -> None:
+    """Draw a matrix as shades from 0 to `most`, with the number in each cell; "-" where NaN."""
+    shades = mpl.colormaps["Blues"].with_extremes(bad="white")
+    axis.imshow(np.ma.masked_invalid(values), cmap=shades, vmin=0, vmax=most, aspect="auto")
+    for (i, j), value in np.ndenumerate(values):
+        dark = np.isfinite(value) and value > 0.65 * most
+        axis.text(
+            j,
+            i,
+            f"{value:.2f}" if np.isfinite(value) else "-",
+            ha="center",
+            va="center",
+            fontsize=SMALL,
+            color="white" if dark else ON_LIGHT,
+        )
+    axis.set_xticks(range(len(columns)), columns, rotation=30, ha="right", rotation_mode="anchor")
+    axis.set_yticks(range(len(rows)), rows)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+    # Pages that brighten figures on dark screens leave these as they are: letters lie on them.
+    axis.set_gid(f"shades-{axis.figure.axes.index(axis)}")
+
+
+def limits(*columns: NDArray[Any]) -> tuple[float, float]:
+    """Limits that show nearly all values; runaways of maximum likelihood are left outside."""
+    values = np.concatenate([c[np.isfinite(c)] for c in columns])
+    if len(values) == 0:
+        return 0.0, 1.0
+    low, high = np.quantile(values, [0.002, 0.998])
+    margin = 0.05 * (high - low) or 0.5
+    return float(low - margin), float(high + margin)
+
+
+class Picture(str):
+    """SVG text of a figure that is also there as PNG, and as the numbers that it shows."""
+
+    __slots__ = ("figure",)
+
+    figure: Figure
+
+    @classmethod
+    def of(cls, text: str, figure: Figure) -> Picture:
+        """Return the picture of a figure from its SVG text."""
+        picture = cls(text)
+        picture.figure = figure
+        return picture
+
+    def png(self) -> bytes:
+        """Return the figure as PNG, for slides and papers."""
+        stream = io.BytesIO()
+        self.figure.savefig(
+            stream,
+            format="png",
+            dpi=DOTS,
+            metadata={"Software": None},
+            pil_kwargs={"compress_level": 3},  # the default takes longer
+        )
+        return stream.getvalue()
+
+    def data(self) -> pd.DataFrame:
+        """Return the numbers that the figure shows; see `figure_data`."""
+        return figure_data(self.figure)
+
+
+def svg(figure: Figure) -> str:
+    """Return the figure as SVG text, a `Picture`."""
+    stream = io.StringIO()
+    # No date and a fixed salt: the same study gives the same page.
+    with mpl.rc_context({"svg.hashsalt": "knownminds", "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", dpi=DOTS, metadata={"Date": None, "Creator": None})
+    figure.set_layout_engine(None)  # all is in its place; PNG need not look for it again
+    return Picture.of(stream.getvalue(), figure)

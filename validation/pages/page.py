@@ -1,0 +1,167 @@
+"""What the page of a result says; `report` puts it on paper, one module per kind fills it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite, isnan
+from typing import Any
+
+from knownminds.environments import Rate
+from knownminds.validation.engine.arguments import settings_but_size
+from knownminds.validation.engine.monte_carlo import Score
+from knownminds.validation.engine.study import Cell
+from knownminds.validation.engine.verdicts import Verdict
+
+ERRORS = "Monte-Carlo standard errors in parentheses."
+STATUSES = (
+    "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
+    "an infinite value; failed, no trustworthy estimate."
+)
+GOOD = ("recoverable", "calibrated", "size holds", "confirmed")
+FAIR = ("weak", "too few false alarms")
+BAD = (
+    "not identified",
+    "too many false alarms",
+    "not confirmed",
+    "biased high",
+    "biased low",
+    "over-confident",
+    "under-confident",
+    "miscalibrated",
+)
+
+Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]  # title, head and rows
+
+
+def tone(word: str) -> str:
+    """Return the colour of a verdict, "good", "fair" or "bad"; "" of any other text.
+
+    A verdict "between" two words is fair: it is neither proven nor refuted.
+    """
+    if word.startswith("between "):
+        return "fair"
+    first = word.partition(", ")[0]
+    tones = {"good": GOOD, "fair": FAIR, "bad": BAD}
+    return next((name for name, words in tones.items() if first in words), "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An answer to what was asked.
+
+    Parameters
+    ----------
+    name, word, why
+        What it is about, the verdict or answer, and its reasons.
+    tone
+        See `tone`.
+    """
+
+    name: str
+    word: str
+    why: str
+    tone: str
+
+    @classmethod
+    def of(cls, name: str, verdict: Verdict) -> Finding:
+        """Return what a verdict says."""
+        return cls(name, verdict.word, " ".join(verdict.reasons), tone(verdict.word))
+
+
+@dataclass(frozen=True)
+class Page:
+    """The content of a report.
+
+    Parameters
+    ----------
+    asked
+        Pairs of name and text: what was asked.
+    sentences, notes
+        Paragraphs before and after the tables.
+    figures
+        Caption and SVG text of each.
+    command
+        The command line that computes it again; empty if there is none.
+    """
+
+    title: str
+    asked: Sequence[tuple[str, str]]
+    findings: Sequence[Finding]
+    sentences: Sequence[str]
+    notes: Sequence[str]
+    tables: Sequence[Table]
+    figures: Sequence[tuple[str, str]]
+    command: str
+    versions: Mapping[str, str]
+
+
+def about_experiment(cell: Cell) -> list[tuple[str, str]]:
+    """Name the experiment and its settings, but for the number of trials."""
+    told = listed(settings_but_size(cell.make()))
+    return [("experiment", cell.environment), *([("settings", told)] if told else [])]
+
+
+def about_time(seconds: float) -> tuple[str, str]:
+    """Say how long the computation took."""
+    return "computing time", f"{seconds:,.1f} s, summed over processes"
+
+
+def about_truth(cell: Cell) -> str:
+    """Say where the true values come from."""
+    held = listed(cell.truth)
+    told = f"drawn from the priors{', but ' + held if held else ''}"
+    return f"{told}; lapse rate {cell.lapse:g}" if cell.lapse else told
+
+
+def listed(values: Mapping[str, Any]) -> str:
+    """Write down named values, but for those that are not set."""
+    kept = {
+        k: v for k, v in values.items() if v is not None and v is not False and v not in ({}, [])
+    }
+    return "; ".join(f"{k}: {_plain(v)}" for k, v in kept.items())
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{k}={_plain(v)}" for k, v in value.items())
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def numbers(values: Iterable[Any]) -> str:
+    """Write down several numbers, each once, in order."""
+    return ", ".join(_plain(value) for value in sorted(set(values)))
+
+
+def counted(n: int, noun: str) -> str:
+    """Write down how many: "1 session", "2 sessions"."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def shown(score: Score) -> str:
+    """Write down a score with its error; "-" where there is none."""
+    if isnan(score.value):
+        return "-"
+    return f"{score.value:.3f} (-)" if isnan(score.error) else str(score)
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Write down a number; "-" if there is none."""
+    return f"{value:.{digits}f}" if isfinite(value) else "-"
+
+
+def status_table(statuses: Mapping[str, int], attempted: int, of: str = "fits") -> Table:
+    """Count the statuses of all that was attempted."""
+    share = {s: f"{n / attempted:.1%}" if attempted else "-" for s, n in statuses.items()}
+    rows = [[s, f"{n:,}", share[s]] for s, n in statuses.items()]
+    return f"Status of the {of}", ["status", "number", "share"], rows
+
+
+def outcome_table(rates: Sequence[Rate]) -> Table:
+    """Count what became of the answers, with 95% intervals of Wilson."""
+    rows = [
+        [rate.outcome, f"{rate.count:,}", f"{rate.share:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
+        for rate in rates
+        if rate.of
+    ]
+    return "Outcomes of the answers", ["outcome", "trials", "share", "95% interval"], rows

@@ -1,0 +1,282 @@
+"""Audits: what a metric and its test do to minds whose true value is known."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import AGENTS
+from knownminds.environments import Environment, make, unknown
+from knownminds.inference import MEASURES, Measure
+from knownminds.validation.engine.arguments import resolve_environment, settings_asked
+from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.folders import finite
+from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.study import Cell, Rows, Study
+from knownminds.validation.engine.verdicts import Verdict, judge_size
+
+from .dials import Dial
+from .operating_characteristics import Characteristics, characteristics, test_batch
+from .power_study import several
+
+FITS_PER_BATCH = 512
+EFFECTS = (0.1, 0.2, 0.4)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The outcome of an audit.
+
+    Parameters
+    ----------
+    null
+        Under minds that have the measure's null value, one entry per number of trials.
+    violators
+        Under minds that deviate, one entry per size of the deviation and number of trials.
+    verdicts
+        On the size of the test, by number of trials.
+    """
+
+    study: Study
+    measure: Measure
+    null: tuple[Characteristics, ...]
+    violators: tuple[Characteristics, ...]
+    verdicts: Mapping[int, Verdict]
+    versions: Mapping[str, str]
+
+    @property
+    def entries(self) -> tuple[Characteristics, ...]:
+        """All entries, the null ones first."""
+        return (*self.null, *self.violators)
+
+    @property
+    def seconds(self) -> float:
+        """Computing time, summed over processes."""
+        return sum(entry.seconds for entry in self.entries)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per kind of mind and number of trials."""
+        return pd.DataFrame([entry.to_dict() for entry in self.entries])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        cell = self.study.cells[0]
+        size = [
+            {
+                "trials": entry.trials,
+                "size": entry.rejected.value,
+                "size_error": entry.rejected.error,
+                "verdict": self.verdicts[entry.trials].word,
+                "reasons": list(self.verdicts[entry.trials].reasons),
+            }
+            for entry in self.null
+        ]
+        content: dict[str, Any] = finite(
+            {
+                "measure": self.measure.name,
+                "environment": cell.environment,
+                "null_model": self.measure.rational,
+                "violator": self.measure.violator,
+                "subjects": cell.subjects,
+                "sessions": cell.sessions,
+                "replicates": self.study.replicates,
+                "seed": self.study.seed,
+                "level": 0.05,
+                "attempted": sum(entry.attempted for entry in self.entries),
+                "failed": sum(entry.failed for entry in self.entries),
+                "size": size,
+                "entries": self.to_frame().to_dict("records"),
+                "seconds": round(self.seconds, 3),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return size, power, bias and the rest as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __str__(self) -> str:
+        """One line per kind of mind and number of trials, then the verdicts."""
+        cell = self.study.cells[0]
+        lines = [
+            f"audit of {self.measure.name} in {cell.environment}, {cell.subjects} subjects x "
+            f"{cell.sessions} sessions"
+        ]
+        head = ("rejected (5%)", "bias", "sd", "own s.e.", "95% cov.")
+        lines.append(f"{'minds':<24}{'effect':>8}{'trials':>8}" + "".join(f"{h:>16}" for h in head))
+        for entry in self.entries:
+            scores = (
+                entry.rejected,
+                entry.bias,
+                entry.spread,
+                entry.standard_error,
+                entry.coverage,
+            )
+            lines.append(
+                f"{entry.cell.model:<24}{entry.effect:>8.3g}{entry.trials:>8}"
+                + "".join(f"{score!s:>16}" for score in scores)
+            )
+        for trials, verdict in self.verdicts.items():
+            lines.append(f"{trials} trials: {verdict}")
+        return "\n".join([*lines, "(Monte-Carlo errors)"])
+
+
+def audit(
+    measure: str,
+    *,
+    environment: Environment | str | None = None,
+    effects: Sequence[float] | None = None,
+    subjects: int = 20,
+    sessions: int = 1,
+    trials: int | Sequence[int] | None = None,
+    replicates: int = 400,
+    seed: int = 0,
+    **running: Unpack[Running],
+) -> Audit:
+    """Ask what a metric and its test do to known minds.
+
+    A measure without a null value (a score) has no test; of it, bias, error and coverage are told.
+    Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
+    data sets whatever the design: its size. Under the violator, whose dial is turned until the
+    group has each of the `effects`, it should reject often: its power. In both the estimate
+    should lie at the truth (bias), as close as its own standard error says, and its 95% intervals
+    should hold the truth.
+
+    Parameters
+    ----------
+    measure
+        Its name; `MEASURES` holds all.
+    environment
+        The experiment; the measure's first one if None.
+    effects
+        True values of the measure in the violators; None for some that they can have.
+    subjects, sessions, trials
+        Of each data set; several numbers of trials are audited one by one.
+    replicates
+        Data sets for each kind of mind and number of trials.
+    running
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the nearest are named), or a number does not fit.
+    """
+    if measure not in MEASURES:
+        raise ValueError(unknown("measure", measure, MEASURES))
+    found = MEASURES[measure]
+    place = resolve_environment(environment or make(found.environments[0], **found.settings))
+    found = found.in_place(place)
+    if subjects < found.least_subjects:
+        least = found.least_subjects
+        raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
+    wanted = usual_effects(found) if effects is None else effects
+    for effect in wanted:
+        if not np.isfinite(effect):
+            raise ValueError(f"The size of an effect is a number; got {effect:g}.")
+    if len(several(trials)) == 0:
+        raise ValueError("An audit needs a number of trials; got none.")
+    cells = [
+        _cell(found, resolve_environment(place, n), None, subjects, sessions)
+        for n in several(trials)
+        if found.rational
+    ]
+    cells += [
+        _cell(found, resolve_environment(place, n), float(effect), subjects, sessions)
+        for effect in wanted
+        for n in several(trials)
+    ]
+    if not cells:
+        raise ValueError(f"{measure} has no null value: an audit needs an effect; got none.")
+    question = {
+        "subject_matter": measure,
+        "environment": place.name,
+        "effect": list(map(float, wanted)),
+        "subjects": subjects,
+        "sessions": sessions,
+        "trials": [resolve_environment(place, n).n_trials for n in several(trials)],
+        "replicates": replicates,
+        "set": settings_asked(place),
+        "seed": seed,
+    }
+    study = Study("audit", tuple(cells), replicates, seed, "replicate", question)
+    check_step_loop(study)
+    return run(study, test_batch, summarise, **running)
+
+
+def usual_effects(measure: Measure) -> tuple[float, ...]:
+    """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can."""
+    parameters = AGENTS[measure.violator].parameters
+    dial = Dial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
+    turns, values = dial.curve
+    if measure.rational:
+        # A group whose dial cannot be turned below 0 deviates a little before it is turned.
+        least = measure.null if measure.lowest is None else max(float(values[0]), measure.null)
+        most = float(values.max()) - least
+        if measure.lowest is None and most > 1.1 * max(EFFECTS):
+            return EFFECTS
+        return tuple(float(f"{least + share * most:.2g}") for share in (0.2, 0.4, 0.8))
+    middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8
+    where = (middle - ends, middle, middle + ends)
+    return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in where)
+
+
+def read_audit(folder: str | os.PathLike[str]) -> Audit:
+    """Read a finished audit from its folder; nothing is computed anew."""
+    return read(folder, "audit", summarise)
+
+
+def summarise(rows: Rows) -> Audit:
+    """Gather the kinds of minds of a finished audit."""
+    study = rows.study
+    measure = MEASURES[study.cells[0].options["measure"]]
+    entries = [characteristics(rows, c) for c in range(len(study.cells))]
+    null = tuple(entry for entry in entries if "effect" not in entry.cell.law)
+    return Audit(
+        study=study,
+        measure=measure,
+        null=null,
+        violators=tuple(entry for entry in entries if "effect" in entry.cell.law),
+        verdicts={
+            entry.trials: judge_size(
+                entry.rejected.value, entry.attempted, failed=entry.failed / entry.attempted
+            )
+            for entry in null
+        },
+        versions=rows.versions,
+    )
+
+
+def _cell(
+    measure: Measure, environment: Environment, effect: float | None, subjects: int, sessions: int
+) -> Cell:
+    """Write down one kind of mind in one design; no effect means the rational model."""
+    model = AGENTS[measure.rational if effect is None else measure.violator]
+    model.check_plays(environment)
+    law: dict[str, Any] = {}
+    if effect is not None:
+        parameters = model.parameters
+        mean, spread = parameters.mean, parameters.sd
+        Dial(measure, model, mean, spread).turn_to(np.array([effect]))
+        law = {
+            "group_mean": dict(zip(parameters.names, mean.tolist(), strict=True)),
+            "group_sd": dict(zip(parameters.names, spread.tolist(), strict=True)),
+            "effect": effect,
+        }
+    return Cell(
+        environment.name,
+        environment.settings,
+        model.name,
+        law=law,
+        sessions=sessions,
+        subjects=subjects,
+        options={"measure": measure.name, "comparison": "one"},
+        batch=max(1, FITS_PER_BATCH // subjects),
+    )

@@ -1,0 +1,437 @@
+"""Power: how often a design detects an effect of a stated size, before anyone is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.environments import Environment
+from knownminds.inference import FittedMeasure, Measure, identifiability
+from knownminds.validation.engine.arguments import (
+    check_truth,
+    one_of,
+    resolve_environment,
+    resolve_model,
+    settings_asked,
+)
+from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.folders import finite
+from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.study import Cell, Rows, Study
+
+from .dials import resolve_measure
+from .operating_characteristics import (
+    COMPARISONS,
+    ESTIMATORS,
+    Characteristics,
+    characteristics,
+    dial_of,
+    test_batch,
+)
+
+Comparison = Literal["one", "between", "paired"]
+Estimator = Literal["two_stage", "hierarchical"]
+FITS_PER_BATCH = 512  # some 70 ms of fitting
+
+
+@dataclass(frozen=True)
+class Power:
+    """The outcome of a power study: one entry per design.
+
+    Parameters
+    ----------
+    effect, effect_sd
+        Size of the effect on the natural scale; if its sd is positive the effect is drawn for
+        each data set, and power is the assurance over that prior.
+    """
+
+    study: Study
+    measure: str
+    comparison: str
+    estimator: str
+    effect: float
+    effect_sd: float
+    designs: tuple[Characteristics, ...]
+    versions: Mapping[str, str]
+
+    @property
+    def seconds(self) -> float:
+        """Computing time, summed over processes."""
+        return sum(design.seconds for design in self.designs)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per design; `power` is the share of data sets whose test rejects."""
+        frame = pd.DataFrame([design.to_dict() for design in self.designs])
+        return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        cell = self.study.cells[0]
+        content: dict[str, Any] = finite(
+            {
+                "environment": cell.environment,
+                "model": cell.model,
+                "measure": self.measure,
+                "comparison": self.comparison,
+                "estimator": self.estimator,
+                "effect": self.effect,
+                "effect_sd": self.effect_sd,
+                "replicates": self.study.replicates,
+                "seed": self.study.seed,
+                "attempted": sum(design.attempted for design in self.designs),
+                "failed": sum(design.failed for design in self.designs),
+                "designs": self.to_frame().to_dict("records"),
+                "sampling_unit": " ".join(about_units(self.designs)),
+                "seconds": round(self.seconds, 3),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return designs and their operating characteristics as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __str__(self) -> str:
+        """One line per design, then what the sample is made of."""
+        name = "assurance" if self.effect_sd else "power"
+        lines = [f"{name} for {about_effect(self)}, {self.study.replicates} data sets per design"]
+        head = ("subjects", "sessions", "trials")
+        rest = (name, "wrong sign", "exaggeration", "95% width", "bias")
+        lines.append("".join(f"{h:>9}" for h in head) + "".join(f"{h:>16}" for h in rest))
+        for d in self.designs:
+            counts = size_of_design(d)
+            scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias)
+            lines.append("".join(f"{n:>9}" for n in counts) + "".join(f"{s!s:>16}" for s in scores))
+        lines += about_losses(self.designs)
+        return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
+
+
+def about_effect(power: Power) -> str:
+    """Say which effect is looked for, and how."""
+    cell = power.study.cells[0]
+    size = f"{power.effect:g}"
+    if power.effect_sd:
+        size = f"{size} (drawn with sd {power.effect_sd:g})"
+    where = {
+        "one": f"{power.measure} = {size}",
+        "between": f"a difference in {power.measure} of {size} between two groups",
+        "paired": f"a difference in {power.measure} of {size} between two conditions",
+    }[power.comparison]
+    return f"{where}, {cell.model} in {cell.environment}, {power.estimator.replace('_', '-')} test"
+
+
+def about_unit(design: Characteristics) -> str:
+    """Name the sampling unit in a sentence."""
+    if design.unit == "repeat":
+        return (
+            "The sampling unit is a repeat: sessions of one mind. The test speaks about that mind "
+            "(one language model at one temperature), not about others."
+        )
+    return (
+        "The sampling unit is a participant; its sessions are repeats and are fitted together. "
+        "Seeds of one language model are repeats, not participants."
+    )
+
+
+def about_failures(design: Characteristics) -> str:
+    """Say how many data sets gave no estimate, and why."""
+    why = "; ".join(f"{n} x {message}" for message, n in design.messages.items())
+    return f"{design.failed} of {design.attempted} data sets failed and count as misses: {why}"
+
+
+def size_of_design(design: Characteristics) -> tuple[int, int, int]:
+    """Return subjects, sessions and trials."""
+    return design.cell.subjects, design.cell.sessions, design.trials
+
+
+def about_losses(designs: Sequence[Characteristics]) -> list[str]:
+    """Say in which designs data sets failed or are doubtful, and why."""
+    told = []
+    for design in designs:
+        size = " x ".join(map(str, size_of_design(design)))
+        if design.failed:
+            told.append(f"{size} (subjects, sessions, trials): {about_failures(design)}")
+        for message, n in list(design.doubts.items())[:2]:
+            why = f"{n} of {design.attempted} data sets: {message}"
+            told.append(f"{size} (subjects, sessions, trials): {why}")
+    return told
+
+
+def about_units(designs: Sequence[Characteristics]) -> list[str]:
+    """Name the sampling unit; it differs between designs of one mind and of several."""
+    units = {design.unit: about_unit(design) for design in designs}
+    if len(units) == 1:
+        return list(units.values())
+    of = {"repeat": "one mind", "participant": "several subjects"}
+    return [f"Designs of {of[unit]}: {told}" for unit, told in units.items()]
+
+
+def power(
+    environment: Environment | str,
+    effect: Mapping[str, float],
+    *,
+    model: type[Agent] | str = "rescorla_wagner_dual",
+    comparison: Comparison = "one",
+    estimator: Estimator = "two_stage",
+    subjects: int | Sequence[int] = 1,
+    sessions: int | Sequence[int] = 1,
+    trials: int | Sequence[int] | None = None,
+    replicates: int = 400,
+    effect_sd: float = 0.0,
+    truth: Mapping[str, float] | None = None,
+    spread: Mapping[str, float] | None = None,
+    seed: int = 0,
+    **running: Unpack[Running],
+) -> Power:
+    """Ask how often designs detect an effect, for every combination of their sizes.
+
+    Minds are Normal on the unconstrained scale around the group's mean. The effect is put in by
+    turning the measure's dial, so that the group's mean of the measure on the natural scale (or
+    its difference between the conditions) is what is asked. Designs of one mind (1 subject) test
+    over sessions, others over subjects.
+
+    Parameters
+    ----------
+    effect
+        A measure, or a parameter of the model, and its size: {"optimism_bias": 0.1}.
+    comparison
+        "one" tests the measure against its null value, "between" two groups of `subjects` (or of
+        `sessions` of two minds) against each other, "paired" two conditions of the same subjects.
+    estimator
+        "two_stage" fits each unit and tests over units (t, Welch's or paired t test);
+        "hierarchical" asks whether the 95% interval of the group's contrast excludes zero.
+    subjects, sessions, trials
+        Participants (per group), sessions of each (per condition), and trials per session; several
+        of each give a grid.
+    effect_sd
+        If positive, the effect of each data set is drawn from Normal(effect, effect_sd), and power
+        becomes the assurance (O'Hagan, Stevens and Campbell 2005).
+    truth
+        Parameters of a mind in the middle of the group, natural scale; the model's prior means
+        otherwise.
+    spread
+        Standard deviations between subjects on the unconstrained scale; the model's `group_sd`
+        otherwise. Always 0 for one mind.
+    running
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If an argument does not fit, or the design cannot identify the contrast.
+    """
+    question = question_of(environment, effect, model, comparison, estimator, truth, spread)
+    cells = question.cells(several(subjects), several(sessions), several(trials), effect_sd)
+    question.check_identified(several(trials))
+    study = Study(
+        "power",
+        cells,
+        replicates,
+        seed,
+        "replicate",
+        question.asked
+        | {
+            "effect_sd": effect_sd or None,
+            "subjects": several(subjects),
+            "sessions": several(sessions),
+            "trials": [cell.make().n_trials for cell in cells[: len(several(trials))]],
+            "replicates": replicates,
+            "seed": seed,
+        },
+    )
+    check_step_loop(study)
+    return run(study, test_batch, summarise, **running)
+
+
+def read_power(folder: str | os.PathLike[str]) -> Power:
+    """Read a finished power study from its folder; nothing is computed anew."""
+    return read(folder, "power", summarise)
+
+
+def summarise(rows: Rows) -> Power:
+    """Gather the designs of a finished study."""
+    study = rows.study
+    cell = study.cells[0]
+    return Power(
+        study=study,
+        measure=cell.options["measure"],
+        comparison=cell.options["comparison"],
+        estimator="hierarchical" if cell.method == "hierarchical" else "two_stage",
+        effect=cell.law["effect"],
+        effect_sd=cell.law["effect_sd"],
+        designs=tuple(characteristics(rows, c) for c in range(len(study.cells))),
+        versions=rows.versions,
+    )
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is looked for, whatever the size of the design."""
+
+    environment: Environment
+    model: type[Agent]
+    measure: Measure
+    size: float
+    comparison: str
+    estimator: str
+    truth: Mapping[str, float]
+    spread: Mapping[str, float]
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The question by the names of the command's options."""
+        return {
+            "subject_matter": self.environment.name,
+            "model": self.model.name,
+            "effect": {self.measure.name: self.size},
+            "comparison": self.comparison,
+            "estimator": self.estimator,
+            "set": {**self.truth, **settings_asked(self.environment)},
+            "spread": dict(self.spread),
+        }
+
+    def cells(
+        self,
+        subjects: Sequence[Any],
+        sessions: Sequence[Any],
+        trials: Sequence[Any],
+        effect_sd: float = 0.0,
+        mark: Mapping[str, Any] | None = None,
+    ) -> tuple[Cell, ...]:
+        """Write down each combination; `mark` gives the data sets numbers of their own."""
+        for name, grid in (("subjects", subjects), ("sessions", sessions), ("trials", trials)):
+            if len(grid) == 0:
+                raise ValueError(f"A design needs a number of {name}; got none.")
+        if not 0 <= effect_sd < np.inf:
+            raise ValueError(f"effect_sd is a number from 0 on; got {effect_sd:g}.")
+        return tuple(
+            self._cell(n, k, length, effect_sd, mark or {})
+            for n, k, length in product(subjects, sessions, trials)
+        )
+
+    def check_identified(self, trials: Sequence[Any]) -> None:
+        """Raise ValueError if the effect cannot be, or sessions of these trials cannot tell it."""
+        measure = self.measure
+        dial = dial_of(self.cells([2], [1], [None])[0], measure)
+        dial.turn_to(np.array([self.size + (0.0 if self.comparison == "one" else dial.rest)]))
+        if not isinstance(measure, FittedMeasure):
+            return
+        parameters = measure.model.parameters
+        middle = parameters.slope(parameters.constrain(parameters.mean))
+        slope = dict(zip(parameters.names, middle.tolist(), strict=True))
+        weights = {name: weight * slope[name] for name, weight in measure.contrast.items()}
+        for length in trials:
+            place = resolve_environment(self.environment, length)
+            known = identifiability(measure.model, place)
+            if not known.estimable(weights):
+                raise ValueError(
+                    f"Sessions of {place.n_trials} trials cannot identify {measure.name} "
+                    f"({'; '.join(known.sentences)}). Change the experiment's settings, or look "
+                    "for another effect."
+                )
+
+    def _cell(
+        self,
+        subjects: int,
+        sessions: int,
+        trials: int | None,
+        effect_sd: float,
+        mark: Mapping[str, Any],
+    ) -> Cell:
+        if min(subjects, sessions) < 1:
+            raise ValueError(f"Subjects and sessions are at least 1; got {subjects}, {sessions}.")
+        if subjects * sessions < 2:
+            raise ValueError("A test needs 2 units: several sessions of one mind, or subjects.")
+        if self.comparison == "paired" and subjects == 1:
+            raise ValueError(
+                "Pairs are the two conditions of a subject; one mind's sessions form none. Use "
+                "several subjects, or the comparison between."
+            )
+        parameters = self.model.parameters
+        mean = dict(zip(parameters.names, parameters.mean.tolist(), strict=True))
+        for name, value in self.truth.items():
+            support = parameters[name].support
+            mean[name] = float(support.unconstrain(np.asarray(value, dtype=float)))
+            if not np.isfinite(mean[name]):
+                raise ValueError(
+                    f"The middle of a group lies inside {support}, not at its end; got "
+                    f"{name} = {value:g}."
+                )
+        sds = {p.name: float(self.spread.get(p.name, p.group_sd)) for p in parameters}
+        if subjects == 1:
+            sds = dict.fromkeys(sds, 0.0)
+        law = {"group_mean": mean, "group_sd": sds, "effect": self.size, "effect_sd": effect_sd}
+        place = resolve_environment(self.environment, trials)
+        return Cell(
+            place.name,
+            place.settings,
+            self.model.name,
+            law=law | dict(mark),
+            sessions=sessions,
+            subjects=subjects,
+            method="hierarchical" if self.estimator == "hierarchical" else "map",
+            options={"measure": self.measure.name, "comparison": self.comparison},
+            batch=_batch(subjects * sessions, self.estimator),
+        )
+
+
+def _batch(fits: int, estimator: str) -> int:
+    return 1 if estimator == "hierarchical" else max(1, FITS_PER_BATCH // fits)
+
+
+def several(values: Any) -> list[Any]:
+    """Return one value or several as a list."""
+    return list(values) if isinstance(values, Sequence) else [values]
+
+
+def question_of(
+    environment: Environment | str,
+    effect: Mapping[str, float],
+    model: type[Agent] | str,
+    comparison: str,
+    estimator: str,
+    truth: Mapping[str, float] | None,
+    spread: Mapping[str, float] | None,
+) -> Question:
+    """Check what a power study is asked, and write it down."""
+    place, agent = resolve_environment(environment), resolve_model(model)
+    agent.check_plays(place)
+    one_of("comparison", comparison, COMPARISONS)
+    one_of("estimator", estimator, ESTIMATORS)
+    if len(effect) != 1:
+        raise ValueError(f"An effect is one measure and its size; got {dict(effect)}.")
+    ((name, size),) = effect.items()
+    measure = resolve_measure(name, agent, place)
+    if not np.isfinite(size):
+        raise ValueError(f"The size of an effect is a number; got {name} = {size:g}.")
+    held = check_truth(agent.parameters, truth)
+    for parameter, sd in (spread or {}).items():
+        agent.parameters.index(parameter)
+        if not 0 <= sd < np.inf:
+            raise ValueError(f"The spread of {parameter} is a number from 0 on; got {sd:g}.")
+    if comparison == "one" and not np.isfinite(measure.null):
+        raise ValueError(
+            f"{measure.name} has no null value to be tested against; compare two conditions "
+            "(between or paired), or name a measure."
+        )
+    if estimator == "hierarchical" and not isinstance(measure, FittedMeasure):
+        raise ValueError(
+            f"A hierarchical test is of a contrast of parameters; {measure.name} is none. "
+            "Use two_stage."
+        )
+    if estimator == "hierarchical" and comparison == "paired":
+        raise ValueError(
+            "The group model has no paired conditions yet; use two_stage, or between groups."
+        )
+    return Question(
+        place, agent, measure, float(size), comparison, estimator, held, dict(spread or {})
+    )

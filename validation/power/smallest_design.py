@@ -1,0 +1,430 @@
+"""The smallest design that reaches a power, found by stochastic bisection."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, make
+from knownminds.validation.engine.arguments import one_of, resolve_environment
+from knownminds.validation.engine.engine import Running, claim, read, run
+from knownminds.validation.engine.folders import finite, writable
+from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.study import NotFinished, Study, versions
+
+from .operating_characteristics import Characteristics, test_batch
+from .power_study import (
+    Comparison,
+    Estimator,
+    Power,
+    Question,
+    about_effect,
+    about_unit,
+    question_of,
+    summarise,
+)
+
+FIND = ("sessions", "subjects", "trials")
+DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
+STEPS = 30  # at most
+FIRST = 8  # the first size that is tried
+FASTEST = 4  # the next size is at most so many times the largest so far
+LEAST_TARGET, MOST_TARGET = 0.06, 0.99
+PRECISE = 0.1  # a search ends when the 90% interval is this narrow, relative to its middle
+MASS = 0.9  # of the interval of the smallest size
+ATTEMPTS = 3  # confirmations before the search gives up
+
+
+@dataclass(frozen=True)
+class SmallestDesign:
+    """The smallest size of a design that reaches a power, and how sure that is.
+
+    Parameters
+    ----------
+    find, target
+        What was varied, and the power that is asked for.
+    size
+        The smallest size; None if even `most` does not reach the target.
+    low, high
+        90% interval of the size from the search; above `most` where that is not excluded.
+    steps
+        Every design that was tried, in order.
+    confirmation
+        A run at `size` with fresh data sets; it does not enter the search.
+    message
+        Why there is no size, or why it is not confirmed; empty otherwise.
+    """
+
+    question: Mapping[str, Any]
+    find: str
+    target: float
+    most: int
+    size: int | None
+    low: float
+    high: float
+    steps: tuple[Characteristics, ...]
+    confirmation: Power | None
+    message: str
+    versions: Mapping[str, str]
+
+    @property
+    def design(self) -> Characteristics | None:
+        """The confirmed design."""
+        return self.confirmation.designs[0] if self.confirmation else None
+
+    @property
+    def confirmed(self) -> bool:
+        """Whether the fresh run reaches the target within two Monte-Carlo errors."""
+        design = self.design
+        return design is not None and _reaches(design, self.target)
+
+    @property
+    def seconds(self) -> float:
+        """Computing time, summed over processes."""
+        last = self.confirmation.seconds if self.confirmation else 0.0
+        return sum(step.seconds for step in self.steps) + last
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per design that was tried, the confirmation last."""
+        tried = [*self.steps, *([self.design] if self.design else [])]
+        frame = pd.DataFrame([design.to_dict() for design in tried])
+        return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        design = self.design
+        found = None
+        if design is not None and self.confirmation is not None:
+            found = self.confirmation.to_dict()["designs"][0]
+        content: dict[str, Any] = finite(
+            {
+                "question": dict(self.question),
+                "find": self.find,
+                "target": self.target,
+                "smallest": {
+                    self.find: self.size,
+                    "low": self.low,
+                    "high": self.high,
+                    "mass": MASS,
+                },
+                "confirmed": self.confirmed,
+                "confirmation": found,
+                "message": self.message,
+                "steps": self.to_frame().iloc[: len(self.steps)].to_dict("records"),
+                "sampling_unit": about_unit(self.steps[0]),
+                "seconds": round(self.seconds, 3),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return the answer, the search and the confirmation as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __str__(self) -> str:
+        """Return the answer in words, then every design that was tried."""
+        lines = [about_answer(self)]
+        for step in self.steps:
+            lines.append(f"  {size_of(step, self.find):>6} {self.find}: power {step.rejected}")
+        lines.append(about_unit(self.steps[0]))
+        return "\n".join(lines)
+
+
+def about_answer(found: SmallestDesign) -> str:
+    """Give the answer in a sentence or two."""
+    if found.size is None or found.confirmation is None:
+        return found.message
+    power = found.confirmation.designs[0].rejected
+    verb = "are" if found.confirmed else "were tried last as"
+    told = (
+        f"{found.size} {found.find} {verb} the smallest number for {found.target:.0%} power "
+        f"({MASS:.0%} interval {found.low:.0f} to {found.high:.0f}): "
+        f"{about_effect(found.confirmation)}. A fresh run of "
+        f"{found.confirmation.designs[0].attempted} data sets has power {power}."
+    )
+    return f"{told} {found.message}".strip()
+
+
+def size_of(design: Characteristics, find: str) -> int:
+    """Return the size of a design in what was varied."""
+    sizes = {
+        "subjects": design.cell.subjects,
+        "sessions": design.cell.sessions,
+        "trials": design.trials,
+    }
+    return sizes[find]
+
+
+def smallest_design(
+    environment: Environment | str,
+    effect: Mapping[str, float],
+    *,
+    find: Literal["sessions", "subjects", "trials"] = "sessions",
+    target: float = 0.8,
+    most: int = 1000,
+    model: type[Agent] | str = "rescorla_wagner_dual",
+    comparison: Comparison = "one",
+    estimator: Estimator = "two_stage",
+    subjects: int = 1,
+    sessions: int = 1,
+    trials: int | None = None,
+    replicates: int = 1000,
+    effect_sd: float = 0.0,
+    truth: Mapping[str, float] | None = None,
+    spread: Mapping[str, float] | None = None,
+    seed: int = 0,
+    **running: Unpack[Running],
+) -> SmallestDesign:
+    """Find the smallest design that detects an effect with the target power.
+
+    Power is taken to rise as Phi(a + b sqrt(size)), which is exact for normal tests. All designs
+    tried so far give a posterior of (a, b); the next one is tried where half of the posterior of
+    the answer lies on either side, with 100 fresh data sets. When the answer is known to
+    within a few per cent it is tried once more with `replicates` data sets of its own; should it
+    fail there, they join the search and it goes on.
+
+    Parameters
+    ----------
+    find
+        What is varied; the other sizes stay as given.
+    target, most
+        The power to reach, and the largest size that is considered.
+    replicates
+        Data sets of the confirmation.
+    running
+        Where and how it is computed, see `Running`; every design is a folder within `out`.
+
+    Raises
+    ------
+    ValueError
+        As for `power`, or if the target or the bounds make no sense.
+    """
+    one_of("size to find", find, FIND)
+    asked = question_of(environment, effect, model, comparison, estimator, truth, spread)
+    if not LEAST_TARGET <= target <= MOST_TARGET:
+        raise ValueError(
+            f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {target:g}."
+        )
+    if running.get("share") is not None:
+        raise ValueError("A search goes step by step and has no shares; use workers or dask.")
+    fixed = {"subjects": subjects, "sessions": sessions, "trials": trials}
+    content = {
+        **asked.asked,
+        "effect_sd": effect_sd or None,
+        "find": find,
+        "target": target,
+        "most": most,
+        **{name: value for name, value in fixed.items() if name != find},
+        "replicates": replicates,
+        "seed": seed,
+    }
+    search = _Search(asked, find, target, most, fixed, effect_sd, replicates, seed, content)
+    asked.check_identified([None if find == "trials" else trials])
+    start = search.study(search.sizes[0], replicates, "start")
+    check_step_loop(start)
+    out = running.pop("out", None)
+    if out is None:
+        return search.follow(lambda study, _: run(study, test_batch, summarise, **running))
+    with writable(out) as folder:
+        claim(start, folder)
+
+    def compute(study: Study, name: str) -> Power:
+        there: Running = {**running, "out": folder / name}
+        return run(study, test_batch, summarise, **there)
+
+    return search.follow(compute)
+
+
+def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
+    """Read a finished search from its folder; nothing is computed anew."""
+    place = Path(folder)
+    study, identity = Study.read(place)
+    search = _Search.of(study)
+
+    def step(_: Study, name: str) -> Power:
+        if not (place / name / "study.json").is_file():
+            raise NotFinished(
+                f"The search in {place} is not finished: {name} is missing. Run the same command "
+                "again; it goes on from here."
+            )
+        return read(place / name, "power", summarise)
+
+    found = search.follow(step)
+    return replace(found, versions=identity["versions"])
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is searched; the path is a function of the results, so that it can be gone again."""
+
+    question: Question
+    find: str
+    target: float
+    most: int
+    fixed: Mapping[str, int | None]
+    effect_sd: float
+    replicates: int
+    seed: int
+    content: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, study: Study) -> _Search:
+        """Rebuild the search from the study of its folder."""
+        asked, cell = study.question, study.cells[0]
+        truth = {k: v for k, v in asked["set"].items() if k not in cell.settings}
+        question = question_of(
+            make(cell.environment, **cell.settings),
+            asked["effect"],
+            asked["model"],
+            asked["comparison"],
+            asked["estimator"],
+            truth,
+            asked["spread"],
+        )
+        fixed = {name: asked.get(name) for name in FIND}
+        return cls(
+            question,
+            asked["find"],
+            asked["target"],
+            asked["most"],
+            fixed,
+            asked["effect_sd"] or 0.0,
+            asked["replicates"],
+            asked["seed"],
+            asked,
+        )
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The sizes that are considered, ascending."""
+        if self.find == "trials":
+            sizes = [n for n in range(1, self.most + 1) if self._possible(n)]
+        else:
+            alone = self.find == "subjects" or self.fixed["subjects"] == 1  # a test needs 2 units
+            sizes = list(range(2 if alone else 1, self.most + 1))
+        if not sizes:
+            raise ValueError(f"No number of {self.find} up to {self.most} can be tested.")
+        return sizes
+
+    def _possible(self, trials: int) -> bool:
+        try:
+            resolve_environment(self.question.environment, trials)
+        except ValueError:
+            return False
+        return True
+
+    def study(self, size: int, data_sets: int, name: str) -> Study:
+        """Return the study of one size; its data sets belong to this name alone."""
+        sizes = {**self.fixed, self.find: size}
+        cells = self.question.cells(
+            [sizes["subjects"]],
+            [sizes["sessions"]],
+            [sizes["trials"]],
+            self.effect_sd,
+            {"part_of_search": name},
+        )
+        return Study("power", cells, data_sets, self.seed, "replicate", dict(self.content))
+
+    def follow(self, result_of: Callable[[Study, str], Power]) -> SmallestDesign:
+        """Go the way of the search; `result_of` computes or reads the study of a name."""
+        curve = _Curve(self.sizes, self.target)
+        steps: list[Characteristics] = []
+        confirmation: Power | None = None
+        message, confirmations = "", 0
+        size = self._at_least(FIRST)
+        while len(steps) < STEPS:
+            name = f"step-{len(steps):02d}"
+            steps.append(result_of(self.study(size, DATA_SETS, name), name).designs[0])
+            curve.add(size, steps[-1].rejected.value * steps[-1].attempted, steps[-1].attempted)
+            low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
+            if low > self.most and size == self.sizes[-1]:
+                power = steps[-1].rejected
+                message = (
+                    f"Even {self.sizes[-1]} {self.find} do not reach {self.target:.0%} power: "
+                    f"there it is {power}. Raise --most, or change another size of the design."
+                )
+                confirmation = None
+                break
+            last = len(steps) == STEPS
+            if high - low <= max(PRECISE * middle, self._spacing) or last:
+                if confirmations == ATTEMPTS:
+                    message = f"Not confirmed in {ATTEMPTS} fresh runs; the last is shown."
+                    break
+                size = self._at_least(middle)
+                name = f"confirmation-{confirmations}"
+                confirmation = result_of(self.study(size, self.replicates, name), name)
+                confirmations += 1
+                fresh = confirmation.designs[0]
+                if _reaches(fresh, self.target):
+                    break
+                curve.add(size, fresh.rejected.value * fresh.attempted, fresh.attempted)
+                low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
+                message = "" if not last else "The search ended before a size was confirmed."
+            size = self._at_least(min(middle, FASTEST * max(size_of(s, self.find) for s in steps)))
+        low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
+        found = None if confirmation is None else size_of(confirmation.designs[0], self.find)
+        return SmallestDesign(
+            question=self.content,
+            find=self.find,
+            target=self.target,
+            most=self.most,
+            size=found,
+            low=low if low > self.most else self._at_least(low),
+            high=high if high > self.most else self._at_least(high),
+            steps=tuple(steps),
+            confirmation=confirmation,
+            message=message,
+            versions=versions(),
+        )
+
+    @property
+    def _spacing(self) -> float:
+        return float(np.diff(self.sizes).min()) if len(self.sizes) > 1 else 1.0
+
+    def _at_least(self, size: float) -> int:
+        position = int(np.searchsorted(self.sizes, size - 1e-9))
+        return self.sizes[min(position, len(self.sizes) - 1)]
+
+
+def _reaches(design: Characteristics, target: float) -> bool:
+    return design.rejected.value + 2 * design.rejected.error >= target
+
+
+class _Curve:
+    """Posterior of the size at which power reaches the target.
+
+    power(n) = Phi(-c + (c + z) sqrt(n / size)), z the target's normal quantile; log size is
+    uniform, and c, which is 1.96 for a normal two-sided test at 5%, Normal(1.96, 0.4).
+    """
+
+    def __init__(self, sizes: list[int], target: float):
+        self.size = np.geomspace(sizes[0] / 2, 16 * sizes[-1], 1500)[:, None]
+        self.c = np.linspace(0.8, 3.2, 25)[None, :]
+        self.z = norm.ppf(target)
+        self.log_density: Array = norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
+
+    def add(self, size: int, successes: float, n: int) -> None:
+        """Take in that so many of n data sets of this size were rejected."""
+        eta = -self.c + (self.c + self.z) * np.sqrt(size / self.size)
+        self.log_density = (
+            self.log_density + successes * norm.logcdf(eta) + (n - successes) * norm.logsf(eta)
+        )
+
+    def quantiles(self, *shares: float) -> tuple[float, ...]:
+        """Return quantiles of the size."""
+        density = np.exp(self.log_density - self.log_density.max()).sum(axis=1)
+        cumulative = np.cumsum(density) / density.sum()
+        log_size = np.log(self.size[:, 0])
+        return tuple(float(np.exp(np.interp(share, cumulative, log_size))) for share in shares)

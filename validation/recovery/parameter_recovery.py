@@ -1,0 +1,701 @@
+"""Parameter recovery: simulate known minds, fit them, and set truth beside estimate."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, Unpack
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+
+from knownminds.agents import AGENTS, Agent, Parameters, Support
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, Trials, session_stream, unknown
+from knownminds.inference.fits.identifiability import identifiability
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
+from knownminds.inference.posteriors.posterior import posterior
+from knownminds.validation.engine.arguments import (
+    check_lapse,
+    check_truth,
+    one_of,
+    resolve_environment,
+    resolve_model,
+    selection_of,
+    settings_asked,
+)
+from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.folders import finite
+from knownminds.validation.engine.group_fits import sample_group
+from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
+from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
+from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
+
+Method = Literal["map", "mle", "hierarchical"]
+Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
+METHODS = ("map", "mle", "hierarchical")
+INTERVALS = ("posterior", "laplace")
+POPULATIONS: Mapping[str, Mapping[str, Any]] = {"prior": {}, "group": HYPERPRIOR}
+MASSES = (0.5, 0.8, 0.9, 0.95)
+NOT_CONVERGED = "not converged"
+# Subjects per batch: a quarter of a second with Laplace's intervals, seconds with posteriors.
+BATCH, BATCH_WITH_POSTERIORS = 2048, 512
+ROWS_KEPT = 20_000
+REGIONS = 3
+
+
+@dataclass(frozen=True)
+class ParameterScores:
+    """How one parameter was recovered; bias, RMSE, r and intervals are on the natural scale.
+
+    Parameters
+    ----------
+    bias, rmse
+        Mean and root mean square of estimate - truth.
+    r, concordance
+        Pearson correlation; concordance correlation (Lin 1989), which counts bias as well.
+    coverage, width
+        Share of the intervals of each mass that hold the truth (a missing interval does not),
+        and their mean width.
+    shrinkage
+        1 - slope of estimate on truth, both on the unconstrained scale: 0 none, 1 complete.
+    verdict
+        See `verdicts`.
+    regions
+        The same for thirds of the prior, from low true values to high ones.
+    """
+
+    name: str
+    n: int
+    bias: Score
+    rmse: Score
+    r: Score
+    concordance: Score
+    coverage: Mapping[str, Score]
+    width: Mapping[str, Score]
+    shrinkage: Score
+    verdict: Verdict
+    regions: tuple[RegionScores, ...]
+
+
+@dataclass(frozen=True)
+class RegionScores:
+    """How a parameter was recovered where its true value lies in a stretch of the prior.
+
+    Parameters
+    ----------
+    low, high
+        Ends of the stretch on the natural scale.
+    relative_error
+        Root mean square error on the unconstrained scale, in standard deviations of the prior.
+    relative_width
+        Mean width of the 90% intervals on the unconstrained scale over that of the prior's own; an
+        interval that is missing, or wider than the prior's, counts as 1: it says nothing.
+    """
+
+    low: float
+    high: float
+    n: int
+    bias: Score
+    relative_error: Score
+    relative_width: Score
+    coverage: Score
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The outcome of a recovery study.
+
+    Parameters
+    ----------
+    rows
+        Attempted subjects, of more than 20,000 only every k-th (the parts in the study's folder
+        hold all): `true_NAME`, `NAME` (estimate), `z_true_NAME`, `z_NAME`, `low_90_NAME`, ... ,
+        status, message.
+    attempted, failed, statuses
+        Subjects; those without an estimate (left out of all but the counts); all by status.
+    seconds
+        Computing time, summed over processes and over the runs of a resumed study.
+    identifiability
+        What a single session cannot tell, or hardly can, by its expected Fisher information.
+    """
+
+    study: Study
+    cell: Cell
+    parameters: tuple[ParameterScores, ...]
+    attempted: int
+    failed: int
+    statuses: Mapping[str, int]
+    notes: tuple[str, ...]
+    seconds: float
+    versions: Mapping[str, str]
+    rows: pd.DataFrame = field(repr=False)
+    identifiability: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> ParameterScores:
+        """Return the scores of a parameter."""
+        for scores in self.parameters:
+            if scores.name == name:
+                return scores
+        raise ValueError(unknown("parameter", name, [s.name for s in self.parameters]))
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per parameter: each score and, as NAME_error, its Monte-Carlo error."""
+        rows = []
+        for s in self.parameters:
+            row: dict[str, Any] = {"parameter": s.name, "n": s.n}
+            for name, score in _flat(s).items():
+                row[name], row[f"{name}_error"] = score.value, score.error
+            rows.append(row | {"verdict": s.verdict.word, "reasons": " ".join(s.verdict.reasons)})
+        return pd.DataFrame(rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The content of `to_json`."""
+        parameters = {}
+        for s in self.parameters:
+            values: dict[str, Any] = {}
+            errors: dict[str, Any] = {}
+            for name in ("bias", "rmse", "r", "concordance", "shrinkage"):
+                score = getattr(s, name)
+                values[name], errors[name] = score.value, score.error
+            for name in ("coverage", "width"):
+                by_mass: Mapping[str, Score] = getattr(s, name)
+                values[name] = {mass: score.value for mass, score in by_mass.items()}
+                errors[name] = {mass: score.error for mass, score in by_mass.items()}
+            parameters[s.name] = {
+                "n": s.n,
+                **values,
+                **s.verdict.to_dict(),
+                "regions": [
+                    {
+                        "low": region.low,
+                        "high": region.high,
+                        "n": region.n,
+                        "bias": region.bias.value,
+                        "relative_error": region.relative_error.value,
+                        "relative_width": region.relative_width.value,
+                        "relative_width_error": region.relative_width.error,
+                        "coverage_90": region.coverage.value,
+                        **region.verdict.to_dict(),
+                    }
+                    for region in s.regions
+                ],
+                "monte_carlo_error": errors,
+            }
+        content: dict[str, Any] = finite(
+            {
+                "environment": self.cell.environment,
+                "settings": dict(self.cell.settings),
+                "model": self.cell.model,
+                "method": self.cell.method,
+                "options": dict(self.cell.options),
+                "truth": dict(self.cell.truth),
+                "lapse": self.cell.lapse,
+                "population": "group" if self.cell.law else "prior",
+                "subjects": self.cell.subjects,
+                "replicates": self.study.replicates,
+                "sessions": self.cell.sessions,
+                "seed": self.study.seed,
+                "attempted": self.attempted,
+                "failed": self.failed,
+                "statuses": dict(self.statuses),
+                "notes": list(self.notes),
+                "identifiability": list(self.identifiability),
+                "parameters": parameters,
+                "seconds": round(self.seconds, 3),
+                "versions": dict(self.versions),
+            }
+        )
+        return content
+
+    def to_json(self) -> str:
+        """Return design, counts and scores as JSON."""
+        return json.dumps(self.to_dict())
+
+    def __str__(self) -> str:
+        """One line per parameter, then the counts and the reasons."""
+        c, s = self.cell, self.study
+        lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {c.subjects} subjects"]
+        if s.replicates > 1:
+            lines[0] += f" x {s.replicates} replicates"
+        head = ("bias", "RMSE", "r", "concordance", "90% cov.")
+        lines.append(f"{'parameter':<16}" + "".join(f"{h:>16}" for h in head) + "  verdict")
+        for p in self.parameters:
+            scores = (p.bias, p.rmse, p.r, p.concordance, p.coverage["90"])
+            told = "".join(f"{x!s:>16}" for x in scores)
+            lines.append(f"{p.name:<16}{told}  {p.verdict.word}")
+        counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
+        lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
+        lines += [f"one session: {sentence}" for sentence in self.identifiability]
+        return "\n".join([*lines, *self.notes])
+
+
+def _flat(s: ParameterScores) -> dict[str, Score]:
+    flat = {n: getattr(s, n) for n in ("bias", "rmse", "r", "concordance", "shrinkage")}
+    flat |= {f"coverage_{mass}": score for mass, score in s.coverage.items()}
+    return flat | {f"width_{mass}": score for mass, score in s.width.items()}
+
+
+def recover(
+    environment: Environment | str,
+    model: type[Agent] | str,
+    *,
+    subjects: int = 100,
+    replicates: int = 1,
+    sessions: int = 1,
+    trials: int | None = None,
+    method: Method = "map",
+    seed: int = 0,
+    truth: Mapping[str, float] | None = None,
+    lapse: float = 0.0,
+    fixed: Mapping[str, float] | None = None,
+    fit_lapse: bool = False,
+    all_trials: bool = False,
+    intervals: Literal["posterior", "laplace"] = "posterior",
+    population: Literal["prior", "group"] = "prior",
+    **running: Unpack[Running],
+) -> Recovery:
+    """Ask whether a design gives a model's parameters back.
+
+    Subjects are drawn from the model's priors, live the experiment, and are fitted. One of them
+    is lived again through the step interface, which must give the same session.
+
+    Parameters
+    ----------
+    trials
+        Trials per session, where the experiment lets one choose; its own number if None.
+    method
+        "map" and "mle" fit each subject alone, "hierarchical" all of a replicate together.
+    truth
+        Parameters that are the same for all subjects; the others are drawn.
+    lapse, fit_lapse
+        Lapse rate of the subjects; whether the fit estimates one.
+    fixed
+        Parameters held at a value in the fit.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own.
+    intervals
+        Of "map": from each subject's own posterior (right, and ten times slower) or Laplace's
+        normal approximation, which covers too little with few trials; "mle" has only the latter.
+    population
+        "prior" draws each subject from the model's priors, the very law that "map" assumes.
+        "group" draws the subjects of a replicate from a group of their own, whose mean and spread
+        come from the hyperpriors and are not known to the fit: what people are like.
+    running
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        At the first argument that does not fit the rules; nothing is written then.
+    """
+    cell = recovery_cell(
+        resolve_environment(environment, trials),
+        resolve_model(model),
+        subjects=subjects,
+        sessions=sessions,
+        method=method,
+        truth=truth,
+        lapse=lapse,
+        fixed=fixed,
+        fit_lapse=fit_lapse,
+        all_trials=all_trials,
+        intervals=intervals,
+        population=population,
+    )
+    question = {"trials": cell.make().n_trials} | {"subjects": subjects, "sessions": sessions}
+    study = recovery_study((cell,), question, replicates, seed)
+    return run(study, fit_batch, summarise, **running)
+
+
+def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
+    """Read a finished recovery study from its folder; nothing is computed anew."""
+    return read(folder, "recover", summarise)
+
+
+def recovery_cell(
+    environment: Environment,
+    model: type[Agent],
+    *,
+    subjects: int,
+    sessions: int,
+    method: Method,
+    truth: Mapping[str, float] | None,
+    lapse: float,
+    fixed: Mapping[str, float] | None,
+    fit_lapse: bool,
+    all_trials: bool,
+    intervals: Literal["posterior", "laplace"],
+    population: Literal["prior", "group"],
+) -> Cell:
+    """Check the arguments of `recover` and write down what they ask for."""
+    model.check_plays(environment)
+    one_of("method", method, METHODS)
+    one_of("intervals", intervals, INTERVALS)
+    one_of("population", population, POPULATIONS)
+    held = check_truth(model.parameters, truth)
+    unknowns = Unknowns.of(model, fixed, fit_lapse)
+    if len(unknowns.parameters) == 0:
+        raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
+    if method == "hierarchical" and subjects < 2:
+        raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {subjects}.")
+    selection_of(model, all_trials)
+    options: dict[str, Any] = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse}
+    options["all_trials"] = all_trials
+    if method == "map":
+        options["intervals"] = intervals
+    return Cell(
+        environment.name,
+        environment.settings,
+        model.name,
+        held,
+        check_lapse(lapse),
+        POPULATIONS[population],
+        sessions=sessions,
+        subjects=subjects,
+        method=method,
+        options=options,
+        batch=_batch(subjects, options, method),
+    )
+
+
+def _batch(subjects: int, options: Mapping[str, Any], method: Method) -> int:
+    if method == "hierarchical":
+        return subjects
+    return BATCH_WITH_POSTERIORS if options.get("intervals") == "posterior" else BATCH
+
+
+def _remarks(cell: Cell) -> tuple[str, ...]:
+    """Say what a session of the design cannot tell, whatever the estimator."""
+    known = identifiability(
+        AGENTS[cell.model],
+        cell.make(),
+        fixed=cell.options["fixed"],
+        lapse=None if cell.options["fit_lapse"] else cell.lapse or None,
+        fit_lapse=cell.options["fit_lapse"],
+        all_trials=cell.options["all_trials"],
+    )
+    return known.sentences
+
+
+def recovery_study(
+    cells: tuple[Cell, ...], question: Mapping[str, Any], replicates: int, seed: int
+) -> Study:
+    """Return the study of these cells, checked against the step interface."""
+    cell = cells[0]
+    asked = {
+        "subject_matter": cell.environment,
+        "model": cell.model,
+        **question,
+        "replicates": replicates,
+        "method": cell.method,
+        "seed": seed,
+        "set": {**cell.truth, **settings_asked(cell.make())},
+        "lapse": cell.lapse or None,
+        "fix": cell.options["fixed"],
+        "fit_lapse": cell.options["fit_lapse"],
+        "all_trials": cell.options["all_trials"],
+        "population": "group" if cell.law else None,
+        "intervals": "laplace" if cell.options.get("intervals") == "laplace" else None,
+    }
+    remarks = tuple(_remarks(one) for one in cells)
+    study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
+    check_step_loop(study)
+    return study
+
+
+def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    """Simulate and fit a batch: the work of a recovery study."""
+    cell = study.cells[batch.cell]
+    subjects = draw_subjects(study, batch)
+    theta = subjects.theta
+    model, options = AGENTS[cell.model], cell.options
+    selection = selection_of(model, options["all_trials"])
+    data = live(study, batch, subjects).data(model, selection=selection)
+    fixed, lapse = options["fixed"], options["fit_lapse"]
+    unknowns = Unknowns.of(model, fixed, lapse)
+    true = theta[:, unknowns.columns]
+    if lapse:
+        true = np.column_stack([true, np.full(len(true), cell.lapse)])
+    if cell.method != "hierarchical":
+        way: Way = "mle" if cell.method == "mle" else options["intervals"]
+        return fit_known(data, true, way, fixed, lapse, study.seed, threads)
+    replicate = int(subjects.replicate[0])
+    fit = sample_group(data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads)
+    columns: dict[str, Any] = {}
+    columns["status"] = "ok" if fit.verdict == "converged" else NOT_CONVERGED
+    columns["message"] = "; ".join(fit.reasons)
+    z = fit.z_draws.mean(axis=0)
+    return _compared(unknowns.parameters, true, fit.estimate, z, fit.interval, columns)
+
+
+def fit_known(
+    data: ModelData,
+    true: Array,
+    way: Way,
+    fixed: Mapping[str, float] | None,
+    lapse: bool,
+    seed: int,
+    threads: int | None,
+) -> pd.DataFrame:
+    """Fit each subject alone; return status, message, truth, estimate and interval ends of each.
+
+    Parameters
+    ----------
+    true
+        What is estimated, on the natural scale, [N, K]; the lapse rate last where it is.
+    way
+        "mle", or "map" with intervals from each subject's "posterior" or by "laplace".
+    """
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+    own = None
+    if way == "posterior":
+        own = posterior(data.model, data, fixed=fixed, lapse=lapse, seed=seed, workers=threads)
+        point = own.fit
+    else:
+        fitter = maximum_likelihood if way == "mle" else maximum_a_posteriori
+        point = fitter(data.model, data, fixed=fixed, lapse=lapse, workers=threads)
+    interval, status, message = point.interval, list(point.status), list(point.message)
+    if own is not None:
+        interval = own.interval
+        for i, (before, after) in enumerate(zip(point.status, own.status, strict=True)):
+            if after == "failed" != before:
+                status[i], message[i] = after, "the posterior's importance weights are poor"
+    columns = {"status": status, "message": message}
+    return _compared(unknowns.parameters, true, point.estimate, point.z, interval, columns)
+
+
+def _compared(
+    parameters: Parameters,
+    true: Array,
+    estimate: Array,
+    z: Array,
+    interval: Callable[[float], tuple[Array, Array]],
+    columns: dict[str, Any],
+) -> pd.DataFrame:
+    """Set truth beside estimate and interval ends; `columns` are those that come first."""
+    ends = {mass: interval(mass) for mass in MASSES}
+    with np.errstate(divide="ignore"):
+        z_true = parameters.unconstrain(true)
+    for k, name in enumerate(parameters.names):
+        columns |= {f"true_{name}": true[:, k], name: estimate[:, k]}
+        columns |= {f"z_true_{name}": z_true[:, k], f"z_{name}": z[:, k]}
+        for mass, (low, high) in ends.items():
+            columns[f"low_{mass * 100:g}_{name}"] = low[:, k]
+            columns[f"high_{mass * 100:g}_{name}"] = high[:, k]
+    return pd.DataFrame(columns)
+
+
+def shuffled(trials: Trials, seed: int = 0) -> Trials:
+    """Permute (action, reward) pairs within each session (and stage): a negative control.
+
+    Frequencies stay, the order that carries learning goes; what is recovered from it is not
+    learning. Stimuli stay where they were.
+    """
+    rng = session_stream(seed)
+    frame = trials.to_frame()
+    order = np.arange(len(frame))
+    keys: list[Any] = ["subject", "session", *(["stage"] if "stage" in frame else [])]
+    if {"action", "response"} <= set(frame):
+        acts, tells = frame["action"].notna(), frame["response"].notna()
+        if acts.any() and not (acts & tells).any():  # each trial asked for the one or the other
+            keys.append(acts)
+    for rows in frame.groupby(keys, sort=False).indices.values():
+        order[rows] = rng.permutation(rows)
+    moved = [c for c in ("action", "response", "reward", "outcome") if c in frame]
+    frame[moved] = frame[moved].iloc[order].reset_index(drop=True)
+    return Trials.from_frame(frame)
+
+
+def summarise(rows: Rows, cell: int = 0) -> Recovery:
+    """Score the rows of a cell of a finished study."""
+    study, design = rows.study, rows.study.cells[cell]
+    options = design.options
+    model = AGENTS[design.model]
+    parameters = Unknowns.of(model, options["fixed"], options["fit_lapse"]).parameters
+    clustered = design.method == "hierarchical" and study.replicates > 1
+    gathered = [_Gathered.of(parameters, k, clustered) for k in range(len(parameters))]
+    again = _Again.of(study, design)
+    counts: dict[str, int] = {}
+    messages: dict[str, int] = {}
+    seconds = 0.0
+    kept = Thinned(study.units(cell), ROWS_KEPT)
+    for table in rows.tables(cell=cell):
+        kept.add(table)
+        _count(counts, table["status"])
+        unsound = table["status"].isin(["failed", NOT_CONVERGED])
+        _count(messages, table.loc[unsound, "message"])
+        seconds += float(table["seconds"].sum())
+        usable = table[table["status"] != "failed"]
+        with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
+            for one in gathered:
+                one.add(usable)
+    attempted, failed = study.units(cell), counts.get("failed", 0)
+    unsound_share = (failed + counts.get(NOT_CONVERGED, 0)) / attempted
+    worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
+    notes = [f"{n} of {attempted}: {message}" for message, n in worst]
+    if model.selection is not None:
+        notes.insert(0, model.selection.told(options["all_trials"]))
+    return Recovery(
+        study=study,
+        cell=design,
+        parameters=tuple(one.scores(unsound_share, attempted, again) for one in gathered),
+        attempted=attempted,
+        failed=failed,
+        statuses=counts,
+        notes=tuple(notes),
+        seconds=seconds,
+        versions=rows.versions,
+        rows=kept.frame,
+        identifiability=study.remarks[cell],
+    )
+
+
+def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScores, ...]:
+    """Score subjects that `fit_known` fitted, each its own replicate."""
+    unsound = float((rows["status"] == "failed").mean())
+    usable = rows[rows["status"] != "failed"].assign(replicate=0)
+    scores = []
+    with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
+        for k in range(len(parameters)):
+            one = _Gathered.of(parameters, k, clustered=False)
+            one.add(usable)
+            scores.append(one.scores(unsound, len(rows), _Again("subject", 1)))
+    return tuple(scores)
+
+
+def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
+    for value, n in values.value_counts().items():
+        counts[str(value)] = counts.get(str(value), 0) + int(n)
+
+
+@dataclass(frozen=True)
+class _Again:
+    """What more can be simulated where a verdict is open, and how many fits one of it brings.
+
+    Subjects who are fitted one by one make a single recovery longer. A group's size belongs to the
+    design, and so it does where designs are compared: there it is replicates.
+    """
+
+    unit: str
+    size: int
+
+    @classmethod
+    def of(cls, study: Study, cell: Cell) -> _Again:
+        alone = cell.method != "hierarchical" and study.replicates == len(study.cells) == 1
+        return cls("subject", 1) if alone else cls("replicate", cell.subjects)
+
+
+@dataclass
+class _Gathered:
+    """All that is gathered about one parameter while the parts go by."""
+
+    name: str
+    support: Support
+    edges: Array  # of the regions, on the unconstrained scale
+    natural: Array  # the same on the natural scale
+    sd: float  # of the prior
+    agreement: Agreement
+    on_z: Agreement
+    coverage: Coverage
+    regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
+
+    @classmethod
+    def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
+        parameter = list(parameters)[k]
+        inner = parameter.mean + parameter.sd * norm.ppf(np.arange(1, REGIONS) / REGIONS)
+        edges = np.concatenate([[-np.inf], inner, [np.inf]])
+        support = parameter.support
+        natural = np.concatenate([[support.lower], support.constrain(inner), [support.upper]])
+
+        def fresh() -> tuple[Agreement, Agreement, Agreement, Coverage]:
+            three = (Agreement(clustered) for _ in range(3))
+            return (*three, Coverage((0.9,), clustered))  # type: ignore[return-value]
+
+        return cls(
+            parameter.name,
+            support,
+            edges,
+            natural,
+            parameter.sd,
+            Agreement(clustered),
+            Agreement(clustered),
+            Coverage(MASSES, clustered),
+            [fresh() for _ in range(REGIONS)],
+        )
+
+    def add(self, usable: pd.DataFrame) -> None:
+        name = self.name
+        if len(usable) == 0:
+            return
+        cluster = usable["replicate"].to_numpy()
+
+        def column(prefix: str) -> Array:
+            return usable[f"{prefix}{name}"].to_numpy(dtype=float)
+
+        true, estimate = column("true_"), column("")
+        z_true, z = column("z_true_"), column("z_")
+        low = np.column_stack([column(f"low_{mass * 100:g}_") for mass in MASSES])
+        high = np.column_stack([column(f"high_{mass * 100:g}_") for mass in MASSES])
+        self.agreement.add(true, estimate, cluster)
+        self.on_z.add(z_true, z, cluster)
+        self.coverage.add(true, low, high, cluster)
+        ninety = MASSES.index(0.9)
+        lower, upper = low[:, ninety], high[:, ninety]
+        with np.errstate(invalid="ignore"):
+            span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
+        width = span / (2 * norm.ppf(0.95) * self.sd)
+        width = np.where(width < 1, width, 1.0)
+        region = np.searchsorted(self.edges[1:-1], z_true, side="right")
+        for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
+            here = region == k
+            natural.add(true[here], estimate[here], cluster[here])
+            on_z.add(z_true[here], z[here], cluster[here])
+            widths.add(np.zeros(here.sum()), width[here], cluster[here])
+            coverage.add(true[here], lower[here, None], upper[here, None], cluster[here])
+
+    def scores(self, unsound: float, attempted: int, again: _Again) -> ParameterScores:
+        shares, r = self.coverage.shares, self.agreement.correlation
+        verdict = judge_recovery(
+            r.value,
+            shares["90"].value,
+            shares["90"].error,
+            n=self.agreement.n,
+            r_error=r.error,
+            failed=unsound,
+            attempted=attempted,
+            varies=self.agreement.truth_varies,
+            finite=self.agreement.finite,
+            unit=again.unit,
+            size=again.size,
+        )
+        return ParameterScores(
+            name=self.name,
+            n=self.agreement.n,
+            bias=self.agreement.bias,
+            rmse=self.agreement.root_mean_square,
+            r=r,
+            concordance=self.agreement.concordance,
+            coverage=shares,
+            width=self.coverage.widths,
+            shrinkage=self.on_z.shrinkage,
+            verdict=verdict,
+            regions=tuple(self._region(k, again) for k in range(REGIONS)),
+        )
+
+    def _region(self, k: int, again: _Again) -> RegionScores:
+        natural, on_z, widths, coverage = self.regions[k]
+        error, width = on_z.root_mean_square, widths.bias
+        relative = Score(error.value / self.sd, error.error / self.sd)
+        # Of what is simulated more, a third falls into a region.
+        n, size = natural.n, again.size / REGIONS
+        verdict = judge_region(width.value, n=n, error=width.error, unit=again.unit, size=size)
+        low, high = float(self.natural[k]), float(self.natural[k + 1])
+        held = coverage.shares["90"]
+        return RegionScores(low, high, natural.n, natural.bias, relative, width, held, verdict)
