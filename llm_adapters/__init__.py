@@ -35,12 +35,12 @@ from .known_minds.synthetic import Synthetic
 from .runs.participant import run_session, run_sessions
 
 ADAPTERS: dict[str, str] = {
-    "anthropic": "Anthropic",
-    "google": "Google",
-    "inspect": "Inspect",
-    "openai": "OpenAI",
-    "synthetic": "Synthetic",
-    "transformers": "Transformers",
+    "anthropic": "providers.anthropic:Anthropic",
+    "google": "providers.google:Google",
+    "inspect": "providers.inspect:Inspect",
+    "openai": "providers.openai:OpenAI",
+    "synthetic": "known_minds.synthetic:Synthetic",
+    "transformers": "providers.transformers:Transformers",
 }
 
 
@@ -48,7 +48,8 @@ def load(name: str) -> Any:
     """Return the class of an adapter; ImportError says what to install if a package is missing."""
     if name not in ADAPTERS:
         raise ValueError(unknown("adapter", name, ADAPTERS))
-    return getattr(import_module(f"{__name__}.{name}"), ADAPTERS[name])
+    module, _, adapter = ADAPTERS[name].partition(":")
+    return getattr(import_module(f"{__name__}.{module}"), adapter)
 
 
 __all__ = [

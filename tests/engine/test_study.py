@@ -1,5 +1,4 @@
 import hashlib
-import importlib.resources
 import json
 import shlex
 import shutil
@@ -10,7 +9,6 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
-from knownminds.validation.engine import study as study_module
 from knownminds.validation.engine.study import (
     Batch,
     Cell,
@@ -18,7 +16,6 @@ from knownminds.validation.engine.study import (
     Study,
     difference,
     finished_parts,
-    source_hash,
     versions,
 )
 
@@ -328,54 +325,6 @@ def test_differences_are_named_to_the_point():
         "a study made with numpy 1.0 instead of 2.0, old 2 instead of None"
     )
     assert difference("versions", None, {"numpy": "2.0"}).startswith("a study of another design")
-
-
-def test_the_source_hash_heeds_the_numbers_and_not_the_pages(tmp_path, monkeypatch):
-    for package in ("environments", "agents", "inference", "llm_adapters", "validation"):
-        root = importlib.resources.files(f"knownminds.{package}")
-        (tmp_path / package).mkdir()
-        for file in root.iterdir():
-            if file.name.endswith((".py", ".toml")):
-                (tmp_path / package / file.name).write_bytes(file.read_bytes())
-
-    def files(name):
-        return tmp_path / name.removeprefix("knownminds.")
-
-    whole = source_hash()
-    monkeypatch.setattr(study_module.importlib.resources, "files", files)
-    assert source_hash() == whole
-
-    def changes(name):
-        file = tmp_path / name
-        before = file.read_bytes()
-        file.write_bytes(before + b"\n# changed")
-        changed = source_hash() != whole
-        file.write_bytes(before)
-        return changed
-
-    for name in (
-        "environments/bandits/instrumental_learning.py",
-        "environments/bandits/instrumental_learning.toml",
-        "agents/bandits/rescorla_wagner.py",
-        "inference/fits/point.py",
-        "llm_adapters/known_minds/synthetic.py",
-        "validation/recovery/parameter_recovery.py",
-        "validation/engine/population.py",
-        "validation/engine/study.py",
-    ):
-        assert changes(name), name
-    for shown in ("cli.py", "figures.py", "report.py", "budget.py"):
-        assert not changes(f"validation/{shown}"), shown
-    assert not changes("llm_adapters/providers/openai.py")
-    (tmp_path / "validation" / "some_page.py").write_text("")
-    assert source_hash() == whole
-    (tmp_path / "agents" / "another.py").write_text("")
-    assert source_hash() != whole
-
-
-def test_the_files_that_only_show_exist():
-    there = {file.name for file in importlib.resources.files("knownminds.validation").iterdir()}
-    assert set(study_module._SHOWS) <= there
 
 
 # The command line that computes it again

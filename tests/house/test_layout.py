@@ -18,34 +18,66 @@ MAY_IMPORT = {
     "llm_adapters": {"environments", "agents"},
     "validation": {"environments", "agents", "inference", "llm_adapters"},
 }
+FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "baselines"}
+SEES_AGENTS = "known_minds"  # of llm_adapters
+MOST_FILES = 20  # of code in a folder
+
+
+def rooms():
+    return [
+        folder
+        for floor in FLOORS
+        for folder in [ROOT / floor, *sorted((ROOT / floor).iterdir())]
+        if folder.is_dir() and folder.name != "__pycache__"
+    ]
 
 
 def modules():
-    return [file for floor in FLOORS for file in sorted((ROOT / floor).glob("*.py"))]
+    return [file for room in rooms() for file in sorted(room.glob("*.py"))]
 
 
-def imported_floors(file):
+def place_of(file):
+    """Return floor and room of a file; the room of what lies on the floor itself is empty."""
+    floor, *room = file.parent.relative_to(ROOT).parts
+    return floor, "".join(room)
+
+
+def imported_places(file):
+    """Return floor and room of everything of ours that a file imports, also within functions.
+
+    A floor's own `__init__`, from which upper floors take public names, counts as no room.
+    """
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         elif isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         else:
             continue
         for name in names:
-            if name.startswith("knownminds."):
-                yield name.split(".")[1]
+            ours, _, rest = name.partition(".")
+            if ours == "knownminds" and rest:
+                floor, *inner = rest.split(".")
+                room = inner[0] if inner and (ROOT / floor / inner[0]).is_dir() else ""
+                yield floor, room
 
 
 def test_the_packages_listed_are_the_folders_that_hold_code():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     listed = settings["tool"]["setuptools"]["packages"]
-    assert sorted(listed) == sorted(f"knownminds.{floor}" for floor in FLOORS)
-    assert sorted(settings["tool"]["mypy"]["packages"]) == sorted(listed)
+    there = [".".join(("knownminds", *room.relative_to(ROOT).parts)) for room in rooms()]
+    assert sorted(listed) == sorted(there)
+    assert settings["tool"]["mypy"]["packages"] == [f"knownminds.{floor}" for floor in FLOORS]
     for floor in FLOORS:
-        inside = [p for p in (ROOT / floor).iterdir() if p.is_dir() and p.name != "__pycache__"]
-        assert not inside, f"{floor} is one flat folder; {inside[0].name} would miss the wheel"
         assert (ROOT / floor / "py.typed").is_file()
+
+
+def test_each_room_says_what_lives_there_and_is_small_enough_to_look_over():
+    for room in rooms():
+        told = ast.get_docstring(ast.parse((room / "__init__.py").read_text(encoding="utf-8")))
+        assert told, f"{room.name} says nothing"
+        files = [file for file in room.iterdir() if file.is_file()]
+        assert len(files) <= MOST_FILES, f"{room.name} holds {len(files)} files"
 
 
 @pytest.mark.parametrize("floor", FLOORS)
@@ -59,12 +91,33 @@ def test_each_package_was_found_whole(floor):
 
 def test_imports_go_down_only():
     for file in modules():
-        floor = file.parent.name
-        for other in imported_floors(file):
+        floor, room = place_of(file)
+        for other, _ in imported_places(file):
             allowed = MAY_IMPORT[floor] | {floor}
             if floor == "llm_adapters" and other == "agents":
-                allowed = allowed if file.stem in ("synthetic", "serve") else allowed - {"agents"}
-            assert other in allowed, f"{floor}/{file.name} imports knownminds.{other}"
+                allowed = allowed if room == SEES_AGENTS else allowed - {"agents"}
+            assert other in allowed, f"{file.relative_to(ROOT)} imports knownminds.{other}"
+
+
+def test_a_family_imports_the_core_and_never_another_family():
+    for file in modules():
+        floor, room = place_of(file)
+        if room not in FAMILIES:
+            continue
+        for other, there in imported_places(file):
+            told = f"{file.relative_to(ROOT)} imports {other}/{there}"
+            assert there not in FAMILIES - {room}, told
+            assert other != "validation" or there not in FAMILIES - {room}, told
+
+
+def test_the_core_imports_no_family():
+    """Only a floor's list of members knows the families; validation's commands use them."""
+    for file in modules():
+        floor, room = place_of(file)
+        if room in FAMILIES or floor == "validation" or file.name == "__init__.py":
+            continue
+        for other, there in imported_places(file):
+            assert there not in FAMILIES, f"{file.relative_to(ROOT)} imports {other}/{there}"
 
 
 def test_cached_kernels_call_only_kernels_of_their_own_file():
@@ -75,7 +128,9 @@ def test_cached_kernels_call_only_kernels_of_their_own_file():
             for node in ast.walk(tree)
             if isinstance(node, ast.ImportFrom)
             and (node.level or (node.module or "").startswith("knownminds."))
-            and node.module != "exponential"  # which says what its editor has to do
+            and not (node.module or "").endswith(
+                "exponential"
+            )  # which says what its editor has to do
             for alias in node.names
         }
         for function in ast.walk(tree):

@@ -7,7 +7,7 @@ from importlib.metadata import metadata, requires, version
 from pathlib import Path
 
 import pytest
-from house.test_layout import FLOORS, ROOT
+from house.test_layout import FLOORS, ROOT, rooms
 
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 PROJECT = SETTINGS["project"]
@@ -37,11 +37,12 @@ def test_every_file_beside_the_code_reaches_the_wheel():
     patterns = SETTINGS["tool"]["setuptools"]["package-data"]["*"]
     for floor in FLOORS:
         assert (ROOT / floor / "py.typed").read_bytes() == b""
-        for file in (ROOT / floor).iterdir():
-            if file.name == "__pycache__" or file.suffix == ".py":
+    for room in rooms():
+        for file in room.iterdir():
+            if file.is_dir() or file.suffix == ".py":
                 continue
             assert any(fnmatch.fnmatch(file.name, p) for p in patterns), (
-                f"{floor}/{file.name} matches none of {patterns}; the wheel would lack it"
+                f"{room.name}/{file.name} matches none of {patterns}; the wheel would lack it"
             )
 
 

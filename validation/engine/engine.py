@@ -20,7 +20,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, unknown
 
 from .folders import writable, write_text
-from .study import Batch, Rows, Study, difference, finished_parts, source_hash, versions
+from .source import source_hash
+from .study import Batch, Rows, Study, difference, finished_parts, versions
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.resources
 import json
 import os
 import platform
@@ -22,6 +21,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from knownminds.environments import Environment, make
+
+from .source import source_hash
 
 Unit = Literal["subject", "replicate"]
 
@@ -183,7 +184,7 @@ class Study:
             "unit": self.unit,
             "question": dict(self.question),
             "remarks": [list(sentences) for sentences in self.remarks],
-            "source": source_hash(),
+            "source": source_hash(self),
             "versions": versions(),
         }
 
@@ -319,43 +320,6 @@ class Thinned:
     def frame(self) -> pd.DataFrame:
         """The rows that are kept."""
         return pd.concat(self._kept, ignore_index=True)
-
-
-def source_hash() -> str:
-    """Hash the code that the numbers depend on: ours, below this floor and of the studies."""
-    digest = hashlib.sha256()
-    for package in ("environments", "agents", "inference", "llm_adapters", "validation"):
-        root = importlib.resources.files(f"knownminds.{package}")
-        for file in sorted(root.iterdir(), key=lambda f: f.name):
-            counts = file.name.endswith((".py", ".toml"))
-            if package == "validation":
-                counts &= not (file.name in _SHOWS or file.name.endswith("_page.py"))
-            elif package == "llm_adapters":  # the others ask somebody; no study does
-                counts &= file.name in _SPEAKS
-            if counts:
-                digest.update(f"{package}/{file.name}\n".encode() + file.read_bytes())
-    return digest.hexdigest()
-
-
-_SPEAKS = ("adapter.py", "participant.py", "synthetic.py")
-_SHOWS = (
-    "budget.py",
-    "cli.py",
-    "completion.py",
-    "doctor.py",
-    "exchange.py",
-    "figure_data.py",
-    "figures.py",
-    "fit.py",
-    "gallery.py",
-    "gates.py",
-    "pages.py",
-    "paper.py",
-    "recommended.toml",
-    "report.py",
-    "run.py",
-    "simulated_data.py",
-)
 
 
 def versions() -> dict[str, str]:

@@ -247,7 +247,7 @@ class Gates:
 @cache
 def recommendations() -> Mapping[str, Recommendation]:
     """Read the recommended designs, by model."""
-    file = importlib.resources.files("knownminds.validation") / "recommended.toml"
+    file = importlib.resources.files("knownminds.validation.gates") / "recommended.toml"
     content = tomllib.loads(file.read_text(encoding="utf-8"))
     return {name: Recommendation(name, **entry) for name, entry in content.items()}
 
@@ -586,7 +586,7 @@ def read_gates(store: str | os.PathLike[str]) -> dict[tuple[str, str], Gate]:
 
 def stored_gates() -> dict[tuple[str, str], Gate]:
     """Read the results that are shipped, by (kind, model)."""
-    file = importlib.resources.files("knownminds.validation") / STORED
+    file = importlib.resources.files("knownminds.validation.gates") / STORED
     return _parsed(file.read_text(encoding="utf-8"), STORED)
 
 

@@ -48,7 +48,8 @@ def drawing(svg: str, told: str, name: str) -> Markup:
 
 
 def _source(name: str) -> str:
-    return (importlib.resources.files("knownminds.validation") / name).read_text(encoding="utf-8")
+    file = importlib.resources.files("knownminds.validation.pages") / name
+    return file.read_text(encoding="utf-8")
 
 
 _PAPER = Environment(
