@@ -15,9 +15,12 @@ from knownminds.environments.causes.collider import CONTENTS, FORMS, OVERLOADS
 from knownminds.environments.words.cover_stories import SENSES, filler, load_stories
 from knownminds.llm_adapters import Synthetic, run_session
 
-SHIPPED = files("knownminds.environments")
-STORIES = tomllib.loads((SHIPPED / "cover_stories.toml").read_text(encoding="utf-8"))
-WORDS = tomllib.loads((SHIPPED / "collider.toml").read_text(encoding="utf-8"))
+SHIPPED = {
+    "collider.toml": files("knownminds.environments.causes") / "collider.toml",
+    "cover_stories.toml": files("knownminds.environments.words") / "cover_stories.toml",
+}
+STORIES = tomllib.loads(SHIPPED["cover_stories.toml"].read_text(encoding="utf-8"))
+WORDS = tomllib.loads(SHIPPED["collider.toml"].read_text(encoding="utf-8"))
 DOMAINS = ("economy", "sociology", "weather")
 CELL = {"domains": ["weather"], "senses": ["mpm"]}
 ASKED = {"trial": 0, "graph": 0, "query": 0, "first": -1, "second": 1, "third": 1}
@@ -323,7 +326,7 @@ def test_the_two_forms_of_answers_differ_in_the_last_paragraph_alone():
 
 
 def test_each_shipped_mechanism_is_one_sentence_of_its_own():
-    stories = load_stories(SHIPPED / "cover_stories.toml")
+    stories = load_stories(SHIPPED["cover_stories.toml"])
     assert tuple(stories) == DOMAINS
     told = [
         text
@@ -570,7 +573,7 @@ def test_a_setting_that_makes_no_sense_is_told(settings, sentence):
 
 
 def edited(tmp_path, name, *changes):
-    text = (SHIPPED / name).read_text(encoding="utf-8")
+    text = SHIPPED[name].read_text(encoding="utf-8")
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)

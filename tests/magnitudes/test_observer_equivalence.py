@@ -9,7 +9,7 @@ import pytest
 from knownminds.environments import MarkerLocation, MazeDistance
 from knownminds.inference import observer_equivalence
 
-module = sys.modules["knownminds.inference.observer_equivalence"]
+module = sys.modules["knownminds.inference.magnitudes.observer_equivalence"]
 
 
 @pytest.mark.parametrize("environment", [MarkerLocation(), MazeDistance(repeats=1)])

@@ -101,7 +101,7 @@ def test_draws_that_rest_on_few_points_are_not_trusted(monkeypatch):
         times = [np.unique(result.z_draws[:, i, 0], return_counts=True)[1] for i in trusted]
         return min(1 / ((n / n.sum()) ** 2).sum() for n in times), len(trusted)
 
-    module = importlib.import_module("knownminds.inference.posterior")
+    module = importlib.import_module("knownminds.inference.posteriors.posterior")
     least, trusted = worth()
     monkeypatch.setattr(module, "LEAST_EFFECTIVE", 0.0)
     without, more = worth()

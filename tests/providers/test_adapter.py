@@ -110,7 +110,7 @@ def name(request, monkeypatch):
 
 def adapter_for(name, server, can=None, **options):
     _, kind, model = PROVIDERS[name]
-    module = import_module(f"knownminds.llm_adapters.{name}")
+    module = import_module(f"knownminds.llm_adapters.{ADAPTERS[name].partition(':')[0]}")
     options = {"model": model, "key_variable": "SOME_KEY", **options}
     if isinstance(server, FaultServer):
         options.setdefault("base_url", server.address[name])
@@ -407,7 +407,7 @@ def test_a_missing_package_is_answered_with_the_line_that_installs_it():
         " ('google', 'google.genai')):\n"
         "    sys.modules[package] = None\n"
         "    try:\n"
-        "        importlib.import_module(f'knownminds.llm_adapters.{name}')\n"
+        "        importlib.import_module(f'knownminds.llm_adapters.providers.{name}')\n"
         "    except ImportError as error:\n"
         "        print(error)\n"
     )

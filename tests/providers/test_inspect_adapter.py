@@ -317,7 +317,7 @@ def test_a_known_mind_behind_inspect_lives_the_sessions_of_the_direct_path():
             assert session[column].tolist() == direct[column].tolist()
 
 
-@pytest.mark.parametrize("module", ["inspect", "inspect_tasks"])
+@pytest.mark.parametrize("module", ["providers.inspect", "runs.inspect_tasks"])
 def test_a_missing_package_is_answered_with_what_to_install(module):
     code = (
         "import sys; sys.modules['inspect_ai'] = None; import importlib; "
