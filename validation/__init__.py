@@ -1,8 +1,14 @@
 """Studies of minds whose parameters are known, their reports, and the command line.
 
-Functions are imported from their modules (`from knownminds.validation.power import power`): many
-modules bear the name of their function, and a package can have only one thing of a name.
+Its functions are those of the command line, and names of the package itself
+(`from knownminds import recover`).
 """
+
+import sys
+
+from .moved import Moved
 
 if __name__ != "knownminds.validation":
     raise ImportError(f"import knownminds.validation, not {__name__}")
+
+sys.meta_path.append(Moved())

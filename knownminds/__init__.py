@@ -1,0 +1,54 @@
+"""A testbed of minds whose parameters are known, and the tests that inference must pass on them.
+
+The verbs of the command line are functions here, loaded when they are first used
+(`knownminds.recover("two_step", "two_step_reduced")`). What they work with lies on five floors:
+`knownminds.environments`, `knownminds.agents` and beside it `knownminds.llm_adapters`,
+`knownminds.inference`, `knownminds.validation`.
+"""
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+VERBS = {
+    "audit": "power.audit",
+    "budget": "costs.budget",
+    "calibrate": "calibration.calibration",
+    "channel": "channel.channel_study",
+    "confuse": "recovery.model_recovery",
+    "export_trials": "data.exchange",
+    "fit": "data.fit",
+    "gates": "gates.gates",
+    "import_trials": "data.exchange",
+    "merge": "engine.merging",
+    "phenotype": "data.phenotype",
+    "power": "power.power_study",
+    "recover": "recovery.parameter_recovery",
+    "recovery_surface": "recovery.recovery_surface",
+    "report": "report",
+    "reveal": "chance.revealed",
+    "run": "costs.connect",
+    "score": "data.scores_of_trials",
+    "simulated_data": "engine.simulated_data",
+    "smallest_design": "power.smallest_design",
+}
+
+__all__ = ["VERBS", *VERBS]
+
+# In a checkout the five floors lie beside this folder; in an installed package they are inside.
+if not (Path(__file__).parent / "validation").is_dir():
+    __path__ = [*__path__, str(Path(__file__).parent.parent)]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version  # takes longer than the rest of this file
+
+        return version(__name__)
+    if name not in VERBS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.validation.{VERBS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), "__version__", *VERBS])

@@ -1,0 +1,5 @@
+"""`python -m knownminds` is the `knownminds` command."""
+
+from knownminds.validation.cli import main
+
+main()
