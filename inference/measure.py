@@ -362,8 +362,8 @@ def interval_tests(
     whose distance from the mean is less than Student's quantile times their error. It is the score
     interval of Wilson (1927) with an estimated dispersion. It never leaves the bounds, and covers
     at least as often as mean +- t errors: 94.5% against 91.2% for 2 values from Beta(20, 1), 93.1%
-    against 89.0% for 5 (`tests/core/test_bounds.py`). With one bound the error goes by the root of the
-    distance from it. The test rejects what the interval does not hold.
+    against 89.0% for 5 (`tests/core/test_bounds.py`). With one bound the error goes by the root of
+    the distance from it. The test rejects what the interval does not hold.
     """
     low, high = bounds
     quantile = np.asarray(student.ppf(0.5 + mass / 2, freedom))

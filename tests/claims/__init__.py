@@ -7,7 +7,7 @@ own from the printed design, another library). An `Explanation` says what a thin
 for every result; it is listed so that nobody mistakes it for a finding.
 
 `check` is what tests call: each sentence must be a listed one, and its proof must hold.
-`tests/house/test_claims.py` reads the sources of every report and fails for a text that is not listed.
+`tests/house/test_claims.py` reads the sources of every report and fails for a text not listed.
 """
 
 from __future__ import annotations
