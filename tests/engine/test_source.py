@@ -127,7 +127,7 @@ def test_what_a_study_runs_through_imports_nothing_that_does_not_count(command):
     one = study(command)
     counted = {name for name, _ in source._files(one)}
     for name in sorted(counted):
-        if not name.endswith(".py"):
+        if not name.endswith(".py") or name.endswith("/nesting.py"):  # a list of members
             continue
         folder = name.rpartition("/")[0]
         tree = ast.parse((ROOT / name).read_text(encoding="utf-8"))

@@ -91,4 +91,4 @@ def test_the_changes_tell_of_this_version():
 def test_the_command_is_installed():
     [(name, target)] = PROJECT["scripts"].items()
     assert (name, target) == ("knownminds", "knownminds.validation.cli:main")
-    assert Path(ROOT / "validation" / "cli.py").is_file()
+    assert Path(ROOT / "validation" / "cli" / "__init__.py").is_file()

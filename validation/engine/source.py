@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 CORE: Mapping[str, tuple[str, ...]] = {
     "environments": ("", "record", "words"),
-    "agents": ("",),
+    "agents": ("", "baselines"),  # at whose estimates fits of other models begin
     "inference": ("", "fits", "posteriors"),
     "validation": ("engine",),
 }

@@ -1,0 +1,63 @@
+"""The `knownminds` command: each verb is a file that parses, calls and prints.
+
+Nothing that computes is imported here but inside the functions that need it, so that help and
+completion answer at once (tests/core/test_command_speed.py). Commands appear in help in the order
+of `VERBS`.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+
+from .application import app
+
+VERBS = (
+    "list_all",
+    "show",
+    "data.simulate",
+    "data.fit",
+    "data.score",
+    "data.phenotype",
+    "studies.recover",
+    "studies.confuse",
+    "studies.calibrate",
+    "studies.power",
+    "studies.audit",
+    "studies.channel",
+    "models.budget",
+    "models.run",
+    "models.reveal",
+    "models.serve",
+    "studies.merge",
+    "studies.report",
+    "studies.gates",
+    "studies.gallery",
+    "data.schema",
+    "data.export",
+    "data.import_trials",
+    "models.doctor",
+)
+for _verb in VERBS:
+    import_module(f"{__name__}.{_verb}")
+
+__all__ = ["app", "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command; misuse is one sentence on stderr and exit code 2."""
+    # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
+    warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
+    try:
+        app(args=list(arguments) if arguments is not None else None)
+    except ValueError as error:
+        print(f"knownminds: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except KeyboardInterrupt:
+        print(
+            "knownminds: stopped. A run, and a study with --out, go on with the same command.",
+            file=sys.stderr,
+        )
+        raise SystemExit(130) from None

@@ -1,0 +1,11 @@
+"""The application to which each command adds itself."""
+
+from __future__ import annotations
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Simulated agents with known parameters, and the tests that inference must pass on them.",
+)

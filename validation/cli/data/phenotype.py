@@ -1,0 +1,59 @@
+"""`knownminds phenotype`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from knownminds.validation.cli.application import app
+from knownminds.validation.cli.options import Json, Out, Seed
+from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.cli.reading import read_mapping
+
+
+@app.command()
+def phenotype(
+    data: Annotated[
+        Path | None, typer.Argument(help="A trial file; without one, our own named characters.")
+    ] = None,
+    by: Annotated[str, typer.Option(help="The column that tells participants apart.")] = "model",
+    reference: Annotated[
+        Path | None, typer.Option(help="A CSV file with the columns metric and value.")
+    ] = None,
+    columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    released: Annotated[
+        bool, typer.Option("--released", help="Without signs, as the published code has it.")
+    ] = False,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
+    from knownminds.validation.data.phenotype import gallery
+    from knownminds.validation.data.phenotype import phenotype as run_phenotype
+    from knownminds.validation.data.scores_of_trials import records_of
+    from knownminds.validation.engine.folders import writable, write_text
+
+    if data is None:
+        found = gallery(seed=seed)
+    elif reference is None:
+        raise ValueError(
+            "A phenotype is scaled by a reference, and none is shipped; got no --reference. "
+            "Give a CSV file with the columns metric and value."
+        )
+    else:
+        people = records_of(data, by, columns=read_mapping(columns))
+        found = run_phenotype(people, reference=reference, released=released, seed=seed)
+    if out is not None:
+        with writable(out) as folder:
+            write_text(folder / "phenotype.csv", found.to_frame().to_csv(index=False))
+            for name, figure in (("bars", found.bars()), ("radar", found.radar())):
+                figure.savefig(folder / f"{name}.png", dpi=150)
+                notes.print(f"picture: {folder / name}.png", markup=False, soft_wrap=True)
+    if as_json:
+        print_json(json.loads(found.to_json()))
+    else:
+        print(found)

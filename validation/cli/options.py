@@ -1,0 +1,53 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from knownminds.validation.completion import completes
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Model = Annotated[
+    str,
+    typer.Option(help="A model; `knownminds list` shows all.", autocompletion=completes("models")),
+]
+Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]
+Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
+Subjects = Annotated[int, typer.Option(help="How many subjects.")]
+Sessions = Annotated[int, typer.Option(help="Sessions per subject.")]
+NTrials = Annotated[int | None, typer.Option("--trials", help="Trials per session.")]
+DesignName = Annotated[
+    str | None,
+    typer.Option("--design", help="Of an experiment with several designs: which (--set design=)."),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE: a true parameter or a setting of the experiment."),
+]
+Fixed = Annotated[
+    list[str] | None, typer.Option("--fix", help="NAME=VALUE: held in the fit, not estimated.")
+]
+Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
+FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
+AllTrials = Annotated[
+    bool,
+    typer.Option("--all-trials", help="Fit all trials, also where a model is fitted to some."),
+]
+Workers = Annotated[int | None, typer.Option(help="Processes (of studies), threads (of fit).")]
+Out = Annotated[Path | None, typer.Option(help="Folder for the results and the report.")]
+Contaminate = Annotated[
+    list[str] | None,
+    typer.Option(help="NAME=RATE of a known mind: refusal, malformed, truncation, verbosity."),
+]
+Experiment = Annotated[
+    str, typer.Argument(help="The experiment.", autocompletion=completes("environments"))
+]
+ExperimentOption = Annotated[
+    str | None,
+    typer.Option("--environment", help="The experiment.", autocompletion=completes("environments")),
+]
+SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
+SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]

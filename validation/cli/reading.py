@@ -1,0 +1,138 @@
+"""What people type, read and checked: NAME=VALUE, ranges, dates, experiments."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent, Contaminants
+    from knownminds.environments import Environment
+    from knownminds.llm_adapters.runs.admission import Caps
+
+Dials = TypeVar("Dials")
+NOT_GIVEN: Any = [None]  # the experiment's own number of trials
+
+
+def read_settings(texts: Sequence[str] | None) -> dict[str, Any]:
+    """Return what --set says; what is no JSON is text."""
+    settings: dict[str, Any] = {}
+    for name, value in _pairs("--set", texts):
+        try:
+            settings[name] = json.loads(value)
+        except json.JSONDecodeError:
+            settings[name] = value
+    return settings
+
+
+def read_rates(option: str, texts: Sequence[str] | None, kind: Callable[..., Dials]) -> Dials:
+    """Make a table of rates from NAME=RATE."""
+    from knownminds.environments import unknown
+
+    given = read_numbers(option, texts)
+    known = list(inspect.signature(kind).parameters)
+    for name in given:
+        if name not in known:
+            raise ValueError(unknown(f"rate of {option}", name, known))
+    return kind(**given)
+
+
+def read_contaminants(texts: Sequence[str] | None) -> Contaminants:
+    """Read --contaminate."""
+    from knownminds.agents import Contaminants
+
+    return read_rates("--contaminate", texts, Contaminants)
+
+
+def read_caps(texts: Sequence[str] | None) -> Caps:
+    """Read --cap."""
+    from knownminds.environments import unknown
+    from knownminds.llm_adapters.runs.admission import Caps
+
+    given: dict[str, Any] = {}
+    known = list(inspect.signature(Caps).parameters)
+    for name, value in _pairs("--cap", texts):
+        if name not in known:
+            raise ValueError(unknown("cap", name, known))
+        given[name] = value if "dollars" in name else _whole("--cap", name, value)
+    return Caps(**given)
+
+
+def _whole(option: str, name: str, value: str) -> int:
+    """Read a whole number."""
+    if not value.isdecimal():
+        raise ValueError(f"{option} {name} takes a whole number from 0 on; got {value!r}.")
+    return int(value)
+
+
+def _pairs(option: str, texts: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Split NAME=VALUE; each name once."""
+    pairs = []
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not (name.strip() and equals and value.strip()):
+            raise ValueError(f"{option} takes NAME=VALUE; got {text!r}.")
+        pairs.append((name.strip(), value.strip()))
+    names = [name for name, _ in pairs]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{option} names each thing once; got {name!r} twice.")
+    return pairs
+
+
+def _number(option: str, name: str, value: str) -> float:
+    """Read a number."""
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError(f"{option} {name} takes a number; got {value!r}.") from None
+
+
+def read_numbers(option: str, texts: Sequence[str] | None) -> dict[str, float]:
+    """Read numbers from NAME=VALUE."""
+    return {name: _number(option, name, value) for name, value in _pairs(option, texts)}
+
+
+def read_mapping(columns: str | None) -> dict[str, str]:
+    """Read --columns: ours=yours,..."""
+    texts = [] if columns is None else columns.split(",")
+    return dict(_pairs("--columns", texts))
+
+
+def resolve_experiment(
+    environment: str,
+    models: type[Agent] | Sequence[type[Agent]],
+    trials: int | None,
+    texts: Sequence[str] | None,
+    design: str | None = None,
+) -> tuple[Environment, dict[str, float]]:
+    """Build the experiment, and sort --set into its settings and true parameters."""
+    from knownminds.environments import make, unknown
+    from knownminds.validation.engine.arguments import resolve_environment
+
+    place = make(environment)
+    minds = list(models) if isinstance(models, Sequence) else [models]
+    parameters = list(dict.fromkeys(name for mind in minds for name in mind.parameters.names))
+    truth: dict[str, float] = {}
+    settings: dict[str, Any] = {}
+    if design is not None:
+        if "design" not in place.settings:
+            raise ValueError(f"{place.name} has a single design; got --design {design}.")
+        settings["design"] = design
+    for name, value in _pairs("--set", texts):
+        if name in parameters:
+            truth[name] = _number("--set", name, value)
+        elif name in place.settings:
+            try:
+                settings[name] = json.loads(value)
+            except json.JSONDecodeError:
+                settings[name] = value
+        else:
+            known = [*parameters, *place.settings]
+            whose = " or ".join(mind.name for mind in minds)
+            kind = f"parameter of {whose} or setting" if minds else "setting"
+            kind += f" of {place.name}"
+            raise ValueError(unknown(kind, name, known))
+    return resolve_environment(make(environment, **place.settings | settings), trials), truth

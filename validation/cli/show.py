@@ -1,0 +1,73 @@
+"""`knownminds show`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from typing import Annotated, Any
+
+import typer
+
+from knownminds.validation.cli.application import app
+from knownminds.validation.cli.options import Json
+from knownminds.validation.cli.output import print_json, screen
+from knownminds.validation.completion import completes
+
+
+@app.command()
+def show(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="An experiment, a model or a measure.",
+            autocompletion=completes("environments", "models", "measures"),
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
+    from rich.table import Table
+
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS, make, unknown
+    from knownminds.inference import MEASURES
+    from knownminds.validation.engine.folders import finite
+
+    if name in ENVIRONMENTS:
+        place = make(name)
+        told: dict[str, Any] = {
+            "environment": name,
+            "summary": place.summary,
+            "source": place.source,
+            "settings": place.settings,
+            "trials": place.n_trials,
+            "actions": place.n_actions,
+            "stimulus": list(place.stimulus),
+        }
+        rows = [{"setting": k, "default": json.dumps(v)} for k, v in place.settings.items()]
+    elif name in AGENTS:
+        model = AGENTS[name]
+        rows = model.parameters.table()
+        told = {"model": name, "summary": model.summary, "source": model.source}
+        told["parameters"] = rows
+    elif name in MEASURES:
+        measure = MEASURES[name]
+        told = {"measure": name, "summary": measure.summary, "source": measure.source}
+        told |= {"environments": list(measure.environments), "null": finite(measure.null)}
+        told |= {"rational": measure.rational, "violator": measure.violator}
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.items()]
+    else:
+        known = [*ENVIRONMENTS, *AGENTS, *MEASURES]
+        raise ValueError(unknown("environment, model or measure", name, known))
+    if as_json:
+        print_json(told)
+        return
+    print(f"{name}: {told['summary']}\nSource: {told['source']}")
+    if name in AGENTS:
+        print(inspect.cleandoc(AGENTS[name].__doc__ or ""))
+    if rows:
+        shown = [column for column in rows[0] if column != "source"]
+        table = Table(*(c.replace("_", " ") for c in shown), box=None, pad_edge=False)
+        for row in rows:
+            table.add_row(*(str(row[column]) for column in shown))
+        screen.print("", table)
