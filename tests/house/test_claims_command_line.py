@@ -23,7 +23,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from knownminds.environments import InstrumentalLearning, outcome_rates
 from knownminds.llm_adapters import Rejected, ServerFailed
-from knownminds.validation.cli import _standing
+from knownminds.validation.cli.models.run import _standing
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.engine.study import Cell
 from knownminds.validation.gates import doctor as module
