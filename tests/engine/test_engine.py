@@ -273,7 +273,7 @@ def test_parts_carry_checksums(tmp_path):
 def test_kill_9_loses_only_the_batches_in_flight(tmp_path):
     folder = tmp_path / "study"
     code = (
-        "import sys; sys.path.insert(0, sys.argv[1]); import test_running as t;"
+        "import sys; sys.path.insert(0, sys.argv[1]); from engine import test_engine as t;"
         "t.run(t.a_study(batch=3), t.slow, t.numbers, out=sys.argv[2], workers=2,"
         " backend='processes')"
     )
