@@ -1,0 +1,61 @@
+"""`knownminds audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from knownminds.validation.cli.study import Ask
+from knownminds.validation.cli.options import ExperimentOption
+from knownminds.validation.cli.reading import NOT_GIVEN
+from knownminds.validation.cli.options import Seed
+from knownminds.validation.cli.options import Sessions
+from knownminds.validation.cli.options import SeveralTrials
+from knownminds.validation.cli.options import Subjects
+from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.completion import completes
+from knownminds.validation.cli.study import study
+import typer
+
+@study
+def audit(
+    measure: Annotated[
+        str,
+        typer.Argument(
+            help="The measure; `knownminds list` shows all.", autocompletion=completes("measures")
+        ),
+    ],
+    environment: ExperimentOption = None,
+    effect: Annotated[
+        list[float] | None, typer.Option(help="True values in the violators.")
+    ] = None,
+    subjects: Subjects = 20,
+    sessions: Sessions = 1,
+    trials: SeveralTrials = None,
+    replicates: Annotated[int, typer.Option(help="Data sets per design.")] = 400,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    seed: Seed = 0,
+) -> Ask:
+    """Ask what a metric and its test do to minds whose true value is known."""
+    from knownminds.environments import unknown
+    from knownminds.inference import MEASURES
+    from knownminds.validation.power.audit import audit as run_audit
+
+    if measure not in MEASURES:
+        raise ValueError(unknown("measure", measure, MEASURES))
+    found = MEASURES[measure]
+    given = {text.partition("=")[0] for text in values or []}
+    needed = [f"{k}={v}" for k, v in found.settings.items() if k not in given]
+    values = [*needed, *(values or [])]
+    place, _ = resolve_experiment(environment or found.environments[0], [], None, values)
+    return lambda running: run_audit(
+        measure,
+        environment=place,
+        effects=effect,
+        subjects=subjects,
+        sessions=sessions,
+        trials=trials or NOT_GIVEN,
+        replicates=replicates,
+        seed=seed,
+        **running,
+    )
