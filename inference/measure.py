@@ -178,8 +178,10 @@ class Measure(ABC):
         """Say which trials it reads, if they have an answer, [rows]: all, for most."""
         return np.ones(len(trials), dtype=bool)
 
-    def unanswered(self, trials: Trials) -> dict[str, int]:
-        """Count the trials that it would read if they had a readable answer."""
+    def unanswered(self, trials: Trials | pd.DataFrame) -> dict[str, int]:
+        """Count the trials that it would read if they had a readable answer; of answers, none."""
+        if isinstance(trials, pd.DataFrame):
+            return {}
         lost = ~trials.frame["outcome"].isin(ANSWERED).to_numpy()
         n = int((lost & self.reads(trials)).sum())
         return {UNANSWERED: n} if n else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -394,7 +394,8 @@ def _estimate(name: str, trials: Trials, scoring: Scoring | None) -> Estimate:
         measure = measure.scored(scoring)
     if isinstance(measure, CellContrast | ReasonerMeasure) and name.endswith(RELEASED):
         answers = causal_answers(trials)
-        return measure.estimate(as_published(answers, pd.Series("all", index=answers.index)))
+        found = measure.estimate(as_published(answers, pd.Series("all", index=answers.index)))
+        return replace(found, excluded={**found.excluded, **measure.unanswered(trials)})
     return measure.estimate(trials)
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from typing import Annotated
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import ExperimentOption
-from knownminds.validation.cli.reading import NOT_GIVEN
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import Sessions
-from knownminds.validation.cli.options import SeveralTrials
-from knownminds.validation.cli.options import Subjects
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.completion import completes
-from knownminds.validation.cli.study import study
+
 import typer
+
+from knownminds.validation.cli.options import (
+    ExperimentOption,
+    Seed,
+    Sessions,
+    SeveralTrials,
+    Subjects,
+)
+from knownminds.validation.cli.reading import NOT_GIVEN, resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.completion import completes
+
 
 @study
 def audit(

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from typing import Annotated
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import DesignName
-from knownminds.validation.cli.options import Experiment
-from knownminds.validation.cli.options import Fixed
-from knownminds.validation.cli.options import Model
-from knownminds.validation.cli.options import NTrials
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import Sessions
-from knownminds.validation.cli.options import Values
-from knownminds.validation.cli.reading import read_numbers
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.cli.study import study
+
 import typer
+
+from knownminds.validation.cli.options import (
+    DesignName,
+    Experiment,
+    Fixed,
+    Model,
+    NTrials,
+    Seed,
+    Sessions,
+    Values,
+)
+from knownminds.validation.cli.reading import read_numbers, resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+
 
 @study
 def calibrate(

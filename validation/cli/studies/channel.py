@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from typing import Any
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import DesignName
-from knownminds.validation.cli.options import Experiment
-from knownminds.validation.cli.options import FitLapse
-from knownminds.validation.cli.options import Fixed
-from knownminds.validation.cli.options import Lapse
-from knownminds.validation.cli.options import Model
-from knownminds.validation.cli.options import NTrials
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import Sessions
-from knownminds.validation.cli.options import Subjects
-from knownminds.validation.cli.options import Values
-from knownminds.validation.cli.reading import read_numbers
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.cli.study import study
+from typing import Annotated, Any
+
 import typer
+
+from knownminds.validation.cli.options import (
+    DesignName,
+    Experiment,
+    FitLapse,
+    Fixed,
+    Lapse,
+    Model,
+    NTrials,
+    Seed,
+    Sessions,
+    Subjects,
+    Values,
+)
+from knownminds.validation.cli.reading import read_numbers, resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+
 
 @study
 def channel(

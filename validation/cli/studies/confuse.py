@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from knownminds.validation.cli.options import AllTrials
-from typing import Annotated
-from typing import Any
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import DesignName
-from knownminds.validation.cli.options import Experiment
-from knownminds.validation.cli.options import FitLapse
-from knownminds.validation.cli.options import Lapse
-from knownminds.validation.cli.options import NTrials
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import Sessions
-from knownminds.validation.cli.options import Values
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.completion import completes
-from knownminds.validation.cli.study import study
+from typing import Annotated, Any
+
 import typer
+
+from knownminds.validation.cli.options import (
+    AllTrials,
+    DesignName,
+    Experiment,
+    FitLapse,
+    Lapse,
+    NTrials,
+    Seed,
+    Sessions,
+    Values,
+)
+from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.completion import completes
+
 
 def _players(environment: str) -> list[str]:
     """Names of all models that can play an experiment."""

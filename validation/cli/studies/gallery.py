@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from knownminds.validation.cli.options import Json
 from pathlib import Path
-from knownminds.validation.cli.output import print_json
-from knownminds.validation.cli.application import app
+from typing import Annotated
+
 import typer
+
+from knownminds.validation.cli.application import app
+from knownminds.validation.cli.options import Json
+from knownminds.validation.cli.output import print_json
+
 
 @app.command()
 def gallery(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from knownminds.validation.cli.options import Json
 from pathlib import Path
-from knownminds.validation.cli.output import print_json
-from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import notes
+from typing import Annotated
+
 import typer
+
+from knownminds.validation.cli.application import app
+from knownminds.validation.cli.options import Json
+from knownminds.validation.cli.output import notes, print_json
+
 
 @app.command()
 def merge(
@@ -18,7 +20,6 @@ def merge(
 ) -> None:
     """Join the folders of a study that was computed in shares, on several machines."""
     from knownminds.validation.engine.merging import merge as run_merge
-
     from knownminds.validation.report import read_result, write_report
 
     place = run_merge(folders, out)

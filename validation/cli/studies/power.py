@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-from typing import Any
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import DesignName
-from knownminds.validation.cli.options import Experiment
-from knownminds.validation.cli.options import Model
-from knownminds.validation.cli.reading import NOT_GIVEN
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import SeveralSessions
-from knownminds.validation.cli.options import SeveralTrials
-from knownminds.validation.cli.options import Values
-from knownminds.validation.cli.reading import read_numbers
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.cli.study import study
+from typing import Annotated, Any
+
 import typer
+
+from knownminds.validation.cli.options import (
+    DesignName,
+    Experiment,
+    Model,
+    Seed,
+    SeveralSessions,
+    SeveralTrials,
+    Values,
+)
+from knownminds.validation.cli.reading import NOT_GIVEN, read_numbers, resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+
 
 @study
 def power(

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from knownminds.validation.cli.options import AllTrials
-from typing import Annotated
-from typing import Any
-from knownminds.validation.cli.study import Ask
-from knownminds.validation.cli.options import DesignName
-from knownminds.validation.cli.options import Experiment
-from knownminds.validation.cli.options import FitLapse
-from knownminds.validation.cli.options import Fixed
-from knownminds.validation.cli.options import Lapse
-from knownminds.validation.cli.options import Method
-from knownminds.validation.cli.options import Model
-from knownminds.validation.cli.reading import NOT_GIVEN
-from knownminds.validation.cli.options import Seed
-from knownminds.validation.cli.options import SeveralSessions
-from knownminds.validation.cli.options import SeveralTrials
-from knownminds.validation.cli.options import Values
-from knownminds.validation.cli.reading import read_numbers
-from knownminds.validation.cli.reading import resolve_experiment
-from knownminds.validation.cli.study import study
+from typing import Annotated, Any
+
 import typer
+
+from knownminds.validation.cli.options import (
+    AllTrials,
+    DesignName,
+    Experiment,
+    FitLapse,
+    Fixed,
+    Lapse,
+    Method,
+    Model,
+    Seed,
+    SeveralSessions,
+    SeveralTrials,
+    Values,
+)
+from knownminds.validation.cli.reading import NOT_GIVEN, read_numbers, resolve_experiment
+from knownminds.validation.cli.study import Ask, study
+
 
 @study
 def recover(
