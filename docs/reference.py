@@ -25,7 +25,7 @@ REGISTRIES = {"ENVIRONMENTS": "Experiments", "AGENTS": "Models", "MEASURES": "Me
 NAMES = re.compile(r"<!-- names of (\w+) -->")
 COMMANDS = "<!-- the commands -->"
 STORED = re.compile(r"<!-- stored runs of ([\w ]+) -->")
-RESULTS = ROOT / "validation" / "stored_results.json"
+RESULTS = ROOT / "validation" / "gates" / "stored_results.json"
 
 _package = tempfile.TemporaryDirectory(prefix="knownminds-docs-")
 
