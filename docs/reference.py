@@ -35,9 +35,10 @@ def on_config(config: Any) -> Any:
     """Lay the five folders side by side under the name by which they are imported."""
     place = Path(_package.name) / "knownminds"
     place.mkdir(exist_ok=True)
-    for floor in FLOORS:
-        if not (place / floor).exists():
-            (place / floor).symlink_to(ROOT / floor, target_is_directory=True)
+    for part in (*FLOORS, "knownminds/__init__.py"):
+        name = place / Path(part).name
+        if not name.exists():
+            name.symlink_to(ROOT / part, target_is_directory=part in FLOORS)
     handlers = config.plugins["mkdocstrings"].config.handlers
     handlers["python"]["paths"] = [_package.name]
     return config
