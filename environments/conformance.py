@@ -285,7 +285,7 @@ def _check_shared(
             )
         _, seen = environment.read(prompt.messages)
         _rule(seen == turn.observation, "`read` takes a shared prompt back to its first trial.")
-    _rule(alone <= environment.n_questions, "A session asks no more than `n_questions`.")
+    _rule(alone <= environment.n_prompts, "A session asks no more than `n_prompts`.")
 
 
 def _check_replies(

@@ -179,7 +179,7 @@ class Environment(ABC):
         return found
 
     @property
-    def n_questions(self) -> int:
+    def n_prompts(self) -> int:
         """How many questions a session asks at most: `n_trials`, less those that share a reply."""
         return self.n_trials
 

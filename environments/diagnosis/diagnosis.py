@@ -251,7 +251,7 @@ class Diagnosis(Environment):
         return self.n_contexts * self.repeats * len(self._asked)
 
     @property
-    def n_questions(self) -> int:
+    def n_prompts(self) -> int:
         """Contexts x rounds x questions, a distribution being one."""
         shared = sum(question == SHARE and part > 0 for question, _, part in self._asked)
         return self.n_contexts * self.repeats * (len(self._asked) - shared)

@@ -278,6 +278,13 @@ class Completed(ModelData):
         own = super().repeat(subjects)
         return Completed.of(own, self.given.repeat(subjects), self.before.repeat(subjects))
 
+    def read_by(self, model: type[Agent]) -> ModelData:
+        """Return trials and assumed answers as another model reads them."""
+        given, before = self.given.read_by(model), self.before.read_by(model)
+        own = super().read_by(model)
+        assert isinstance(own, Completed)
+        return replace(own, given=given, before=before)
+
     def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
         """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
         total, gradient = super().log_likelihood(theta, lapse)

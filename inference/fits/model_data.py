@@ -211,6 +211,11 @@ class ModelData:
         object.__setattr__(rows, "_origin", (self, chosen))
         return rows
 
+    def read_by(self, model: type[Agent]) -> ModelData:
+        """Return the same trials as another model reads them, which reads no further columns."""
+        named = dict(zip(self.model.columns, self.flat, strict=True))
+        return replace(self, model=model, flat=tuple(named[name] for name in model.columns))
+
     def log_likelihood(self, theta: Array, lapse: Array | None = None) -> tuple[Array, Array]:
         """Log-likelihood [N] of theta [N, P] and its gradient on the natural scale."""
         sequences, columns = self.laid_out(lapse is not None)

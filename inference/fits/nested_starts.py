@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -12,7 +11,7 @@ from knownminds.agents import Agent
 from knownminds.agents.nesting import NESTED, Nesting
 from knownminds.agents.parameters import Array
 
-from .model_data import ModelData, Unknowns
+from .model_data import Unknowns
 
 REACH = 10.0  # prior sds around the prior mean within which a search stays, for its own sake
 DISTANT = 16.0  # the same where an inner model lies at infinity
@@ -49,13 +48,6 @@ def reach_of(model: type[Agent], unknowns: Unknowns) -> Array:
     if unknowns.lapse:
         reach = np.append(reach, REACH * unknowns.parameters.sd[-1])
     return reach
-
-
-def inner_data(data: ModelData, nesting: Nesting) -> ModelData:
-    """Return the same trials as the inner model reads them."""
-    named = dict(zip(data.model.columns, data.flat, strict=True))
-    flat = tuple(named[name] for name in nesting.inner.columns)
-    return replace(data, model=nesting.inner, flat=flat)
 
 
 def embedded(nesting: Nesting, unknowns: Unknowns, theta: Array) -> Array:

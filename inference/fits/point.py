@@ -21,7 +21,7 @@ from knownminds.environments import Trials
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
-from .nested_starts import embedded, inner_data, reach_of, within
+from .nested_starts import embedded, reach_of, within
 from .quasi_newton import minimise
 
 STATUSES = ("ok", "boundary", "flat", "failed")
@@ -281,7 +281,7 @@ def _nested_points(data: ModelData, unknowns: Unknowns, method: str, starts: int
     points = []
     for nesting in within(data.model) if method == "mle" else ():
         inner = Unknowns.of(nesting.inner, lapse=unknowns.lapse)
-        found = _fit_batch(inner_data(data, nesting), inner, method, starts)
+        found = _fit_batch(data.read_by(nesting.inner), inner, method, starts)
         points.append(embedded(nesting, unknowns, found.estimate)[None])
     return points
 

@@ -472,7 +472,7 @@ class _Runner:
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.environment.n_questions  # fewer if some fall away
+        self.expected = study.n * study.environment.n_prompts  # fewer if some fall away
         self.repeated = 0  # questions in a row without an answer, for the same reason
         self._trouble = ""
 
@@ -490,7 +490,7 @@ class _Runner:
                 if lived[i].over:
                     self.sessions += 1
                     asked = sum(not study.environment.continues(row) for row in lived[i].rows)
-                    self.expected -= study.environment.n_questions - asked
+                    self.expected -= study.environment.n_prompts - asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn

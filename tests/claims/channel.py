@@ -7,10 +7,13 @@ and `study` (place, model, method, subjects, sessions).
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 from scipy.stats import binom
 
-from claims import Claim, Explanation, Report
+from claims import Claim, Explanation, Report, check, verdicts
+from claims.recovery import share_error
 
 OUTCOMES = ("ok", "repaired", "malformed", "refused", "truncated", "empty", "error")
 READ = ("ok", "repaired")
@@ -228,11 +231,28 @@ def _bounds_verdict(facts, words):
     if not judged:
         assert words["word"] == "not judged"
         return
-    short = [
-        s for s in coverage(usable, "bounds_").values()
-        if s + facts.errors * np.sqrt(s * (1 - s) / n) < 0.9 - 1e-9
-    ]  # fmt: skip
-    assert words["word"] == ("not confirmed" if short else "confirmed")
+    short = [(0.9 - s) / share_error(s, n) for s in coverage(usable, "bounds_").values()]
+    worst = max(short)  # in errors below the 90% that are promised
+    if worst > facts.errors:
+        assert words["word"] == "not confirmed"
+    else:
+        assert words["word"] == (
+            "between confirmed and not confirmed" if worst > 0 else "confirmed"
+        )
+
+
+def _open_as(reason):
+    """The reasons that a word between two gives are those of `claims.verdicts`."""
+
+    def proof(facts, words):
+        _, usable, _ = entry_of(facts, words)
+        n = len(usable)
+        held = {name: (s, share_error(s, n)) for name, s in coverage(usable, "bounds_").items()}
+        word = "between confirmed and not confirmed"
+        about = SimpleNamespace(bounds=held, n=n, word=word, unit="subject", size=1)
+        check(verdicts.REPORT, [reason.format(**words)], about)
+
+    return proof
 
 
 RAW = "sums over the rows of the study"
@@ -323,13 +343,24 @@ REPORT = Report(
         ),
         Claim("{set}, bounds = {word}", "coverage counted over the rows", _bounds_verdict),
         Claim("{set}, bounds: No answer is missing.", RAW, _none_missing),
-        Claim("{set}, bounds: Only {n} fits are usable; {least} are needed.", RAW, _few_usable),
+        Claim("{set}, bounds: Usable fits: {n}; {least} are needed.", RAW, _few_usable),
         Claim("{set}, bounds: {share} of the fits failed.", RAW, _too_many_failed),
         Claim(
             "{set}, bounds: Bounds at 90% hold the truth in {share} ({name}) or more; intervals "
             "that take answers to be missing at random in {plain} ({other}) or more.",
             "coverage counted over the rows",
             _held,
+        ),
+        *(
+            Claim(f"{{set}}, bounds: {open_}", "that of the verdict's reason", _open_as(open_))
+            for open_ in (
+                "Whether that is less than the 90% promised is open.",
+                "About {n} more {unit}s decide (with a chance of 80% if the true number is the "
+                "estimated one).",
+                "One more {unit} decides (with a chance of 80% if the true number is the "
+                "estimated one).",
+                "So near the limit, no feasible number of {unit}s decides.",
+            )
         ),
     ),
 )

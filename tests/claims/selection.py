@@ -14,24 +14,29 @@ SELECTIONS = {
 }
 
 
+def all_asked(facts):
+    return facts.content.get("options", facts.content)["all_trials"]
+
+
 def models_of(facts):
     content = facts.content
     return content["models"] if "models" in content else [content["model"]]
 
 
 def _only_these(facts, words):
-    assert not facts.content["options"]["all_trials"]
-    assert {SELECTIONS[model][2] for model in models_of(facts)} == {words["trials"]}
+    assert not all_asked(facts)
+    named = {SELECTIONS[m][2] for m in models_of(facts) if m in SELECTIONS}
+    assert named == {words["trials"]}
 
 
 def _all_as_asked(facts, words):
-    assert facts.content["options"]["all_trials"]
+    assert all_asked(facts)
     assert words["trials"] in {SELECTIONS[m][2] for m in models_of(facts) if m in SELECTIONS}
 
 
 def _some_need_all(facts, words):
     names = words["names"].split(", ")
-    assert not facts.content["options"]["all_trials"]
+    assert not all_asked(facts)
     assert set(names) <= set(models_of(facts)) - set(SELECTIONS)
     assert words["trials"] in {SELECTIONS[m][2] for m in models_of(facts) if m in SELECTIONS}
 

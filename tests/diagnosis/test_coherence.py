@@ -79,7 +79,7 @@ def test_several_subjects_are_averaged_and_those_without_a_value_counted(name, r
     assert found.value == pytest.approx(np.nanmean(values.value))
     assert np.isnan(values.value).tolist() == [False, False, True, False]
     assert (found.n, found.unit) == (3, "subject")
-    assert list(found.excluded.values()) == [1]
+    assert list(found.excluded.values()) == [1, lost.sum()]
     assert np.isnan(found.p_value) == (name not in TESTS)
 
 

@@ -13,7 +13,7 @@ from knownminds.inference.magnitudes.consistency_score import ABLATIONS
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers
 from knownminds.validation.cli import main
-from knownminds.validation.engine.trials_of_runs import runs_in
+from knownminds.validation.data.trials_of_runs import runs_in
 from knownminds.validation.magnitudes.magnitude_page import blur_weights, condition_words, stimuli
 from knownminds.validation.magnitudes.magnitude_table import (
     FRAMES,

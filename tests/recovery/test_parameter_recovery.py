@@ -46,7 +46,7 @@ def test_ninety_percent_intervals_hold_the_truth_ninety_percent_of_the_time(dual
 def test_beta_and_kappa_come_back_and_the_rates_only_weakly(dual):
     words = {scores.name: scores.verdict.word for scores in dual.parameters}
     assert words["beta"] == words["kappa"] == "recoverable"
-    assert words["alpha_positive"] in ("weak", "not identified")
+    assert words["alpha_positive"] in ("weak", "not identified", "between weak and not identified")
 
 
 def test_scores_are_those_of_the_rows(dual):

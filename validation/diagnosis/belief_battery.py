@@ -22,7 +22,7 @@ from knownminds.inference.diagnosis.predictive_gain import Learner, predictive_g
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
-from knownminds.validation.engine.trials_of_runs import ALONE, read_all, runs_in
+from knownminds.validation.data.trials_of_runs import ALONE, read_all, runs_in
 from knownminds.validation.pages.page import number
 
 FILE = "beliefs.json"

@@ -370,6 +370,7 @@ class ModelRecovery:
                 if "separate" in cell.options
                 else None,
                 "lapse_in": list(cell.options["lapse_in"]),
+                "all_trials": cell.options["all_trials"],
                 "truth": {c.model: dict(c.truth) for c in self.study.cells if c.truth},
                 "lapse": cell.lapse,
                 "subjects": cell.subjects,
