@@ -20,9 +20,9 @@ from knownminds.inference.diagnosis.iterated_expectation import iterated_expecta
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import Learner, predictive_gain
 from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.data.trials_of_runs import ALONE, read_all, runs_in
 from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
-from knownminds.validation.data.trials_of_runs import ALONE, read_all, runs_in
 from knownminds.validation.pages.page import number
 
 FILE = "beliefs.json"

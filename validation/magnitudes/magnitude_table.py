@@ -39,9 +39,9 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.llm_adapters.runs.runner import TRIALS
+from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
 from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
-from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
 from knownminds.validation.pages.page import counted
 
 FILE = "magnitude.json"
