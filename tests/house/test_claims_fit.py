@@ -326,3 +326,16 @@ def test_words_between_two_verdicts_are_neither_read_nor_condemned():
         "So differences between single subjects in kappa should not be read off these estimates.",
     ):
         assert sentence in told
+
+
+def test_the_command_of_a_page_repeats_which_trials_were_fitted_and_how_they_were_sampled():
+    frame = people("horizon_blind", make("horizon", n_games=10), 5, 15)
+    given = {"environment": "horizon", "method": "mle", "workers": 1}
+    found = fit(Trials.from_frame(frame), "horizon_blind", all_trials=True, **given)
+    assert "--all-trials" in fit_page(found).command
+    sampled = replace(found, method="hierarchical", options={
+        **found.options, "all_trials": False, "target_accept": 0.9, "most_minutes": 5.0,
+    })  # fmt: skip
+    command = fit_page(sampled).command
+    assert command.endswith("--target-accept 0.9 --most-minutes 5")
+    assert "--all-trials" not in command

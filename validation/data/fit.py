@@ -360,9 +360,10 @@ def fit(
     options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
     options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
     options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
-    options |= {"all_trials": all_trials, "target_accept": target_accept}
+    options |= {"all_trials": all_trials}
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
+        options |= {"target_accept": target_accept, "most_minutes": most_minutes}
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
         sampling: dict[str, Any] = {"all_trials": all_trials, "target_accept": target_accept}
         sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}

@@ -138,7 +138,11 @@ def fit_command(fit: Fit) -> str:
         words += ["--fix", f"{name}={value!r}"]
     words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
     words += ["--all-trials"] if fit.options.get("all_trials") else []
+    words += ["--all-trials"] if fit.options.get("all_trials") else []
     words += ["--pooled"] if fit.options.get("pooled") else []
+    for name in ("target_accept", "most_minutes"):
+        if name in fit.options:
+            words += [f"--{name.replace('_', '-')}", f"{fit.options[name]:g}"]
     return shlex.join(words)
 
 
