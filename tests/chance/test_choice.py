@@ -106,9 +106,7 @@ def test_settings_outside_the_scenario_are_refused(settings, rule):
 
 def test_the_wording_can_be_replaced_and_has_to_tell_the_options(tmp_path):
     shipped = (
-        files("knownminds.environments.chance.chance")
-        .joinpath("choice.toml")
-        .read_text(encoding="utf-8")
+        files("knownminds.environments.chance").joinpath("choice.toml").read_text(encoding="utf-8")
     )
     file = tmp_path / "my.toml"
     file.write_text(shipped.replace("fortune", "chance"), encoding="utf-8")

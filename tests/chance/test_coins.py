@@ -268,9 +268,7 @@ def test_after_a_dependent_toss_both_numbers_are_said_and_the_last_is_the_action
 
 def own_wording(tmp_path, change):
     shipped = (
-        files("knownminds.environments.chance.chance")
-        .joinpath("coins.toml")
-        .read_text(encoding="utf-8")
+        files("knownminds.environments.chance").joinpath("coins.toml").read_text(encoding="utf-8")
     )
     file = tmp_path / "my.toml"
     file.write_text(change(shipped), encoding="utf-8")

@@ -356,9 +356,7 @@ def test_what_is_asked_and_where_the_right_letter_stands_is_drawn_anew_for_each_
 
 def own_wording(tmp_path, change):
     shipped = (
-        files("knownminds.environments.chance.chance")
-        .joinpath("dice.toml")
-        .read_text(encoding="utf-8")
+        files("knownminds.environments.chance").joinpath("dice.toml").read_text(encoding="utf-8")
     )
     file = tmp_path / "my.toml"
     file.write_text(change(shipped), encoding="utf-8")

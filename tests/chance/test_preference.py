@@ -105,7 +105,7 @@ def test_settings_outside_the_scenario_are_refused(settings, rule):
 
 
 def test_the_wording_can_be_replaced_and_has_to_tell_the_options_apart(tmp_path):
-    shipped = files("knownminds.environments.chance.chance").joinpath("preference.toml")
+    shipped = files("knownminds.environments.chance").joinpath("preference.toml")
     text, file = shipped.read_text(encoding="utf-8"), tmp_path / "my.toml"
     file.write_text(text.replace('"Left"', '"Links"'), encoding="utf-8")
     check_environment(Preference(templates=str(file)))
