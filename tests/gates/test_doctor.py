@@ -60,7 +60,9 @@ def test_an_old_package_makes_the_whole_unsound(found):
 
 @pytest.mark.parametrize("name", KEYS)
 def test_keys_are_those_that_the_adapters_read(name):
-    source = Path(importlib.util.find_spec(f"knownminds.llm_adapters.{name}").origin).read_text()
+    source = Path(
+        importlib.util.find_spec(f"knownminds.llm_adapters.providers.{name}").origin
+    ).read_text()
     assert f'key_variable: str | None = "{KEYS[name]}"' in source
 
 

@@ -216,7 +216,7 @@ def test_the_agent_of_the_page_keeps_the_contract_of_all_agents(page_folder, cap
     model = namespace["ForgetfulLearner"]
     for name in [name for name in AGENTS if name != model.name]:
         del AGENTS[name]
-    file = ROOT / "tests" / "test_agents.py"
+    file = ROOT / "tests" / "core" / "test_agents.py"
     spec = importlib.util.spec_from_file_location("contract_of_agents", file)
     contract = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(contract)
