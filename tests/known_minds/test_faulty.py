@@ -138,8 +138,10 @@ def test_what_only_some_adapters_have_is_declared():
     from knownminds.llm_adapters.providers.transformers import Transformers
 
     keyed, plain = Answering(), SimpleNamespace(complete=None, model="m")
-    assert isinstance(keyed, Adapter) and isinstance(keyed, Keyed)
+    assert isinstance(keyed, Adapter)
+    assert isinstance(keyed, Keyed)
     assert (key_variable_of(keyed), key_variable_of(plain)) == ("SOME_KEY", None)
     assert not isinstance(keyed, TellsOutcomes)
     for name in ("log_probabilities_of_each", "templated"):
-        assert callable(getattr(Transformers, name)) and callable(getattr(TellsOutcomes, name))
+        assert callable(getattr(Transformers, name))
+        assert callable(getattr(TellsOutcomes, name))
