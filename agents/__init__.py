@@ -5,7 +5,7 @@ once or an `Agent` with kernels of its own, and a line here; the contract tests 
 dictionary.
 """
 
-from .agent import Agent, Selection
+from .agent import Agent, Selection, merging
 from .bandits.balloon_pumper import BalloonPumper
 from .bandits.confident_learners import (
     ChangePointObserver,
@@ -238,6 +238,7 @@ __all__ = [
     "WinStayLoseShift",
     "World",
     "interval",
+    "merging",
     "play",
     "positive",
     "real",
