@@ -126,7 +126,7 @@ class Model(Agent):
                     found[name] = Parameter(**{**vars(value), "name": name})
                 elif name in found:  # a subclass holds it at a value, or ties it
                     del found[name]
-        every = {name for base in Agent.__mro__ for name in vars(base)} | set(_OWN)
+        every = {name for base in Model.__mro__ for name in vars(base)} | set(_OWN)
         taken = [name for name in found if name in every]
         if taken:
             raise ValueError(
@@ -280,26 +280,7 @@ class Model(Agent):
 
 
 # Names that a parameter must not have, besides those of every agent.
-_OWN = [
-    "theta",
-    "lapse",
-    "actions",
-    "minds",
-    "action",
-    "reward",
-    "response",
-    "trial",
-    "begin",
-    "respond",
-    "update",
-    "kinds",
-    "world",
-    "mind",
-    "remembered",
-    "outline",
-    "kernels",
-    "kernel_source",
-]
+_OWN = ("theta", "lapse", "actions", "minds", "action", "reward", "response", "trial")
 
 
 def _with_noise(simulate: Any) -> Any:

@@ -144,7 +144,7 @@ def test_the_refusal_names_the_model_the_line_and_the_remedy(model):
 
 
 def test_a_parameter_that_is_called_as_what_every_model_has_is_refused():
-    with pytest.raises(ValueError, match="calls a parameter 'lapse'.*another name"):
+    with pytest.raises(ValueError, match=r"calls a parameter 'lapse'.*another name"):
         type("Lapser", (Learner,), {"lapse": unit("share")})
     with pytest.raises(ValueError, match="calls a parameter 'columns'"):
         type("Reader", (Learner,), {"columns": unit("share")})
@@ -161,7 +161,7 @@ class AlwaysNothing(Learner):
 
 
 def test_what_differs_when_run_twice_or_is_never_finite_is_refused_at_its_first_use(tmp_path):
-    with pytest.raises(ValueError, match="kernel of Random gives another .*twice"):
+    with pytest.raises(ValueError, match=r"kernel of Random gives another .*twice"):
         Random.kernels(2)
     with pytest.raises(ValueError, match="AlwaysNothing gives no finite likelihood"):
         AlwaysNothing.kernels(2)
