@@ -20,7 +20,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, unknown
 from knownminds.environments.record.folders import writable, write_text
 
-from .source import source_hash
+from .members import Guests, write_list
+from .source import members_of, source_hash
 from .study import Batch, Rows, Study, difference, finished_parts, versions
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
@@ -187,6 +188,7 @@ def claim(study: Study, folder: Path) -> None:
                 f"A study needs a folder of its own; {folder} holds {strangers[0]!r}. "
                 "Name another one."
             )
+        write_list(folder)
         write_text(folder / "study.json", json.dumps(mine, indent=2))
         return
     _, found = Study.read(folder)
@@ -257,7 +259,8 @@ def _in_parallel(
     else:
         with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    tasks = (delayed(_finish)(study, work, batch, 1) for batch in todo)
+    guests = Guests.of(members_of(study))
+    tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
     outcomes: Generator[_Outcome, None, None] = parallel(tasks)
     return outcomes
 
@@ -274,7 +277,8 @@ def _on_cluster(
     with Client(scheduler, timeout=ANSWERS_WITHIN, set_as_default=False) as client:
         _check_cluster(client, scheduler)
         with parallel_config("dask", client=client):
-            tasks = (delayed(_finish)(study, work, batch, 1) for batch in todo)
+            guests = Guests.of(members_of(study))
+            tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
             yield from Parallel(return_as="generator_unordered", batch_size=1)(tasks)
 
 
@@ -325,6 +329,12 @@ class _Outcome:
     batch: Batch
     table: pd.DataFrame
     reason: str | None = None
+
+
+def _finish_there(guests: Guests, study: Study, work: Work, batch: Batch) -> _Outcome:
+    """Do a batch in another process, which knows what is shipped and no more."""
+    guests.welcome()
+    return _finish(study, work, batch, 1)
 
 
 def _finish(study: Study, work: Work, batch: Batch, threads: int | None) -> _Outcome:
