@@ -11,7 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.environments import Design, Environment, Outcome, Trials, session_stream
+from knownminds.environments import (
+    Design,
+    Environment,
+    Outcome,
+    Trials,
+    answer_columns,
+    session_stream,
+)
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
@@ -48,8 +55,8 @@ def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Tr
             observation, -1 if action is None else action, nan if reward is None else reward
         )
         both = {"action": action, "response": response}
-        given = {name: both[name] for name in environment.answer_columns}
-        hidden = environment.concealed(int(observation["trial"]))
+        given = {name: both[name] for name in answer_columns(environment)}
+        hidden = environment.design.at(int(observation["trial"]), environment.fields.hidden)
         rows.append({**observation, **hidden, **given, "reward": reward})
         observation = following or observation
     frame = pd.DataFrame(rows)
@@ -170,9 +177,9 @@ def play_tables(
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
     lived = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
     subject = lived // n_trials
-    recorded = (*environment.stimulus, *environment.wording, *environment.hidden)
-    fields = [name for name in recorded if name in flat or name in environment.dependent]
-    stimuli = {name: flat[name] for name in fields if name not in environment.dependent}
+    recorded = (*environment.fields.shown, *environment.fields.hidden)
+    fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
+    stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [stimuli[name][lived] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
@@ -185,7 +192,7 @@ def play_tables(
         *(sequences.pack(flat[name][lived]) for name in model.design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
-    names = environment.answer_columns
+    names = answer_columns(environment)
     whole = {name: np.full(n * n_trials, np.nan) for name in names}
     for name, part in zip(names, parts, strict=True):
         whole[name][lived] = sequences.unpack(part, len(lived))
@@ -194,11 +201,11 @@ def play_tables(
         action[lived] = whole["action"][lived].astype(np.int64)
         whole["action"] = action
     if model.given == "either":  # what a trial does not ask for is empty
-        acts = environment.acts(stimuli)
+        acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
     brought = environment.follow(Design(tables), action.reshape(n, n_trials))
-    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.dependent}}
+    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
         {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
     )

@@ -23,7 +23,17 @@ from .chance.scenarios import SCENARIOS, complete_grid, context_of
 from .conformance import check_environment
 from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
-from .environment import Environment, Observation, Turn
+from .environment import Environment, Observation, Turn, answer_columns
+from .fields import (
+    Field,
+    Fields,
+    Number,
+    Numbers,
+    OneOf,
+    SomeOf,
+    Whole,
+    setting,
+)
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -32,6 +42,8 @@ from .magnitudes.maze_distance import MazeDistance
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
+from .replies import Replies
+from .rerun import Rerun
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -86,6 +98,8 @@ __all__ = [
     "Dice",
     "Duration",
     "Environment",
+    "Field",
+    "Fields",
     "Horizon",
     "InstrumentalLearning",
     "LineRatio",
@@ -93,19 +107,27 @@ __all__ = [
     "MarkerLocation",
     "MazeDistance",
     "Message",
+    "Number",
+    "Numbers",
     "Observation",
+    "OneOf",
     "Outcome",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
     "Rate",
+    "Replies",
+    "Rerun",
     "RestlessBandit",
+    "SomeOf",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
     "Trials",
     "Turn",
     "TwoStep",
+    "Whole",
+    "answer_columns",
     "check_environment",
     "complete_grid",
     "context_of",
@@ -118,6 +140,7 @@ __all__ = [
     "parse_number",
     "schema",
     "session_stream",
+    "setting",
     "stages_of_days",
     "trial_schema",
     "unknown",

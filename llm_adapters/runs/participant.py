@@ -20,6 +20,7 @@ from knownminds.environments import (
     Prompt,
     Trials,
     Turn,
+    answer_columns,
     session_stream,
 )
 from knownminds.llm_adapters.adapter import (
@@ -117,7 +118,7 @@ async def live(
     every: list[tuple[Prompt, Asked]] | None = []
     questions: list[int] = []
     while observation is not None:
-        if every and environment.continues(observation):
+        if every and environment.replies.continues(observation):
             prompt, asked = every[-1]
             every, n = [(prompt, _again(asked, environment, observation))], 0
         else:
@@ -134,8 +135,8 @@ async def live(
         rows.append(
             {
                 **observation,
-                **environment.concealed(int(observation["trial"])),
-                **{name: getattr(answer, name) for name in environment.answer_columns},
+                **environment.design.at(int(observation["trial"]), environment.fields.hidden),
+                **{name: getattr(answer, name) for name in answer_columns(environment)},
                 "reward": reward,
                 "outcome": answer.outcome.value,
                 "raw_text": answer.text,
@@ -172,7 +173,7 @@ async def _ask_on(
             asked = replace(asked, answer=replace(asked.answer, text=before))
         every.append((more, asked))
         before = asked.answer.text
-        more = environment.further(more, asked.answer)
+        more = environment.replies.further(more, asked.answer)
     return every
 
 
@@ -353,9 +354,9 @@ def _again(asked: Asked, environment: Environment, observation: Observation) -> 
 
 
 def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
-    text = environment.joined(before, reply.text) if before else reply.text
+    text = environment.replies.joined(before, reply.text) if before else reply.text
     if reply.finish_reason == "length":
-        return environment.parse_cut(text, observation)
+        return environment.replies.cut(text, observation)
     if reply.finish_reason in _REFUSALS:
         return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
     return environment.parse(text, observation)

@@ -42,7 +42,7 @@ def show(
             "settings": place.settings,
             "trials": place.n_trials,
             "actions": place.n_actions,
-            "stimulus": list(place.stimulus),
+            "stimulus": list(place.fields.stimulus),
         }
         rows = [{"setting": k, "default": json.dumps(v)} for k, v in place.settings.items()]
     elif name in AGENTS:

@@ -241,7 +241,7 @@ def _pictures(place: Environment) -> list[tuple[str, str]]:
             return []
     images = [image for message in _first_prompt(place) for image in message.images]
     observation, _ = place.reset(seed=SEED)
-    told = ", ".join(f"{name} {observation[name]:.4g}" for name in place.stimulus[:4])
+    told = ", ".join(f"{name} {observation[name]:.4g}" for name in place.fields.stimulus[:4])
     return [
         (
             f"data:image/png;base64,{base64.b64encode(image).decode()}",
@@ -259,7 +259,7 @@ def _asked(place: Environment) -> str:
         "either": f"one of {place.n_actions} actions on some trials, a number on the others",
     }
     paid = "rewards are paid" if place.feedback else "nothing is paid"
-    told = "earlier trials are retold" if place.retold else "each trial stands alone"
+    told = "earlier trials are retold" if place.past != "none" else "each trial stands alone"
     return f"At most {place.n_trials:,} trials; asks for {words[place.given]}; {paid}; {told}"
 
 
