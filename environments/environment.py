@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -41,6 +41,9 @@ _MOVED = {
     **{name: f"replies.{name}" for name in ("further", "joined")},
     "replies_told": "replies.told",
     "parse_cut": "replies.cut",
+    "rewards": 'follow(design, actions)["reward"]',
+    "acts": 'asks(columns) == "action"',
+    "concealed": "design.at(trial, fields.hidden)",
     "slots": "rerun.slots",
     "again": "rerun.tables",
     "drawn_anew": "rerun.rule",
@@ -133,7 +136,8 @@ class Environment(ABC):
         # Of a class with a constructor of its own the signature is that one's.
         own = "__init__" in vars(cls)
         cls.__signature__ = None if own else signature_of(cls.setting_table)  # type: ignore[attr-defined]
-        cls.__doc__ = documented(vars(cls).get("__doc__") or "", cls.setting_table)
+        if cls.__doc__ and "__doc__" in vars(cls):
+            cls.__doc__ = documented(cls.__doc__, cls.setting_table)
 
     def __init__(self, *values: Any, **settings: Any):
         given = signature_of(self.setting_table).bind(*values, **settings)
@@ -503,15 +507,17 @@ def answer_columns(environment: Environment) -> tuple[str, ...]:
 
 def _moved(environment: Environment, name: str) -> Any:
     """Return what an earlier version called by this name."""
-    at: Any = environment
-    if name == "bounds":
-        return environment.fields.bounds(environment)
-    if name == "answer_columns":
-        return answer_columns(environment)
-    if name in ("retold", "forgets"):
-        return environment.past != "none" if name == "retold" else environment.past == "part"
-    if name == "scored":
-        return environment.performance_bounds is not None
-    for part in _MOVED[name].split("."):
-        at = getattr(at, part)
-    return at
+    renamed: dict[str, Callable[[], Any]] = {
+        "bounds": lambda: environment.fields.bounds(environment),
+        "answer_columns": lambda: answer_columns(environment),
+        "retold": lambda: environment.past != "none",
+        "forgets": lambda: environment.past == "part",
+        "scored": lambda: environment.performance_bounds is not None,
+        "rewards": lambda: lambda design, actions: environment.follow(design, actions)["reward"],
+        "acts": lambda: lambda columns: environment.asks(columns) == "action",
+        "concealed": lambda: lambda trial: environment.design.at(trial, environment.fields.hidden),
+    }
+    if name in renamed:
+        return renamed[name]()
+    room, member = _MOVED[name].split(".")
+    return getattr(getattr(environment, room), member)
