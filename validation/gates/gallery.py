@@ -493,7 +493,9 @@ def _audited(gate: Gate | None) -> list[str]:
 
 
 def _dial(measure: Measure) -> str:
-    return ", ".join(f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.items())
+    return ", ".join(
+        f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.direction.items()
+    )
 
 
 def description_of(member: type) -> str:
