@@ -76,6 +76,23 @@ def make(name: str, **settings: Any) -> Environment:
     return ENVIRONMENTS[name](**settings)
 
 
+def environment_of(trials: Trials, name: str) -> Environment:
+    """Return the experiment of trials with the settings they were made with.
+
+    As the file has them; of trials from elsewhere as far as their columns tell, and else as
+    shipped.
+
+    Raises
+    ------
+    ValueError
+        If there is no such experiment, or no setting that the trials tell.
+    """
+    if name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    told = trials.settings.get(name)
+    return ENVIRONMENTS[name].as_played(trials.frame) if told is None else make(name, **told)
+
+
 __all__ = [
     "ANSWERED",
     "COLUMNS",
@@ -132,6 +149,7 @@ __all__ = [
     "complete_grid",
     "context_of",
     "correctness",
+    "environment_of",
     "load_templates",
     "make",
     "outcome_rates",

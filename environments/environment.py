@@ -16,7 +16,7 @@ from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import Message, Prompt
 
 from .design import Design, session_stream
-from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .fields import WORDS, Fields, Setting, documented, jsonable, settings_of, signature_of
 from .replies import Replies
 from .rerun import Rerun
 
@@ -176,6 +176,12 @@ class Environment(ABC):
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, JSON-able: `make(name, **settings)` rebuilds it."""
         return {name: jsonable(value) for name, value in self._settings.items()}
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """The settings that go with trials into a file: all but paths of words."""
+        words = {f.called or k for k, f in self.setting_table.items() if f.rule is WORDS}
+        return {name: value for name, value in self.settings.items() if name not in words}
 
     @property
     def pictures(self) -> bool:

@@ -343,5 +343,6 @@ def ends_of(name: str, given: Any) -> tuple[float, float]:
 
 YES_OR_NO = Told(yes_or_no, "True or False")
 FILE = Told(as_given, "the path of a file, or None")
+WORDS = Told(as_given, "the path of a TOML file, or None")  # changes no trial, only its words
 TEXT = Told(lambda name, given: str(given), "a text")
 ENDS = Told(ends_of, "a lower and a higher number")

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import (
-    FILE,
+    WORDS,
     YES_OR_NO,
     Field,
     Fields,
@@ -240,10 +240,10 @@ class Collider(Environment):
         "frame.",
     )
     templates: str | None = setting(
-        None, FILE, "A TOML file with wording of your own; None for ours."
+        None, WORDS, "A TOML file with wording of your own; None for ours."
     )
     stories: str | None = setting(
-        None, FILE, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
+        None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
     )
 
     def prepare(self) -> None:

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Environment, Observation, Turn
-from knownminds.environments.fields import FILE, Field, Fields, OneOf, Told, setting
+from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, setting
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import Message, Prompt, Role, load_templates
@@ -171,7 +171,7 @@ class BrokenOff(Environment):
         "be plausible) are not asked about, and contexts without any other are left out.",
     )
     templates: str | None = setting(
-        None, FILE, "A TOML file with wording of your own; None for ours."
+        None, WORDS, "A TOML file with wording of your own; None for ours."
     )
     asking: Asking = setting(
         "whole",

@@ -15,8 +15,8 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import (
-    FILE,
     TEXT,
+    WORDS,
     Field,
     Fields,
     OneOf,
@@ -198,7 +198,7 @@ class Diagnosis(Environment):
         "thoughts before them.",
     )
     templates: str | None = setting(
-        None, FILE, "A TOML file with wording of your own; None for ours."
+        None, WORDS, "A TOML file with wording of your own; None for ours."
     )
     auxiliary: str | None = setting(
         None,

@@ -179,7 +179,9 @@ def _made(name: str, settings: Mapping[str, Any]) -> Environment:
 
 def _place(name: str, rows: pd.DataFrame) -> Environment:
     """Return the experiment with the settings that trials tell, and as long as their sessions."""
-    place = type(_made(name, {})).as_played(rows)
+    from knownminds.environments import environment_of
+
+    place = environment_of(Trials(rows), _made(name, {}).name)
     if place.size is None:
         return place
     per_unit = place.n_trials // place.settings[place.size]

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
-from knownminds.environments.fields import FILE, Field, OneOf, setting
+from knownminds.environments.fields import WORDS, Field, OneOf, setting
 
 from .answer import MARKER, Answer, Outcome, parse_label
 from .prompt import Message, Prompt, Template, load_templates
@@ -84,7 +84,7 @@ class Retelling(Environment):
         "and the answer in a marked last line.",
     )
     templates: str | None = setting(
-        None, FILE, "A TOML file with wording of your own; None for ours."
+        None, WORDS, "A TOML file with wording of your own; None for ours."
     )
 
     def _kind(self, observation: Observation) -> str:

@@ -17,6 +17,7 @@ from knownminds.environments import (
     Rate,
     Trials,
     answer_columns,
+    environment_of,
     outcome_rates,
     unknown,
 )
@@ -318,7 +319,7 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
     for place, part in frame.groupby("environment", sort=False):
         if place not in ENVIRONMENTS:
             raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = ENVIRONMENTS[str(place)].as_played(part)
+        environment = environment_of(Trials(part), str(place))
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
         reward = ["reward"] if environment.feedback and "reward" in part else []
