@@ -152,15 +152,6 @@ class Environment(ABC):
     def prepare(self) -> None:  # noqa: B027
         """Check settings against each other, and make what follows from them; once, at first."""
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Any:
-            """Return what an earlier version called by another name, and say what to use."""
-            if name not in _MOVED:
-                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-            warn(f"Environment.{name} is now {_MOVED[name]}.", DeprecationWarning, stacklevel=2)
-            return _moved(self, name)
-
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
         """Return the experiment with the settings that trials tell; as shipped where they do not.
@@ -511,19 +502,31 @@ def answer_columns(environment: Environment) -> tuple[str, ...]:
     return ("action", "response") if given in ("both", "either") else (given,)
 
 
-def _moved(environment: Environment, name: str) -> Any:
-    """Return what an earlier version called by this name."""
-    renamed: dict[str, Callable[[], Any]] = {
-        "bounds": lambda: environment.fields.bounds(environment),
-        "answer_columns": lambda: answer_columns(environment),
-        "retold": lambda: environment.past != "none",
-        "forgets": lambda: environment.past == "part",
-        "scored": lambda: environment.performance_bounds is not None,
-        "rewards": lambda: lambda design, actions: environment.follow(design, actions)["reward"],
-        "acts": lambda: lambda columns: environment.asks(columns) == "action",
-        "concealed": lambda: lambda trial: environment.design.at(trial, environment.fields.hidden),
-    }
-    if name in renamed:
-        return renamed[name]()
-    room, member = _MOVED[name].split(".")
-    return getattr(getattr(environment, room), member)
+class _Moved:
+    """What an earlier version called by another name; says what to use, and gives it."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
+        """Return what the name stood for; of a class only what is no property of its members."""
+        warn(f"Environment.{self.name} is now {_MOVED[self.name]}.", DeprecationWarning, 2)
+        place: Any = kind if environment is None else environment
+        found: dict[str, Callable[[], Any]] = {
+            "bounds": lambda: place.fields.bounds(place),
+            "answer_columns": lambda: answer_columns(place),
+            "retold": lambda: place.past != "none",
+            "forgets": lambda: place.past == "part",
+            "scored": lambda: place.performance_bounds is not None,
+            "rewards": lambda: lambda design, actions: place.follow(design, actions)["reward"],
+            "acts": lambda: lambda columns: place.asks(columns) == "action",
+            "concealed": lambda: lambda trial: place.design.at(trial, place.fields.hidden),
+        }
+        if self.name in found:
+            return found[self.name]()
+        room, member = _MOVED[self.name].split(".")
+        return getattr(getattr(place, room), member)
+
+
+for _name in _MOVED:
+    setattr(Environment, _name, _Moved(_name))
