@@ -24,16 +24,7 @@ from .conformance import check_environment
 from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
-from .fields import (
-    Field,
-    Fields,
-    Number,
-    Numbers,
-    OneOf,
-    SomeOf,
-    Whole,
-    setting,
-)
+from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -44,6 +35,7 @@ from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
 from .replies import Replies
 from .rerun import Rerun
+from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -136,6 +128,7 @@ __all__ = [
     "Replies",
     "Rerun",
     "RestlessBandit",
+    "Session",
     "SomeOf",
     "Template",
     "TemporalDiscounting",
