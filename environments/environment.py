@@ -16,7 +16,7 @@ from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import Message, Prompt
 
 from .design import Design, session_stream
-from .fields import WORDS, Fields, Setting, documented, jsonable, settings_of, signature_of
+from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
 from .replies import Replies
 from .rerun import Rerun
 
@@ -169,12 +169,6 @@ class Environment(ABC):
         return {name: jsonable(value) for name, value in self._settings.items()}
 
     @property
-    def recorded(self) -> dict[str, Any]:
-        """The settings that go with trials into a file: all but paths of words."""
-        words = {f.called or k for k, f in self.setting_table.items() if f.rule is WORDS}
-        return {name: value for name, value in self.settings.items() if name not in words}
-
-    @property
     def pictures(self) -> bool:
         """Whether prompts show pictures, so that who answers must be able to see."""
         return False
@@ -286,6 +280,10 @@ class Environment(ABC):
 
         Of trials that share a prompt, the observation is the first.
         """
+
+    def truth(self, observation: Observation) -> NDArray[np.float64] | None:
+        """Return the true probability of each action's outcome, [n_actions]; None if none has."""
+        return None
 
     def names_told(self, messages: Sequence[Message]) -> Any:
         """Return labels by which `read` understands a prompt of a session that is not known.

@@ -231,11 +231,12 @@ class OneOf:
     """One of some known values."""
 
     known: tuple[Any, ...]
+    verb: str = "is"
 
     def __call__(self, name: str, given: Any) -> Any:
         """Check and return it."""
         if isinstance(given, bool) or given not in self.known:
-            raise ValueError(f"{name} is {self}; got {given!r}.")
+            raise ValueError(f"{name} {self.verb} {self}; got {given!r}.")
         return given if isinstance(given, str) else int(given)
 
     def __str__(self) -> str:

@@ -163,7 +163,7 @@ class BrokenOff(Environment):
     )
     distractors: Distractors = setting(
         "published",
-        OneOf(DISTRACTORS),
+        OneOf(DISTRACTORS, "are"),
         'The wrong options of the form "stated". "published": a third, a half, twice and three '
         "times the right probability, also where that is above 1 and gives the answer away. "
         '"plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose '

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
+from knownminds.environments.fields import WORDS
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class Trials:
             if completed is not trials.frame:
                 trials = cls(_arranged(completed))
             environment.check(trials)
-            told = {**told, environment.name: environment.recorded}
+            told = {**told, environment.name: _recorded(environment)}
         trials.frame.attrs[SETTINGS] = told
         _check_ranges(trials)
         return trials
@@ -319,6 +320,13 @@ def _with_settings(trials: Trials) -> pd.DataFrame:
     first = named.notna() & ~named.duplicated()
     texts = {name: json.dumps(settings) for name, settings in trials.settings.items()}
     return frame.assign(**{SETTINGS: named.where(first).map(texts)})
+
+
+def _recorded(environment: Environment) -> dict[str, Any]:
+    """Return the settings that go with trials into a file: all but paths of words."""
+    table = environment.setting_table.items()
+    words = {found.called or name for name, found in table if found.rule is WORDS}
+    return {name: value for name, value in environment.settings.items() if name not in words}
 
 
 def _settings_told(table: pd.DataFrame) -> dict[str, dict[str, Any]]:

@@ -226,7 +226,7 @@ def test_a_prompt_of_other_settings_is_refused():
 def test_a_reply_is_a_number_that_can_come_out_and_no_more(text, outcome, action):
     answer = Coins().parse(text, SINGLE)
     assert (answer.outcome, answer.action) == (outcome, action)
-    assert Coins().parse_cut(text, SINGLE).outcome == "truncated"
+    assert Coins().replies.cut(text, SINGLE).outcome == "truncated"
 
 
 @pytest.mark.parametrize(

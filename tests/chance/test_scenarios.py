@@ -69,5 +69,5 @@ def test_performance_is_the_share_of_right_letters_and_nothing_where_outcomes_ar
     # All other letters are as probable as the right one.
     assert abs(found.value - (known + (1 - known) / 5)) < 4 * found.standard_error
     assert place.performance_bounds is not None
-    assert not Dice(1, 6).scored
+    assert Dice(1, 6).performance_bounds is None
     assert np.isnan(Dice(1, 6).performance(lived(Dice(1, 6)))).all()

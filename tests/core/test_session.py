@@ -20,7 +20,7 @@ def test_a_session_is_what_the_step_interface_gives(name):
         asked = environment.asks(shown)
         choice = int(rng.integers(environment.n_actions)) if asked == "action" else low
         choice = None if rng.random() < 0.2 else choice
-        hidden = environment.concealed(int(seen["trial"]))
+        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
         turn = session.take(choice, "so it was")
         seen, reward, over, *_ = environment.step(choice)
         assert (turn.action, turn.response) == environment.split(choice, asked)

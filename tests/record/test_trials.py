@@ -290,7 +290,8 @@ def test_the_settings_that_trials_were_made_with_come_back_from_a_file(tmp_path,
     trials = simulate(AGENTS["random_responder"], np.zeros((2, 0)), made, 5)
     trials.save(tmp_path / f"t{suffix}")
     back = Trials.load(tmp_path / f"t{suffix}")
-    assert back.settings == {made.name: made.recorded}
+    words = {"templates"}
+    assert back.settings == {made.name: {k: v for k, v in made.settings.items() if k not in words}}
     found = environment_of(back, made.name)
     assert found.settings == made.settings
     pd.testing.assert_frame_equal(back.frame, trials.frame)
