@@ -6,6 +6,7 @@ first asked for.
 
 from typing import TYPE_CHECKING, Any
 
+from .agent_contract import AgentCheck, check_agent
 from .bandits.exploration import Exploration
 from .bandits.learning_rate import LearningRate
 from .bandits.meta_cognition import MetaCognition
@@ -126,6 +127,7 @@ _LATER = {
 
 __all__ = [
     "MEASURES",
+    "AgentCheck",
     "BeliefBias",
     "BeliefDecisions",
     "Coherence",
@@ -172,6 +174,7 @@ __all__ = [
     "Unknowns",
     "Weighting",
     "arviz_object",
+    "check_agent",
     "compare",
     "conditional_independence",
     "cross_validate",
