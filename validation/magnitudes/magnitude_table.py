@@ -16,7 +16,6 @@ from knownminds.environments import CONDITIONS, MODALITIES, Rate, Trials, outcom
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
     SHIFT,
-    percentile_interval,
     prior_weight,
 )
 from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
@@ -38,6 +37,7 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
+from knownminds.inference.resampling import percentile_interval
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
 from knownminds.validation.engine.folders import finite, writable, write_text
