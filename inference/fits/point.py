@@ -417,11 +417,9 @@ def inverted(matrices: Array) -> Array:
         values = np.linalg.eigvalsh(matrices[usable])
         # Below the last digit of the largest, what is above 0 is so by rounding.
         usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
-        try:
-            inverse[usable] = np.linalg.inv(matrices[usable])
-        except np.linalg.LinAlgError:  # one of them is singular, all but for rounding
-            for n in np.flatnonzero(usable) if len(matrices) > 1 else ():
-                inverse[n] = inverted(matrices[n : n + 1])[0]
+        # Elimination, which `inv` goes by, may meet a 0 where the eigenvalues are above it.
+        usable[usable] = np.linalg.slogdet(matrices[usable])[0] != 0
+        inverse[usable] = np.linalg.inv(matrices[usable])
     return inverse
 
 
