@@ -399,6 +399,8 @@ def _invert(matrices: Array) -> Array:
         values = np.linalg.eigvalsh(matrices[usable])
         # Below the last digit of the largest, what is above 0 is so by rounding.
         usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
+        # Elimination, which `inv` goes by, may meet a 0 where the eigenvalues are above it.
+        usable[usable] = np.linalg.slogdet(matrices[usable])[0] != 0
         inverse[usable] = np.linalg.inv(matrices[usable])
     return inverse
 
