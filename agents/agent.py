@@ -182,6 +182,11 @@ class Agent(ABC):
         return cls(lapse=lapse, actions=actions, **named)
 
     @classmethod
+    def kernel(cls, n_actions: int) -> Kernel:
+        """Return the compiled likelihood for so many actions, which compiled code can call."""
+        return cls.log_likelihood
+
+    @classmethod
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError if this model cannot play the environment."""
         if not environment.feedback and ("reward" in cls.columns or "payoffs" in cls.design):
@@ -189,7 +194,7 @@ class Agent(ABC):
                 f"{cls.name} learns from rewards; {environment.name} pays none. "
                 "Choose a model that does without, such as random_responder."
             )
-        if not environment.retold and cls.remembers:
+        if environment.past == "none" and cls.remembers:
             raise ValueError(
                 f"{cls.name} goes by earlier trials; those of {environment.name} stand alone, "
                 "untold by later ones. Choose a model that does without, such as random_responder."
@@ -199,7 +204,7 @@ class Agent(ABC):
                 f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
                 f"{_ASKED[environment.given]}. Choose another model."
             )
-        shown = {*environment.stimulus, *ANSWERS}
+        shown = {*environment.fields.stimulus, *ANSWERS}
         unknown = [name for name in cls.columns if name not in shown]
         unknown += [name for name in cls.design if name not in environment.drawn]
         if unknown:
