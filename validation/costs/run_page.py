@@ -20,7 +20,15 @@ from knownminds.llm_adapters.runs.prices import GIVEN
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
 from knownminds.validation.engine.arguments import settings_asked, settings_but_size
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, counted, listed, outcome_table
+from knownminds.validation.pages.page import (
+    Finding,
+    Page,
+    Table,
+    counted,
+    listed,
+    outcome_table,
+    table,
+)
 
 EXAMPLES = 12  # rows of the table of notes
 LETTERS = 60  # of an answer that is shown
@@ -76,7 +84,7 @@ def run_page(run: Run) -> Page:
             "malformed answer; one that was under way when its process died does not count. Tokens "
             "of a session are those of the answers that stand, dollars those of all its answers.",
         ],
-        tables=[table for table in _tables(run, frame) if table[2]],
+        tables=_tables(run, frame),
         figures=_figures(place, frame) if len(frame) else [],
         command=run_command(run, place),
         versions=run.starts[-1].versions,
@@ -198,12 +206,21 @@ def _about_money(run: Run) -> list[str]:
 
 
 def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
-    calls = [[STATES[state], f"{n:,}"] for state, n in sorted(run.account.calls.items())]
-    unfinished = [[str(u.session), str(u.trials), u.reason] for u in run.unfinished]
     return [
         outcome_table(run.outcomes),
-        ("Requests", ["what became of it", "number"], calls),
-        ("Unfinished sessions", ["session", "trials", "reason"], unfinished),
+        table(
+            "Requests",
+            sorted(run.account.calls.items()),
+            ("what became of it", lambda row: STATES[row[0]]),
+            ("number", "{1:,}"),
+        ),
+        table(
+            "Unfinished sessions",
+            run.unfinished,
+            ("session", "{session}"),
+            ("trials", "{trials}"),
+            ("reason", "{reason}"),
+        ),
         _notes(frame),
         _sessions(frame, run.price is not None),
     ]
@@ -211,48 +228,56 @@ def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
 
 def _notes(frame: pd.DataFrame) -> Table:
     """Count which repairs were made and why answers could not be read, with an example each."""
-    head = ["outcome", "repair or reason", "trials", "for example"]
-    if "note" not in frame:
-        return "Repairs and reasons", head, []
-    noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
-    rows = []
-    groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
-    for (outcome, note), some in groups[:EXAMPLES]:
-        text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
-        said = " ".join(text.split())
-        rows.append(
-            [
-                str(outcome),
-                str(note)[:LETTERS],
-                f"{len(some):,}",
-                said[:LETTERS] + ("…" if len(said) > LETTERS else ""),
-            ]
-        )
+    groups = []
+    if "note" in frame:
+        noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
+        groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
+    rows = [(*key, f"{len(some):,}", _example(some)) for key, some in groups[:EXAMPLES]]
     if len(groups) > EXAMPLES:
         rest = sum(len(some) for _, some in groups[EXAMPLES:])
-        rows.append(["", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""])
-    return "Repairs and reasons", head, rows
+        rows.append(("", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""))
+    return table(
+        "Repairs and reasons",
+        rows,
+        ("outcome", "{0}"),
+        ("repair or reason", lambda row: str(row[1])[:LETTERS]),
+        ("trials", "{2}"),
+        ("for example", "{3}"),
+    )
+
+
+def _example(some: pd.DataFrame) -> str:
+    """Return the beginning of the first answer."""
+    text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
+    said = " ".join(text.split())
+    return said[:LETTERS] + ("…" if len(said) > LETTERS else "")
 
 
 def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
-    head = ["session", "trials", "unread", "asked again", "mean reward", "tokens"]
-    rows = []
-    for subject, some in frame.groupby("subject", sort=False) if len(frame) else ():
-        reward = some["reward"].astype(float)
-        tokens = some[["input_tokens", "output_tokens"]].sum().sum()
-        row = [
-            str(subject),
-            str(len(some)),
-            str(int((~some["outcome"].isin(ANSWERED)).sum())),
-            str(int((some["attempt"] > 1).sum())),
-            f"{reward.mean():.3f}" if reward.notna().any() else "-",
-            f"{int(tokens):,}",
-        ]
-        if priced:
-            # There is no such column as long as no answer has been paid for.
-            row.append(f"{some['money'].sum():.9f}" if "money" in some else "0")
-        rows.append(row)
-    return "Sessions", [*head, *(["dollars for answers"] if priced else [])], rows
+    # There is no column of money as long as no answer has been paid for.
+    dollars = "{money:.9f}" if "money" in frame else "0"
+    return table(
+        "Sessions",
+        [
+            {
+                "session": subject,
+                "trials": len(some),
+                "unread": (~some["outcome"].isin(ANSWERED)).sum(),
+                "again": (some["attempt"] > 1).sum(),
+                "reward": some["reward"].astype(float).mean(),
+                "tokens": int(some[["input_tokens", "output_tokens"]].sum().sum()),
+                "money": some["money"].sum() if "money" in some else 0,
+            }
+            for subject, some in (frame.groupby("subject", sort=False) if len(frame) else ())
+        ],
+        ("session", "{session}"),
+        ("trials", "{trials}"),
+        ("unread", "{unread}"),
+        ("asked again", "{again}"),
+        ("mean reward", "{reward:.3f}"),
+        ("tokens", "{tokens:,}"),
+        *([("dollars for answers", dollars)] if priced else []),
+    )
 
 
 def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:

@@ -6,7 +6,7 @@ import difflib
 import io
 import shlex
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -34,7 +34,7 @@ from knownminds.inference.magnitudes.magnitude_answers import (
 )
 from knownminds.validation.engine.monte_carlo import share
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, counted, number, outcome_table
+from knownminds.validation.pages.page import Finding, Page, Table, counted, outcome_table, table
 
 from .magnitude_table import MagnitudeTable, shortened
 
@@ -193,8 +193,8 @@ def task_page(table: MagnitudeTable, answers: MagnitudeAnswers, task: str) -> Pa
         else [],
         tables=[
             _cell_table(own),
-            *_weight_table(weights),
-            *_cue_table(table.cues[table.cues["task"] == task]),
+            _weight_table(weights),
+            _cue_table(table.cues[table.cues["task"] == task]),
         ],
         figures=figures,
         command=magnitude_command(table),
@@ -226,104 +226,83 @@ def _finding(table: MagnitudeTable, who: str) -> Finding:
     return Finding(f"{who}:", told, why, "good" if rare else "fair")
 
 
-def _tables(table: MagnitudeTable) -> list[Table]:
-    parts = [
-        [
-            row["participant"],
-            f"{row['part']} {row['name']}",
-            number(row["value"]),
-            f"{number(row['low'])} to {number(row['high'])}",
-            counted(len(row["missing"].split("; ")), "thing") if row["missing"] else "nothing",
-        ]
-        for row in table.composite.to_dict("records")
-    ]
-    shifts = [
-        [
-            row["participant"],
-            row["task"],
-            row["ablation"],
-            row["modality"],
-            number(row["base"]),
-            number(row["weight"]),
-            f"{row['score']:+.0f}" if row["score"] == row["score"] else "-",
-            row["reason"] or "",
-        ]
-        for row in table.consistency.to_dict("records")
-    ]
-    minds = [
-        [
-            row["participant"],
-            row["observer"],
-            f"{row['expected']:+.2f}",
-            f"{row['sd']:.2f}",
-            f"{row['reaching']:.1%}",
-        ]
-        for row in table.known.to_dict("records")
-    ]
-    tables: list[Table] = [
-        ("Composite", ["participant", "part", "value", "interval", "missing"], parts),
-        _cell_table(table.cells, every=False),
-        *_cue_table(table.cues[table.cues["condition"] == BASE]),
-        (
+def _tables(shown: MagnitudeTable) -> list[Table]:
+    return [
+        table(
+            "Composite",
+            shown.composite,
+            ("participant", "{participant}"),
+            ("part", "{part} {name}"),
+            ("value", "{value:.3f}"),
+            ("interval", "{low:.3f} to {high:.3f}"),
+            ("missing", _lacking),
+        ),
+        _cell_table(shown.cells, every=False),
+        _cue_table(shown.cues[shown.cues["condition"] == BASE]),
+        table(
             "Consistency: prior weights and shifts",
-            ["participant", "task", "condition", "answers to", "base", "ablation", "score", ""],
-            shifts,
+            shown.consistency,
+            ("participant", "{participant}"),
+            ("task", "{task}"),
+            ("condition", "{ablation}"),
+            ("answers to", "{modality}"),
+            ("base", "{base:.3f}"),
+            ("ablation", "{weight:.3f}"),
+            ("score", "{score:+.0f}"),
+            ("", lambda row: row["reason"] or ""),
         ),
-        (
+        table(
             "Consistency: known minds in the same design",
-            ["participant", "mind", "expected", "sd", "score at least the participant's"],
-            minds,
+            shown.known,
+            ("participant", "{participant}"),
+            ("mind", "{observer}"),
+            ("expected", "{expected:+.2f}"),
+            ("sd", "{sd:.2f}"),
+            ("score at least the participant's", "{reaching:.1%}"),
         ),
+        *(outcome_table(rates, task) for task, rates in shown.outcomes.items()),
     ]
-    for task, rates in table.outcomes.items():
-        title, columns, rows = outcome_table(rates)
-        tables.append((f"{title}: {task}", columns, rows))
-    return [one for one in tables if one[2]]
 
 
-def _cue_table(cues: pd.DataFrame) -> list[Table]:
+def _lacking(row: Mapping[Any, Any]) -> str:
+    return counted(len(row["missing"].split("; ")), "thing") if row["missing"] else "nothing"
+
+
+def _cue_table(cues: pd.DataFrame) -> Table:
     """Return weights and efficiencies by reference."""
-    head = ["participant", "task", "condition", "reference", "weight of text", "RRE", "interval"]
-    head += ["items", "left out"]
-    rows = [
-        [
-            row["participant"],
-            row["task"],
-            row["condition"],
-            row["reference"],
-            number(row["text_weight"]),
-            number(row["efficiency"]),
-            f"{number(row['low'])} to {number(row['high'])}",
-            f"{row['n']:,.0f}",
-            f"{row['left_out']:,.0f}",
-        ]
-        for row in cues.to_dict("records")
-    ]
-    return [("Cue combination", head, rows)] if rows else []
+    return table(
+        "Cue combination",
+        cues,
+        ("participant", "{participant}"),
+        ("task", "{task}"),
+        ("condition", "{condition}"),
+        ("reference", "{reference}"),
+        ("weight of text", "{text_weight:.3f}"),
+        ("RRE", "{efficiency:.3f}"),
+        ("interval", "{low:.3f} to {high:.3f}"),
+        ("items", "{n:,.0f}"),
+        ("left out", "{left_out:,.0f}"),
+    )
 
 
 def _cell_table(cells: pd.DataFrame, every: bool = True) -> Table:
     """Return the scores of each cell; of the base condition alone unless `every`."""
-    some = cells if every else cells[cells["condition"] == BASE]
-    lead = ["participant", "condition" if every else "task", "modality"]
-    rows = [
-        [
-            *(row[name] for name in lead),
-            f"{row['n']:,.0f}",
-            f"{row['missing']:,.0f}",
-            number(row["error"]),
-            f"{number(row['low'])} to {number(row['high'])}",
-            number(row["bias"], 2),
-            number(row["variance"], 2),
-            number(row["prior_weight"], 2),
-            *(number(row[factor], 2) for factor in FACTORS),
-        ]
-        for row in some.to_dict("records")
-    ]
-    head = [*lead[:-1], "answers to", "trials", "missing", "NRMSE", "interval"]
-    head += ["bias²", "variance", "prior weight", *FACTORS]
-    title = "Errors and observers" + ("" if every else ", base condition")
-    return title, head, rows
+    varied = "condition" if every else "task"
+    return table(
+        "Errors and observers" + ("" if every else ", base condition"),
+        cells if every else cells[cells["condition"] == BASE],
+        ("participant", "{participant}"),
+        (varied, f"{{{varied}}}"),
+        ("answers to", "{modality}"),
+        ("trials", "{n:,.0f}"),
+        ("missing", "{missing:,.0f}"),
+        ("NRMSE", "{error:.3f}"),
+        ("interval", "{low:.3f} to {high:.3f}"),
+        ("bias²", "{bias:.2f}"),
+        ("variance", "{variance:.2f}"),
+        ("prior weight", "{prior_weight:.2f}"),
+        *((factor, f"{{{factor}:.2f}}") for factor in FACTORS),
+    )
 
 
 def composites(table: MagnitudeTable) -> str:
@@ -602,21 +581,18 @@ def cue_weights(weights: pd.DataFrame, shown: Sequence[str]) -> str:
     return draw.svg(figure)
 
 
-def _weight_table(weights: pd.DataFrame) -> list[Table]:
-    head = ["participant", "condition", "mean blur", "items", "weight of text", "interval"]
-    rows = [
-        [
-            row["participant"],
-            row["condition"],
-            f"{row['blur']:.1f}",
-            str(row["items"]),
-            number(row["text_weight"]),
-            f"{number(row['low'])} to {number(row['high'])}",
-            number(row["deserved"]),
-        ]
-        for row in weights.to_dict("records")
-    ]
-    return [("Weight of the text by blur", [*head, "deserved"], rows)] if rows else []
+def _weight_table(weights: pd.DataFrame) -> Table:
+    return table(
+        "Weight of the text by blur",
+        weights,
+        ("participant", "{participant}"),
+        ("condition", "{condition}"),
+        ("mean blur", "{blur:.1f}"),
+        ("items", "{items}"),
+        ("weight of text", "{text_weight:.3f}"),
+        ("interval", "{low:.3f} to {high:.3f}"),
+        ("deserved", "{deserved:.3f}"),
+    )
 
 
 def _against_stimuli(axis: Axes, cell: Answers) -> None:
