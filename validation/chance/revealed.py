@@ -520,8 +520,7 @@ def reveal(
         If something is asked for that the model cannot do, or nothing is asked at all.
     """
     begin = time.perf_counter()
-    several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
-    named: list[str | Adapter] = list(several)
+    named: list[str | Adapter] = [llm] if isinstance(llm, str | Adapter) else list(llm)
     scenarios = tuple(dict.fromkeys(scenarios))
     _check(form, source, draws, top, distractors, asking, tokens, named, earlier)
     found: dict[str, tuple[Told, pd.DataFrame]] = {}

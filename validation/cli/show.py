@@ -55,7 +55,7 @@ def show(
         told = {"measure": name, "summary": measure.summary, "source": measure.source}
         told |= {"environments": list(measure.environments), "null": finite(measure.null)}
         told |= {"rational": measure.rational, "violator": measure.violator}
-        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.items()]
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.direction.items()]
     else:
         known = [*ENVIRONMENTS, *AGENTS, *MEASURES]
         raise ValueError(unknown("environment, model or measure", name, known))

@@ -498,7 +498,9 @@ def _audited(gate: Gate | None) -> list[str]:
 
 
 def _dial(measure: Measure) -> str:
-    return ", ".join(f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.items())
+    return ", ".join(
+        f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.direction.items()
+    )
 
 
 def parts_of(member: type) -> tuple[str, dict[str, str]]:

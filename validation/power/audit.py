@@ -21,7 +21,7 @@ from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size
 
-from .dials import Dial
+from .dials import GroupDial
 from .operating_characteristics import Characteristics, characteristics, test_batch
 from .power_study import several
 
@@ -214,13 +214,13 @@ def audit(
 def usual_effects(measure: Measure) -> tuple[float, ...]:
     """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can."""
     parameters = AGENTS[measure.violator].parameters
-    dial = Dial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
+    dial = GroupDial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
     turns, values = dial.curve
     if measure.rational:
         # A group whose dial cannot be turned below 0 deviates a little before it is turned.
-        least = measure.null if measure.lowest is None else max(float(values[0]), measure.null)
+        least = measure.null if measure.dial.lowest is None else max(float(values[0]), measure.null)
         most = float(values.max()) - least
-        if measure.lowest is None and most > 1.1 * max(EFFECTS):
+        if measure.dial.lowest is None and most > 1.1 * max(EFFECTS):
             return EFFECTS
         return tuple(float(f"{least + share * most:.2g}") for share in (0.2, 0.4, 0.8))
     middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8
@@ -264,7 +264,7 @@ def _cell(
     if effect is not None:
         parameters = model.parameters
         mean, spread = parameters.mean, parameters.sd
-        Dial(measure, model, mean, spread).turn_to(np.array([effect]))
+        GroupDial(measure, model, mean, spread).turn_to(np.array([effect]))
         law = {
             "group_mean": dict(zip(parameters.names, mean.tolist(), strict=True)),
             "group_sd": dict(zip(parameters.names, spread.tolist(), strict=True)),
