@@ -48,7 +48,6 @@ TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add noth
     "inference/magnitudes/observer_fits.py _fit_lines",
     "inference/posteriors/group_model.py hierarchical",
     "llm_adapters/runs/runner.py run_sessions_in",
-    "validation/chance/revealed.py reveal",
     "validation/cli/data/fit.py fit",
     "validation/cli/data/score.py score",
     "validation/cli/models/budget.py budget",

@@ -27,7 +27,8 @@ from knownminds.validation.pages.page import (
     written,
 )
 
-from .revealed import COMPARED, ERROR, NAIVE, Revealed, shares_of
+from .revealed import COMPARED, ERROR, NAIVE, Revealed
+from .stated_answers import shares_of
 
 CASES = ("best", "median", "worst")
 MOST_BARS = 4  # models whose beliefs are drawn as bars
