@@ -66,6 +66,29 @@ def log_of(x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def at_an_end_or_lapsed(z, i, answer, top, share):  # type: ignore[no-untyped-def]
+    """Correct what lane i of `z` adds: for an answer at an end, and for lapses, if share >= 0."""
+    inside = 0.0 < answer < top
+    if not inside:
+        side, off = -1.0 if answer <= 0.0 else 1.0, z[OFF + i]
+        z[OWN + i], rate = log_share_below(-side * off)
+        z[OFF + i], z[CURVE + i] = side * rate, side * rate * off
+    if share < 0.0:
+        return
+    if inside:
+        density = exp(min(z[OWN + i], 700.0))
+        mixed = max((1.0 - share) * density + share / top, TINY)
+        z[BY_LAPSE + i] += (1.0 / top - density) / mixed
+        z[OFF + i] *= (1.0 - share) * density / mixed
+        z[CURVE + i] *= (1.0 - share) * density / mixed
+        z[OWN + i] = log(mixed)
+    else:
+        kept = max(1.0 - share, TINY)
+        z[BY_LAPSE + i] -= 1.0 / kept
+        z[OWN + i] += log(kept)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
     wide, log_scale, lapse, row, start, response, window, value, unit, ceiling
 ):
@@ -133,27 +156,9 @@ def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
                 z[CURVE + i] = u * u - 1.0 if given else 0.0
             if ends > 0 or lapse is not None:
                 for i in range(LANES):
-                    answer, top = response[t, i], ceiling[t, i]
-                    if not answer >= 0.0:
-                        continue
-                    inside = 0.0 < answer < top
-                    if not inside:
-                        side, off = -1.0 if answer <= 0.0 else 1.0, z[OFF + i]
-                        z[OWN + i], rate = log_share_below(-side * off)
-                        z[OFF + i], z[CURVE + i] = side * rate, side * rate * off
-                    if lapse is not None:
-                        share = lapse[row[block, i]]
-                        if inside:
-                            density = exp(min(z[OWN + i], 700.0))
-                            mixed = max((1.0 - share) * density + share / top, TINY)
-                            z[BY_LAPSE + i] += (1.0 / top - density) / mixed
-                            z[OFF + i] *= (1.0 - share) * density / mixed
-                            z[CURVE + i] *= (1.0 - share) * density / mixed
-                            z[OWN + i] = log(mixed)
-                        else:
-                            kept = max(1.0 - share, TINY)
-                            z[BY_LAPSE + i] -= 1.0 / kept
-                            z[OWN + i] += log(kept)
+                    if response[t, i] >= 0.0:
+                        share = -1.0 if lapse is None else lapse[row[block, i]]
+                        at_an_end_or_lapsed(z, i, response[t, i], ceiling[t, i], share)
             for i in range(LANES):
                 u = z[OFF + i]
                 z[SUM + i] += z[OWN + i]

@@ -182,15 +182,7 @@ def alignment_picture(profile: CausalProfile) -> Figure:
 def causal_tables(profile: CausalProfile) -> list[Table]:
     """Return the tables of fits, measures, alignment, domains and changes."""
     units = profile.units
-    omnibus, pairs, changes = profile.omnibus, profile.pairs, profile.changes
-    if len(omnibus):
-        omnibus = omnibus.assign(matched=profile.matched["p_adjusted"].to_numpy())
-    if len(pairs):
-        pairs = pairs[pairs["p_adjusted"] < 0.05]
-    if len(changes):
-        changes = changes.sort_values(["factor", "change"], ascending=[True, False])
     whose = ("agent and condition", f"{{{UNIT}}}")
-    condition = ("condition", lambda row: row["condition"] or "-")
     note = ("note", lambda row: row["note"] or "-")
     return [
         _first_rows(
@@ -234,6 +226,21 @@ def causal_tables(profile: CausalProfile) -> list[Table]:
             ("items", "{items}"),
             ("unmatched", "{unmatched}"),
         ),
+        *_tests_and_changes(profile),
+    ]
+
+
+def _tests_and_changes(profile: CausalProfile) -> list[Table]:
+    """Return the tables of what differs between domains, agents and conditions."""
+    omnibus, pairs, changes = profile.omnibus, profile.pairs, profile.changes
+    if len(omnibus):
+        omnibus = omnibus.assign(matched=profile.matched["p_adjusted"].to_numpy())
+    if len(pairs):
+        pairs = pairs[pairs["p_adjusted"] < 0.05]
+    if len(changes):
+        changes = changes.sort_values(["factor", "change"], ascending=[True, False])
+    condition = ("condition", lambda row: row["condition"] or "-")
+    return [
         _first_rows(
             "Differences between domains, and between agents",
             omnibus,
