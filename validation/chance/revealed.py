@@ -15,6 +15,8 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.folders import writable, write_text
+from knownminds.environments.record.result import plain
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
 from knownminds.inference.chance.distribution_distance import (
@@ -27,7 +29,6 @@ from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
 from knownminds.llm_adapters import Adapter, Sampling
-from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
 
 from .asked_beliefs import SENT, Progress
@@ -270,7 +271,7 @@ class Revealed:
             "versions": dict(self.versions),
             "seconds": self.seconds,
         }
-        content: dict[str, Any] = finite(told)
+        content: dict[str, Any] = plain(told)
         return content
 
     def to_json(self) -> str:

@@ -25,6 +25,7 @@ from knownminds.agents import Agent
 from knownminds.agents.play import Player
 from knownminds.environments import Environment, Prompt, Session, session_stream, unknown
 from knownminds.environments.environment import Choice
+from knownminds.environments.record.folders import writable, write_text
 from knownminds.llm_adapters.runs.prices import (
     MOST_PER_100_BYTES,
     Dollars,
@@ -38,7 +39,6 @@ from knownminds.llm_adapters.runs.prices import (
     tokens_of_text,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
-from knownminds.validation.engine.folders import writable, write_text
 from knownminds.validation.power.power_study import Power
 from knownminds.validation.power.smallest_design import SmallestDesign
 

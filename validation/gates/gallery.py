@@ -22,9 +22,9 @@ from scipy.stats import norm
 
 from knownminds.agents import AGENTS, Agent, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.words.told_history import Retelling
 from knownminds.inference import MEASURES, Measure
-from knownminds.validation.engine.folders import writable, write_text
 from knownminds.validation.engine.verdicts import OPEN, RECOVERABLE_R, WEAK_R
 from knownminds.validation.pages.html import fill
 from knownminds.validation.pages.page import tone

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,8 @@ from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, settings_asked
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size
 
@@ -30,7 +29,7 @@ EFFECTS = (0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Reported):
     """The outcome of an audit.
 
     Parameters
@@ -64,8 +63,8 @@ class Audit:
         """One row per kind of mind and number of trials."""
         return pd.DataFrame([entry.to_dict() for entry in self.entries])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         cell = self.study.cells[0]
         size = [
             {
@@ -77,30 +76,23 @@ class Audit:
             }
             for entry in self.null
         ]
-        content: dict[str, Any] = finite(
-            {
-                "measure": self.measure.name,
-                "environment": cell.environment,
-                "null_model": self.measure.rational,
-                "violator": self.measure.violator,
-                "subjects": cell.subjects,
-                "sessions": cell.sessions,
-                "replicates": self.study.replicates,
-                "seed": self.study.seed,
-                "level": 0.05,
-                "attempted": sum(entry.attempted for entry in self.entries),
-                "failed": sum(entry.failed for entry in self.entries),
-                "size": size,
-                "entries": self.to_frame().to_dict("records"),
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return size, power, bias and the rest as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "measure": self.measure.name,
+            "environment": cell.environment,
+            "null_model": self.measure.rational,
+            "violator": self.measure.violator,
+            "subjects": cell.subjects,
+            "sessions": cell.sessions,
+            "replicates": self.study.replicates,
+            "seed": self.study.seed,
+            "level": 0.05,
+            "attempted": sum(entry.attempted for entry in self.entries),
+            "failed": sum(entry.failed for entry in self.entries),
+            "size": size,
+            "entries": self.to_frame().to_dict("records"),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """One line per kind of mind and number of trials, then the verdicts."""
