@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from registry_pairs import pairs
 
-from knownminds.agents import AGENTS, play, simulate
+from knownminds.agents import AGENTS, Model, play, simulate
 from knownminds.agents.sequences import LANES
 from knownminds.environments import ENVIRONMENTS, Trials, make
 from knownminds.inference import ModelData, maximum_a_posteriori
@@ -332,7 +332,10 @@ def test_parameters_are_recovered_and_a_shuffled_session_does_not_recover(model)
 
 
 def test_lanes_are_as_many_as_the_layout_has(model):
-    assert sys.modules[model.__module__].LANES == LANES
+    if issubclass(model, Model):
+        assert f"LANES = {LANES}\n" in model.kernel_source()
+    else:
+        assert sys.modules[model.__module__].LANES == LANES
 
 
 def test_refuses_unknown_names_and_values_outside_the_support(model):
