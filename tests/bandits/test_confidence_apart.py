@@ -21,7 +21,8 @@ from knownminds.environments.formats.psych_101 import psych_101_records, trials_
 from knownminds.environments.words.told_history import REASONINGS
 from knownminds.llm_adapters import Capabilities, Reply, Synthetic, Usage, run_session
 from knownminds.llm_adapters.runs.runner import Caps, Retries, read_run, run_sessions_in
-from knownminds.validation.costs.budget import budget, dry_run
+from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.dry_runs import dry_run
 
 MIDDLE = ChangePointObserver.parameters.constrain(ChangePointObserver.parameters.mean)
 PLACE = RestlessBandit(2, (3, 5), confidence="apart")  # 8 plays

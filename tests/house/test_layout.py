@@ -49,8 +49,6 @@ TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add noth
     "validation/cli/studies/confuse.py confuse",
     "validation/cli/studies/power.py power",
     "validation/cli/studies/recover.py recover",
-    "validation/costs/budget.py budget",
-    "validation/costs/connect.py run",
     "validation/data/fit.py fit",
     "validation/magnitudes/magnitude_table.py magnitude_table",
     "validation/power/power_study.py power",

@@ -17,8 +17,9 @@ from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Page, Table, counted, listed, table
 
-from .budget import IMAGE_TOKENS, Budget, Cost, PricedDesign
+from .budget import IMAGE_TOKENS, Budget, Cost
 from .budget import budget as run_budget
+from .priced_designs import PricedDesign
 
 TABLE = "genai-prices"  # sources of other names are the user's
 SESSIONS_DIFFER = "They also hold how sessions differ (95% prediction interval from the dry runs)."
