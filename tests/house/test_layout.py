@@ -50,7 +50,6 @@ TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add noth
     "validation/cli/studies/power.py power",
     "validation/cli/studies/recover.py recover",
     "validation/data/fit.py fit",
-    "validation/magnitudes/magnitude_table.py magnitude_table",
     "validation/power/power_study.py power",
     "validation/power/smallest_design.py smallest_design",
     "validation/recovery/parameter_recovery.py recover",
