@@ -16,7 +16,6 @@ from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.folders import writable, write_text
-from knownminds.environments.record.result import plain
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
 from knownminds.inference.chance.distribution_distance import (
@@ -29,6 +28,7 @@ from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
 from knownminds.llm_adapters import Adapter, Sampling
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
 from .asked_beliefs import SENT, Progress
@@ -56,7 +56,7 @@ COMPARED = (*MEASURES_OF_DISTANCE, "retained", ERROR)
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed:
+class Revealed(Reported):
     """What models reveal of their beliefs, and what they state.
 
     Parameters
@@ -252,52 +252,46 @@ class Revealed:
         """One row per model and context, see `by_context`."""
         return self.by_context()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        told = {
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds: summary, biases, comparison and options."""
+        return {
             "models": list(self.models),
             "contexts": {name: len(own) for name, own in self.beliefs.items()},
             "flagged": {name: int(own.flagged.sum()) for name, own in self.beliefs.items()},
-            "summary": self.summary().to_dict("records"),
-            "biases": self.biases.to_dict("records"),
-            "samplers": self.samplers.to_dict("records"),
-            "comparison": self.comparison().to_dict("records"),
+            "summary": self.summary(),
+            "biases": self.biases,
+            "samplers": self.samplers,
+            "comparison": self.comparison(),
             "read_back": {
                 name: {"whole": whole, "naive": naive}
                 for name, (whole, naive) in self.read_back().items()
             },
-            "agreement": self.agreement().to_dict("records"),
-            "options": dict(self.options),
-            "versions": dict(self.versions),
+            "agreement": self.agreement(),
+            "options": self.options,
+            "versions": self.versions,
             "seconds": self.seconds,
         }
-        content: dict[str, Any] = plain(told)
-        return content
-
-    def to_json(self) -> str:
-        """Return summary, biases, comparison and options as one JSON object."""
-        return json.dumps(self.to_dict(), allow_nan=False)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write everything that a report needs."""
         frames = {name: getattr(self, name) for name in FRAMES}
-        with writable(folder) as place:
+        with writable(folder) as path:
             parts = []
             for k, (name, own) in enumerate(self.beliefs.items()):
-                own.save(place / f".part-{k}.parquet")
-                frame = pd.read_parquet(place / f".part-{k}.parquet")
-                (place / f".part-{k}.parquet").unlink()
+                own.save(path / f".part-{k}.parquet")
+                frame = pd.read_parquet(path / f".part-{k}.parquet")
+                (path / f".part-{k}.parquet").unlink()
                 more: dict[str, Any] = {
                     "naive": self.naive[name],
                     "known": self.known[name],
                     "model": name,
                 }
                 parts.append(frame.assign(**more))
-            pd.concat(parts, ignore_index=True).to_parquet(place / BELIEFS, index=False)
+            pd.concat(parts, ignore_index=True).to_parquet(path / BELIEFS, index=False)
             for name, frame in frames.items():
-                frame.to_parquet(place / f"{name}.parquet", index=False)
-            self.by_context().to_csv(place / "by_context.csv", index=False)
-            write_text(place / FILE, self.to_json())
+                frame.to_parquet(path / f"{name}.parquet", index=False)
+            self.by_context().to_csv(path / "by_context.csv", index=False)
+            write_text(path / FILE, self.to_json())
 
     def __str__(self) -> str:
         """Mean distances by model and scenario, what is flagged, and differences of models."""
@@ -502,15 +496,14 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     ValueError
         If the folder holds no such result.
     """
-    place = Path(folder)
+    path = Path(folder)
     try:
-        told = json.loads((place / FILE).read_text(encoding="utf-8"))
-        table = pd.read_parquet(place / BELIEFS)
-        frames = {name: pd.read_parquet(place / f"{name}.parquet") for name in FRAMES}
+        told = json.loads((path / FILE).read_text(encoding="utf-8"))
+        table = pd.read_parquet(path / BELIEFS)
+        frames = {name: pd.read_parquet(path / f"{name}.parquet") for name in FRAMES}
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
-            f"Beliefs are read from a folder of `knownminds reveal`; {place} cannot be read: "
-            f"{error}"
+            f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"
         ) from None
     parts = {str(name): own for name, own in table.groupby("model", sort=False)}
     return Revealed(

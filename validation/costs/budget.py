@@ -27,6 +27,7 @@ from knownminds.llm_adapters.runs.prices import (
     price_of,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.validation.engine.reported import Reported
 
 from .dry_runs import DesignUsage, TrialSize, dry_runs_of
 from .priced_designs import DesignPower, PricedDesign, check_count, frontier_of
@@ -70,7 +71,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Budget(Reported):
     """Calls, tokens and money of a design, and the dated prices that they were reckoned with.
 
     Parameters
@@ -188,9 +189,9 @@ class Budget:
             "sha256": _digest(content),
             "budget": content,
         }
-        with writable(folder) as place:
-            write_text(place / FILE, json.dumps(whole, indent=2, allow_nan=False) + "\n")
-        return place / FILE
+        with writable(folder) as path:
+            write_text(path / FILE, json.dumps(whole, indent=2, allow_nan=False) + "\n")
+        return path / FILE
 
     def __str__(self) -> str:
         """Design, sizes, and a line for each language model."""
@@ -298,32 +299,34 @@ def budget(
     thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
     looking = _range("image_tokens", "picture", image_tokens)
     agent = resolve_model(model)
-    place = resolve_environment(environment, trials)
-    agent.check_plays(place)
+    environment = resolve_environment(environment, trials)
+    agent.check_plays(environment)
     day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
     charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
 
-    runs = {place.n_trials: dry_runs_of(place, agent, dry_runs, seed, thinking, looking)}
-    own = runs[place.n_trials]
+    runs = {
+        environment.n_trials: dry_runs_of(environment, agent, dry_runs, seed, thinking, looking)
+    }
+    own = runs[environment.n_trials]
     offered = tuple(designs)
     rows: list[PricedDesign] = []
     for design in offered:
         if design.trials not in runs:
-            other = resolve_environment(place, design.trials)
+            other = resolve_environment(environment, design.trials)
             runs[design.trials] = dry_runs_of(other, agent, dry_runs, seed, thinking, looking)
     for price in charged:
         rows += frontier_of(price, offered, runs)
 
     n = int(subjects) * int(sessions)
     return Budget(
-        environment=place.name,
-        settings=place.settings,
+        environment=environment.name,
+        settings=environment.settings,
         model=agent.name,
         dry_runs=dry_runs,
         seed=seed,
         subjects=subjects,
         sessions=sessions,
-        trials=place.n_trials,
+        trials=environment.n_trials,
         reasoning_tokens=thinking,
         image_tokens=looking,
         date=charged[0].date,
