@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
-from knownminds.agents.parameters import Array
 from knownminds.environments.chance import choice, coins, dice, preference
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER
@@ -624,25 +624,41 @@ def differences(compared: pd.DataFrame, named: Mapping[str, str]) -> str:
     measures = [m for m in (*SHOWN, ERROR) if (compared["measure"] == m).any()]
     scenarios = list(dict.fromkeys(compared["scenario"]))
     models = list(dict.fromkeys(compared["model"]))
-    figure, axes = draw.panels(len(measures), height=1.4 + 0.3 * len(scenarios) * len(models),
-                               columns=5)  # fmt: skip
+    height = 1.4 + 0.3 * len(scenarios) * len(models)
+    figure, axes = draw.panels(len(measures), height=height, columns=5)
     for k, (axis, measure) in enumerate(zip(axes, measures, strict=True)):
-        for m, (model, (colour, marker, _)) in enumerate(
-            zip(models, draw.styles(len(models)), strict=True)
-        ):
-            own = compared[(compared["model"] == model) & (compared["measure"] == measure)]
-            own = own.set_index("scenario").reindex(scenarios)
-            at = -np.arange(len(scenarios)) - (m - (len(models) - 1) / 2) * 0.6 / len(models)
-            axis.hlines(at, own["low"], own["high"], color=colour, linewidth=1.5)
-            axis.plot(own["difference"], at, marker, color=colour, markersize=4,
-                      label=named[model])  # fmt: skip
-        axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
-        axis.set_yticks(-np.arange(len(scenarios)), scenarios if k == 0 else [""] * len(scenarios))
-        axis.set_ylim(-len(scenarios) + 0.4, 0.6)
+        here = compared[compared["measure"] == measure].set_index("scenario")
+        _intervals(axis, here, scenarios, "difference", {name: named[name] for name in models})
+        if k:
+            axis.set_yticklabels([""] * len(scenarios))
         draw.entitle(axis, WORDS[measure])
     if len(models) > 1:
         draw.key(figure, axes[0])
     return draw.svg(figure)
+
+
+def _intervals(
+    axis: Axes,
+    table: pd.DataFrame,
+    rows: Sequence[str],
+    value: str,
+    models: Mapping[str, str],
+    crosses: str = "",
+) -> None:
+    """Draw a value with its interval in each row of an index, a colour for each model."""
+    at = -np.arange(len(rows))
+    looks = draw.styles(len(models))
+    for m, (model, (colour, marker, _)) in enumerate(zip(models, looks, strict=True)):
+        own = table[table["model"] == model].reindex(rows)
+        y = at - (m - (len(models) - 1) / 2) * 0.6 / len(models)
+        low, high, middle = (own[name].to_numpy(dtype=float) for name in ("low", "high", value))
+        axis.hlines(y, low, high, color=colour, linewidth=1.5)
+        axis.plot(middle, y, marker, color=colour, markersize=4, label=models[model])
+        if crosses:
+            axis.plot(own[crosses], y, "x", color=colour, markersize=4)
+    axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
+    axis.set_yticks(at, rows)
+    axis.set_ylim(-len(rows) + 0.4, 0.6)
 
 
 def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -658,28 +674,12 @@ def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[st
 
 def biases(revealed: Revealed, named: Mapping[str, str]) -> str:
     """Draw the biases by scenario and mark, a colour per model."""
-    table = revealed.biases
-    scenarios = list(dict.fromkeys(table["scenario"]))
-    models = revealed.models
-    figure, axes = draw.panels(len(scenarios), height=3.0, columns=4)
-    for axis, scenario in zip(axes, scenarios, strict=True):
-        here = table[table["scenario"] == scenario]
+    groups = list(revealed.biases.groupby("scenario", sort=False))
+    figure, axes = draw.panels(len(groups), height=3.0, columns=4)
+    for axis, (scenario, here) in zip(axes, groups, strict=True):
         marks = list(dict.fromkeys(here["mark"]))
-        for m, (model, (colour, marker, _)) in enumerate(
-            zip(models, draw.styles(len(models)), strict=True)
-        ):
-            own = here[here["model"] == model].set_index("mark").reindex(marks)
-            at = -np.arange(len(marks)) - (m - (len(models) - 1) / 2) * 0.6 / len(models)
-            columns: tuple[Array, ...] = tuple(
-                own[name].to_numpy(dtype=float) for name in ("low", "high", "value")
-            )
-            axis.hlines(at, columns[0], columns[1], color=colour, linewidth=1.5)
-            axis.plot(columns[2], at, marker, color=colour, markersize=4, label=named[model])
-            axis.plot(own["marginal"], at, "x", color=colour, markersize=4)
-        axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
-        axis.set_yticks(-np.arange(len(marks)), marks)
-        axis.set_ylim(-len(marks) + 0.4, 0.6)
-        draw.entitle(axis, scenario)
-    if len(models) > 1:
+        _intervals(axis, here.set_index("mark"), marks, "value", named, crosses="marginal")
+        draw.entitle(axis, str(scenario))
+    if len(named) > 1:
         draw.key(figure, axes[0])
     return draw.svg(figure)
