@@ -70,13 +70,14 @@ def at_an_end_or_lapsed(z, i, answer, top, share):  # type: ignore[no-untyped-de
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
-    wide, log_scale, lapse, row, start, response, window, value, unit, ceiling
+    wide, log_scale, lapse, row, start, columns
 ):
     """Log-likelihood and gradient for wide [N, 8]: q, P0, three means, gain, offset, sigma.
 
     With r = 1 the variance after a trial is the Kalman gain itself. Derivatives of estimate and
     variance are carried along beside them.
     """
+    response, window, value, unit, ceiling = columns
     total = np.zeros(len(wide))
     gradient = np.zeros((len(wide), 8 if lapse is None else 9))
     z, place = np.zeros(N_ROWS * LANES), np.zeros(LANES, dtype=np.int64)
@@ -201,45 +202,41 @@ def narrowed(slope, columns, means):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihood_by_window(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Begin each window with a mean of its own; gain and offset where theta has them."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 3), False, lapse, row, start, response, window, value, unit, ceiling
-    )
+    wide = widened(theta, 3)
+    total, slope = log_likelihood_of_eight(wide, False, lapse, row, start, columns)
     return total, narrowed(slope, theta.shape[1], 3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihood_by_window_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Do the same with logarithms."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 3), True, lapse, row, start, response, window, value, unit, ceiling
-    )
+    wide = widened(theta, 3)
+    total, slope = log_likelihood_of_eight(wide, True, lapse, row, start, columns)
     return total, narrowed(slope, theta.shape[1], 3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihood_shared(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Begin all windows with one mean."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 1), False, lapse, row, start, response, window, value, unit, ceiling
-    )
+    wide = widened(theta, 1)
+    total, slope = log_likelihood_of_eight(wide, False, lapse, row, start, columns)
     return total, narrowed(slope, theta.shape[1], 1)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def log_likelihood_shared_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Do the same with logarithms."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 1), True, lapse, row, start, response, window, value, unit, ceiling
-    )
+    wide = widened(theta, 1)
+    total, slope = log_likelihood_of_eight(wide, True, lapse, row, start, columns)
     return total, narrowed(slope, theta.shape[1], 1)
 
 
