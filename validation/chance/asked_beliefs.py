@@ -186,7 +186,7 @@ def item_answers(run: Run, environment: BrokenOff) -> Iterator[ItemAnswer]:
             replies = {
                 turn: call.reply for (turn, _), call in calls.items() if call.reply is not None
             }
-            fields = (*environment.stimulus, *environment.wording)
+            fields = environment.fields.shown
             table = environment.draw(session_stream(seed, *RUN, session)).table
             for row in rows.to_dict("records"):
                 trial = int(row["trial"])

@@ -340,7 +340,7 @@ def actions_against_truth(environment: Environment, frame: pd.DataFrame) -> str:
 
 def _truths(environment: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
     """Return the true probabilities of the actions, of the trials where they are known."""
-    shown = frame[list(environment.stimulus)].to_dict("records")
+    shown = frame[list(environment.fields.stimulus)].to_dict("records")
     true = [environment.truth({str(k): v for k, v in row.items()}) for row in shown]
     return [p for p in true if p is not None]
 

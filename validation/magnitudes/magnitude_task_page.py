@@ -443,7 +443,7 @@ def _examples(task: str) -> Iterator[tuple[str, bytes, str]]:
 
 def _at(environment: Magnitude, trial: int) -> Observation:
     table = environment.design.table
-    names = (*environment.stimulus, *environment.wording)
+    names = environment.fields.shown
     return {"trial": trial, **{name: table[name][trial].item() for name in names}}
 
 
