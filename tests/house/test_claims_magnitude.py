@@ -15,8 +15,8 @@ from knownminds.environments import CONDITIONS, make
 from knownminds.inference.magnitudes.consistency_score import ABLATIONS
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL
 from knownminds.validation.magnitudes import magnitude_page as page_module
-from knownminds.validation.magnitudes import magnitude_task_page as task_page_module
 from knownminds.validation.magnitudes import magnitude_table as table_module
+from knownminds.validation.magnitudes import magnitude_task_page as task_page_module
 from knownminds.validation.magnitudes.magnitude_page import magnitude_page
 from knownminds.validation.magnitudes.magnitude_table import magnitude_table, read_magnitude
 from knownminds.validation.magnitudes.magnitude_task_page import _examples, task_pages
