@@ -48,15 +48,16 @@ def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | Non
             np.dot(_normalised(letters.probability[letters.rows(i)]), items[i].options)
             for i in usable
         ]
+        error: Sequence[float]
         if letters.draws[several[0]]:
             error = _counted_error(questions, several)
         else:
             ends = (errors.value, errors.low, errors.high)
-            error = [np.mean(end[usable]) for end in ends] if usable else UNKNOWN
+            error = [float(np.mean(end[usable])) for end in ends] if usable else UNKNOWN
         values = [
             beliefs.truth[beliefs.rows(k)][outcome],
             *shares,
-            np.mean(means) if means else np.nan,
+            float(np.mean(means)) if means else np.nan,
             *error,
         ]
         flag = beliefs.flags[k] or ("" if usable else f"question: {letters.flags[several[0]]}")

@@ -228,7 +228,7 @@ def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
 
 def _notes(frame: pd.DataFrame) -> Table:
     """Count which repairs were made and why answers could not be read, with an example each."""
-    groups = []
+    groups: list[Any] = []
     if "note" in frame:
         noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
         groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
