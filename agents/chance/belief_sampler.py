@@ -26,9 +26,7 @@ OUTCOME, LAST, LETTER = 0.0, 1.0, 2.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, *columns
-):
+def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient.
 
     The places of a context follow each other, one for each kind of outcomes that can come: how
@@ -37,11 +35,11 @@ def log_likelihood(  # type: ignore[no-untyped-def]
     many outcomes there are. A stated answer has a place with its letter (`marks`), the right one
     (`share`) and their number.
     """
-    what, many, count, share, marks, out, gone, every = columns
-    n, width = theta.shape
-    stated = width > STATED
+    what, many, count, share, marks, out, gone, every = places
+    n, columns = theta.shape
+    stated = columns > STATED
     total = np.zeros(n)
-    gradient = np.zeros((n, width if lapse is None else width + 1))
+    gradient = np.zeros((n, columns if lapse is None else columns + 1))
     longest = 0
     for block in range(len(row)):
         longest = max(longest, start[block + 1] - start[block])
@@ -100,7 +98,7 @@ def log_likelihood(  # type: ignore[no-untyped-def]
                 if lapse is not None:
                     density, anywhere = exp(own), 1.0 / every[t, i]
                     mixed = max((1.0 - lapse[q]) * density + lapse[q] * anywhere, TINY)
-                    gradient[q, width] += (anywhere - density) / mixed
+                    gradient[q, columns] += (anywhere - density) / mixed
                     scale = (1.0 - lapse[q]) * density / mixed
                     own = log(mixed)
                 total[q] += own

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import erfc, exp, log, pi, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -45,33 +45,43 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
     return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def at_an_end_or_lapsed(z, i, answer, top, share):  # type: ignore[no-untyped-def]
-    """Correct what lane i of `z` adds: for an answer at an end, and for lapses, if share >= 0."""
-    inside = 0.0 < answer < top
-    if not inside:
-        side, off = -1.0 if answer <= 0.0 else 1.0, z[OFF + i]
-        z[OWN + i], rate = log_share_below(-side * off)
-        z[OFF + i], z[CURVE + i] = side * rate, side * rate * off
-    if share < 0.0:
-        return
-    if inside:
-        density = exp(min(z[OWN + i], 700.0))
-        mixed = max((1.0 - share) * density + share / top, TINY)
-        z[BY_LAPSE + i] += (1.0 / top - density) / mixed
-        z[OFF + i] *= (1.0 - share) * density / mixed
-        z[CURVE + i] *= (1.0 - share) * density / mixed
-        z[OWN + i] = log(mixed)
-    else:
-        kept = max(1.0 - share, TINY)
-        z[BY_LAPSE + i] -= 1.0 / kept
-        z[OWN + i] += log(kept)
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _begin(z, place, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
+    """Set the lanes of a block, between these ends, to what they believe before any trial."""
+    z[:] = 0.0
+    for i in range(LANES):
+        k, n = row[i], 0
+        for t in range(ends[0], ends[1]):
+            if response[t, i] >= 0.0:  # of a missing trial nothing is known
+                n = min(max(int(window[t, i]), 0), 2)
+                break
+        place[i] = 2 + n
+        z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, place[i]]
+        z[GAIN + i], z[OFFSET + i], z[SHARP + i] = wide[k, 5], wide[k, 6], 1.0 / wide[k, 7]
+        z[EACH + i] = -HALF_LOG_2_PI - log(wide[k, 7])
+        z[M_MU + i], z[P_0 + i] = 1.0, 1.0
+        z[UNIT + i] = 1.0
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _gather(z, place, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
+    """Add what the lanes of a block have come to."""
+    for i in range(LANES):
+        k = row[i]
+        steep = z[GAIN + i] * z[SHARP + i]
+        total[k] += z[SUM + i]
+        gradient[k, 0] += z[BY_Q + i] * steep
+        gradient[k, 1] += z[BY_0 + i] * steep
+        gradient[k, place[i]] += z[BY_MU + i] * steep
+        gradient[k, 5] += z[BY_GAIN + i] * z[SHARP + i]
+        gradient[k, 6] += z[BY_OFFSET + i] * z[SHARP + i]
+        gradient[k, 7] += z[BY_SIGMA + i] * z[SHARP + i]
+        if lapse is not None:
+            gradient[k, 8] += z[BY_LAPSE + i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
-    wide, log_scale, lapse, row, start, columns
-):
+def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for wide [N, 8]: q, P0, three means, gain, offset, sigma.
 
     With r = 1 the variance after a trial is the Kalman gain itself. Derivatives of estimate and
@@ -82,19 +92,7 @@ def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
     gradient = np.zeros((len(wide), 8 if lapse is None else 9))
     z, place = np.zeros(N_ROWS * LANES), np.zeros(LANES, dtype=np.int64)
     for block in range(len(row)):
-        z[:] = 0.0
-        for i in range(LANES):
-            k, n = row[block, i], 0
-            for t in range(start[block], start[block + 1]):
-                if response[t, i] >= 0.0:  # of a missing trial nothing is known
-                    n = min(max(int(window[t, i]), 0), 2)
-                    break
-            place[i] = 2 + n
-            z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, place[i]]
-            z[GAIN + i], z[OFFSET + i], z[SHARP + i] = wide[k, 5], wide[k, 6], 1.0 / wide[k, 7]
-            z[EACH + i] = -HALF_LOG_2_PI - log(wide[k, 7])
-            z[M_MU + i], z[P_0 + i] = 1.0, 1.0
-            z[UNIT + i] = 1.0
+        _begin(z, place, wide, row[block], response, window, start[block : block + 2])
         for t in range(start[block], start[block + 1]):
             ends, moved = 0, 0
             for i in range(LANES):
@@ -137,9 +135,27 @@ def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
                 z[CURVE + i] = u * u - 1.0 if given else 0.0
             if ends > 0 or lapse is not None:
                 for i in range(LANES):
-                    if response[t, i] >= 0.0:
-                        share = -1.0 if lapse is None else lapse[row[block, i]]
-                        at_an_end_or_lapsed(z, i, response[t, i], ceiling[t, i], share)
+                    answer, top = response[t, i], ceiling[t, i]
+                    if not answer >= 0.0:
+                        continue
+                    inside = 0.0 < answer < top
+                    if not inside:
+                        side, off = -1.0 if answer <= 0.0 else 1.0, z[OFF + i]
+                        z[OWN + i], rate = log_share_below(-side * off)
+                        z[OFF + i], z[CURVE + i] = side * rate, side * rate * off
+                    if lapse is not None:
+                        share = lapse[row[block, i]]
+                        if inside:
+                            density = exp(min(z[OWN + i], 700.0))
+                            mixed = max((1.0 - share) * density + share / top, TINY)
+                            z[BY_LAPSE + i] += (1.0 / top - density) / mixed
+                            z[OFF + i] *= (1.0 - share) * density / mixed
+                            z[CURVE + i] *= (1.0 - share) * density / mixed
+                            z[OWN + i] = log(mixed)
+                        else:
+                            kept = max(1.0 - share, TINY)
+                            z[BY_LAPSE + i] -= 1.0 / kept
+                            z[OWN + i] += log(kept)
             for i in range(LANES):
                 u = z[OFF + i]
                 z[SUM + i] += z[OWN + i]
@@ -149,18 +165,7 @@ def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
                 z[BY_GAIN + i] += u * z[M + i]
                 z[BY_OFFSET + i] += u
                 z[BY_SIGMA + i] += z[CURVE + i]
-        for i in range(LANES):
-            k = row[block, i]
-            steep = z[GAIN + i] * z[SHARP + i]
-            total[k] += z[SUM + i]
-            gradient[k, 0] += z[BY_Q + i] * steep
-            gradient[k, 1] += z[BY_0 + i] * steep
-            gradient[k, place[i]] += z[BY_MU + i] * steep
-            gradient[k, 5] += z[BY_GAIN + i] * z[SHARP + i]
-            gradient[k, 6] += z[BY_OFFSET + i] * z[SHARP + i]
-            gradient[k, 7] += z[BY_SIGMA + i] * z[SHARP + i]
-            if lapse is not None:
-                gradient[k, 8] += z[BY_LAPSE + i]
+        _gather(z, place, lapse, row[block], total, gradient)
     return total, gradient
 
 
@@ -200,44 +205,19 @@ def narrowed(slope, columns, means):  # type: ignore[no-untyped-def]
     return gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_by_window(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, *columns
-):
-    """Begin each window with a mean of its own; gain and offset where theta has them."""
-    wide = widened(theta, 3)
-    total, slope = log_likelihood_of_eight(wide, False, lapse, row, start, columns)
-    return total, narrowed(slope, theta.shape[1], 3)
+def likelihood(means: int, log_scale: bool) -> Any:
+    """Make the kernel of a model with 3 means, one for each window, or 1; on either scale.
 
+    Gain and offset are where theta has them.
+    """
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_by_window_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, *columns
-):
-    """Do the same with logarithms."""
-    wide = widened(theta, 3)
-    total, slope = log_likelihood_of_eight(wide, True, lapse, row, start, columns)
-    return total, narrowed(slope, theta.shape[1], 3)
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
+        wide = widened(theta, means)
+        total, slope = log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns)
+        return total, narrowed(slope, theta.shape[1], means)
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_shared(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, *columns
-):
-    """Begin all windows with one mean."""
-    wide = widened(theta, 1)
-    total, slope = log_likelihood_of_eight(wide, False, lapse, row, start, columns)
-    return total, narrowed(slope, theta.shape[1], 1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_shared_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, *columns
-):
-    """Do the same with logarithms."""
-    wide = widened(theta, 1)
-    total, slope = log_likelihood_of_eight(wide, True, lapse, row, start, columns)
-    return total, narrowed(slope, theta.shape[1], 1)
+    return log_likelihood
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -325,7 +305,7 @@ class KalmanObserver(MagnitudeObserver):
     remembers = True
     parameters = _kalman()
     shared: ClassVar[bool] = False
-    log_likelihood = staticmethod(log_likelihood_by_window)
+    log_likelihood = staticmethod(likelihood(3, log_scale=False))
     simulate = staticmethod(partial(simulate, means=3, log_scale=False))
 
     def reset(self) -> None:
@@ -370,7 +350,7 @@ class KalmanObserverLog(KalmanObserver):
     summary = "follows the stimuli with a Kalman filter on a log scale"
     log_scale = True
     parameters = _kalman(log_scale=True)
-    log_likelihood = staticmethod(log_likelihood_by_window_log)
+    log_likelihood = staticmethod(likelihood(3, log_scale=True))
     simulate = staticmethod(partial(simulate, means=3, log_scale=True))
 
 
@@ -412,7 +392,7 @@ class KalmanObserverShared(KalmanObserver):
     name = "kalman_observer_shared"
     summary = "follows the stimuli with a Kalman filter, from one belief in all windows"
     parameters = _kalman(shared=True)
-    log_likelihood = staticmethod(log_likelihood_shared)
+    log_likelihood = staticmethod(likelihood(1, log_scale=False))
     simulate = staticmethod(partial(simulate, means=1, log_scale=False))
 
 
@@ -422,5 +402,5 @@ class KalmanObserverSharedLog(KalmanObserverLog):
     name = "kalman_observer_shared_log"
     summary = "the same on a log scale"
     parameters = _kalman(log_scale=True, shared=True)
-    log_likelihood = staticmethod(log_likelihood_shared_log)
+    log_likelihood = staticmethod(likelihood(1, log_scale=True))
     simulate = staticmethod(partial(simulate, means=1, log_scale=True))
