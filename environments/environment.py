@@ -312,7 +312,8 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        for column in (*self.fields.stimulus, *answer_columns(self)):
+        rewards = ("reward",) if self.feedback else ()
+        for column in (*self.fields.stimulus, *answer_columns(self), *rewards):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
@@ -353,6 +354,14 @@ class Environment(ABC):
                 f"{self.name} pays no rewards; {trials.place(row)} has {frame['reward'][row]:g}. "
                 "Leave the column 'reward' out."
             )
+
+    @staticmethod
+    def _check_paired(trials: Trials, name: str) -> None:
+        """Raise ValueError at the first trial with an action and no `name`, or the reverse."""
+        lacks, gone = (trials.frame[column].isna().to_numpy() for column in (name, "action"))
+        got = np.where(gone, f"a {name} but no action", f"an action but no {name}")
+        rule = f"A {name} is there exactly where an action is"
+        trials.require(lacks == gone, rule, got, "Fill it in, or drop the row.")
 
     @property
     def design(self) -> Design:

@@ -187,8 +187,7 @@ class BalloonRisk(Retelling):
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return the points of each balloon, in the row in which it ends by a stop or a burst."""
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
         lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
         return np.where(action == STOP, kept, lost)
@@ -197,26 +196,21 @@ class BalloonRisk(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
         for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
-            number = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            wrong = np.flatnonzero(~((number >= low) & (number == np.floor(number))))
-            if len(wrong):
-                raise ValueError(
-                    f"The {name} of a trial is a whole number from {low} on; "
-                    f"{trials.place(wrong[0])} has {frame[name][wrong[0]]}. Recode it."
-                )
-        kind = frame["type"].to_numpy(dtype=np.int64)
-        strange = np.flatnonzero(kind >= self.n_types)
-        if len(strange):
-            raise ValueError(
-                f"Types are numbered from 0 to {self.n_types - 1}; {trials.place(strange[0])} has "
-                f"{kind[strange[0]]}. Recode it, or give the maximum of each type as `maxima`."
+            number = trials.numbers(name)
+            trials.require(
+                (number >= low) & (number == np.floor(number)),
+                f"The {name} of a trial is a whole number from {low} on",
+                frame[name].astype(str).to_numpy(dtype=object),
+                "Recode it.",
             )
+        kind = trials.numbers("type")
+        trials.require(
+            kind < self.n_types,
+            f"Types are numbered from 0 to {self.n_types - 1}",
+            kind,
+            "Recode it, or give the maximum of each type as `maxima`.",
+        )
         self._check_rewards(trials)
         self._check_order(trials)
 
@@ -405,8 +399,7 @@ class BalloonRisk(Retelling):
 
     def _check_rewards(self, trials: Trials) -> None:
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         pump = frame["pump"].to_numpy(dtype=float)
         most = self._most[frame["type"].to_numpy(dtype=np.int64)]
         beyond = np.flatnonzero(pump > most)
@@ -437,13 +430,11 @@ class BalloonRisk(Retelling):
 
     def _check_order(self, trials: Trials) -> None:
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         balloon, kind, pump = (
             frame[name].to_numpy(dtype=np.int64) for name in self.fields.stimulus
         )
-        session = pd.factorize(frame["subject"])[0] * len(frame)
-        session = session + pd.factorize(frame["session"])[0]
+        session = trials.session_codes
         goes_on = np.zeros(len(frame), dtype=bool)
         follows = session[1:] == session[:-1]
         went_on = (action[:-1] == INFLATE) & (reward[:-1] == 1.0)

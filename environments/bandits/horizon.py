@@ -15,9 +15,11 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     Found,
     Retelling,
     told_name,
@@ -34,7 +36,6 @@ _NTH = ("one", "two", "three", "four")
 _WORDS = tuple(f"{what}_{nth}" for what in ("forced", "points") for nth in _NTH)
 _FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what a placeholder tells
 
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _PER_GAME = 2 + N_FORCED + 4 + N_FORCED  # uniforms of a game besides those of its free plays
 _MEAN = "points per play of machine {} so far"
 _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
@@ -134,7 +135,7 @@ class Horizon(Retelling):
     @property
     def n_draws(self) -> int:
         """Some numbers for each game, three for each free play, then those that draw the names."""
-        return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(_LETTERS)
+        return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return games and forced plays, and what both machines would pay on each free play.
@@ -194,7 +195,7 @@ class Horizon(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
-        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what actions bring: points, and what is known of the machines before each."""
@@ -221,49 +222,36 @@ class Horizon(Retelling):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
-        frame = trials.frame
-        shown = {
-            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            for name in self.fields.stimulus
-        }
+        shown = {name: trials.numbers(name) for name in self.fields.stimulus}
         horizon, play = shown["horizon"], shown["play"]
-        self._must(
+        trials.require(
             np.isin(horizon, (1, self.long_horizon)),
             f"A game has 1 or {self.long_horizon} free plays",
-            trials,
             "horizon",
             "Set long_horizon to the number that was played.",
         )
-        self._must(
+        trials.require(
             (play >= 0) & (play < horizon) & (play % 1 == 0),
             "Free plays of a game are numbered from 0 to horizon - 1",
-            trials,
             "play",
             "Renumber them.",
         )
         for name in ("count_0", "count_1"):
-            self._must(
+            trials.require(
                 (shown[name] >= 1) & (shown[name] % 1 == 0),
                 f"Each machine was played at least once before, which {name} counts",
-                trials,
                 name,
                 "Count forced plays too.",
             )
         known = np.isfinite(shown["mean_0"]) & np.isfinite(shown["mean_1"])
-        self._must(known, "Means are numbers", trials, "mean_0", "Fill them in.")
-        counted = shown["count_0"] + shown["count_1"]
-        self._must(
-            (play > 0) | (counted == N_FORCED),
+        trials.require(known, "Means are numbers", "mean_0", "Fill them in.")
+        trials.require(
+            (play > 0) | (shown["count_0"] + shown["count_1"] == N_FORCED),
             f"A game begins with {N_FORCED} forced plays",
-            trials,
             "count_0",
             "Count the plays of this game only.",
         )
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
+        self._check_paired(trials, "reward")
         self._check_course(trials, shown)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -276,9 +264,7 @@ class Horizon(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        opening = messages[0].content if messages else ""
-        forms = {"retold": self._retold[""], "opening": self._opening[""]}
-        _, found = self._must_read(forms, opening)
+        found = self._in_question(messages)
         return {"machines": sorted({found["first"], found["second"]})}
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
@@ -327,7 +313,7 @@ class Horizon(Retelling):
         words |= {"left": int(observation["horizon"]) - int(observation["play"])}
         for word, name in _FIELDS.items():
             value = observation[name]
-            words[word] = labels[int(value)] if name in ARMS else _points_told(value)
+            words[word] = labels[int(value)] if name in ARMS else decimal(value)
         return words
 
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
@@ -335,7 +321,7 @@ class Horizon(Retelling):
         label = self._options(turn.observation)[turn.action]
         return {
             "label": label,
-            "reward": "nothing" if turn.reward is None else _points_told(turn.reward),
+            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
         }
 
     def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
@@ -377,30 +363,10 @@ class Horizon(Retelling):
         letters: list[str] = self.design.labels["machines"]
         return letters
 
-    def _must(
-        self, kept: NDArray[np.bool_], rule: str, trials: Trials, column: str, remedy: str
-    ) -> None:
-        wrong = np.flatnonzero(~kept)
-        if len(wrong):
-            raise ValueError(
-                f"{rule}; {trials.place(wrong[0])} has {column} "
-                f"{trials.frame[column].iloc[wrong[0]]}. {remedy}"
-            )
-
     def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
         """Check that each play adds to what is known before the next one of its game."""
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
-        gap = np.flatnonzero(np.isnan(reward) != np.isnan(action))
-        if len(gap):
-            has = (
-                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
-            )
-            raise ValueError(
-                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
-                "Fill it in, or drop the row."
-            )
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         group = frame.groupby(["subject", "session", "game"], sort=False).ngroup().to_numpy()
         next_one = np.flatnonzero((np.diff(group) == 0) & (np.diff(shown["play"]) == 1))
         wrong = np.zeros(len(next_one), dtype=bool)
@@ -517,7 +483,3 @@ def _before(values: NDArray[Any]) -> NDArray[Any]:
     before = np.zeros(values.shape, dtype=np.result_type(values, np.int64))
     np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
     return before
-
-
-def _points_told(points: float) -> str:
-    return np.format_float_positional(float(points), trim="-")

@@ -24,12 +24,14 @@ from knownminds.environments.words.answer import (
     _find,
     _told,
     _unreadable,
+    decimal,
     parse_label,
     parse_number,
 )
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     REASONINGS,
     Found,
     Names,
@@ -44,7 +46,6 @@ if TYPE_CHECKING:
 Confidence = Literal["together", "apart"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)
 
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))"
 _THEN = "\n[asked for the confidence]\n"  # between two replies to one trial
 _ASKED = re.compile(rf"(?P<label>\w), {_NUMBER}")
@@ -165,7 +166,7 @@ class RestlessBandit(Retelling):
     @property
     def n_draws(self) -> int:
         """Three numbers per trial, one per block, and those for the start and the names."""
-        return 3 * self.n_trials + self.n_blocks + 1 + len(_LETTERS)
+        return 3 * self.n_trials + self.n_blocks + 1 + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return blocks and means, what both machines would pay, and the order of mention."""
@@ -203,7 +204,7 @@ class RestlessBandit(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
-        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
@@ -220,21 +221,8 @@ class RestlessBandit(Retelling):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
-        frame = trials.frame
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
-        gone = frame["action"].isna().to_numpy()
         for name in ("response", "reward"):
-            gap = np.flatnonzero(frame[name].isna().to_numpy() != gone)
-            if len(gap):
-                has = f"an action but no {name}" if not gone[gap[0]] else f"a {name} but no action"
-                raise ValueError(
-                    f"A {name} is there exactly where an action is; {trials.place(gap[0])} has "
-                    f"{has}. Fill it in, or drop the row."
-                )
+            self._check_paired(trials, name)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read a machine and a confidence from 0 to 1.
@@ -279,7 +267,7 @@ class RestlessBandit(Retelling):
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
         action, confidence = choice
-        label, number = self._options(observation)[action], _decimal(confidence)
+        label, number = self._options(observation)[action], decimal(confidence)
         if self.confidence == "apart":
             return self.replies.joined(self._aloud(label), self._aloud(number))
         return self._aloud(f"{label}, {number}")
@@ -298,9 +286,7 @@ class RestlessBandit(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        opening = messages[0].content if messages else ""
-        forms = {"retold": self._retold[""], "opening": self._opening[""]}
-        _, found = self._must_read(forms, opening)
+        found = self._in_question(messages)
         return {"machines": sorted({found["first"], found["second"]})}
 
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
@@ -355,8 +341,8 @@ class RestlessBandit(Retelling):
         assert turn.response is not None
         return {
             "label": self._options(turn.observation)[turn.action],
-            "confidence": _decimal(turn.response),
-            "reward": "nothing" if turn.reward is None else _decimal(turn.reward),
+            "confidence": decimal(turn.response),
+            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
         }
 
     def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
@@ -464,9 +450,8 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
             )
     action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
     mean_0, mean_1 = (frame[name].to_numpy(dtype=float) for name in ("mean_0", "mean_1"))
-    session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
     trial = frame["trial"].to_numpy(dtype=np.int64)
-    return is_correct(action, mean_0, mean_1, session, trial, after=after)
+    return is_correct(action, mean_0, mean_1, trials.session_codes, trial, after=after)
 
 
 def is_correct(
@@ -490,7 +475,3 @@ def is_correct(
         judged &= np.where(last, whole, (step == 1) | (following == better))
         better = following
     return np.where(judged, (action == better).astype(float), np.nan)
-
-
-def _decimal(number: float) -> str:
-    return np.format_float_positional(float(number), trim="-")

@@ -245,12 +245,7 @@ class TemporalDiscounting(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        shown = np.column_stack(
-            [
-                pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-                for name in self.fields.stimulus
-            ]
-        )
+        shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
         fits = self._on_grid(shown) if self.plan == "grid" else self._on_path(trials, shown)
         wrong = np.flatnonzero(~fits)
         if len(wrong):
@@ -328,7 +323,7 @@ class TemporalDiscounting(Retelling):
 
     def _on_path(self, trials: Trials, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
         frame, n = trials.frame, self.n_trials
-        session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
+        session = trials.session_codes
         trial = frame["trial"].to_numpy(dtype=np.int64)
         inside = (trial >= 0) & (trial < n)
         actions = np.full((int(session.max()) + 1, n), -1)

@@ -26,7 +26,14 @@ from knownminds.environments.fields import (
     as_given,
     setting,
 )
-from knownminds.environments.words.answer import Answer, Outcome, _told, _unreadable, parse_number
+from knownminds.environments.words.answer import (
+    Answer,
+    Outcome,
+    _told,
+    _unreadable,
+    decimal,
+    parse_number,
+)
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -390,7 +397,7 @@ class Collider(Environment):
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        number = np.format_float_positional(float(choice), trim="-")
+        number = decimal(choice)
         if self.answer == "numeric":
             return number
         return (

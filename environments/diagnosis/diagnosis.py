@@ -29,7 +29,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
-from knownminds.environments.words.answer import Answer
+from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import Message, Prompt, load_templates
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
@@ -447,11 +447,11 @@ class Diagnosis(Environment):
                     f"got {choice!r}."
                 )
             pairs = zip(self._labels, choice, strict=True)
-            said = [f"{label}: {_decimal(round(float(q), 12))}" for label, q in pairs]
+            said = [f"{label}: {decimal(round(float(q), 12))}" for label, q in pairs]
         elif self.asks(observation) == "response":
             p = float(choice)
             rest = round(1.0 - p, 12)
-            said = [f"{label}: {_decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
+            said = [f"{label}: {decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
         else:
             words = ("No" if choice == DEFER else "Yes", "Yes" if choice == YES else "No")
             said = [f"{label}: {word}" for label, word in zip(_STEPS, words, strict=True)]
@@ -619,7 +619,3 @@ def _lines_of(text: str) -> list[str]:
 def _letter(k: int) -> str:
     """Return A, B, ... Z, AA, AB, ... for 0, 1, ..."""
     return ("" if k < 26 else _letter(k // 26 - 1)) + chr(ord("A") + k % 26)
-
-
-def _decimal(number: float) -> str:
-    return np.format_float_positional(number, trim="-")

@@ -26,7 +26,7 @@ from knownminds.environments.fields import (
     ends_of,
     setting,
 )
-from knownminds.environments.words.answer import Answer, parse_number
+from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
@@ -333,12 +333,8 @@ class Magnitude(Retelling):
         The latter is the mean over the values of the window. Over whole sessions the mean
         performance is 1 - NRMSE squared. NaN where there is no answer.
         """
-        frame = trials.frame
-        window, value, response = (
-            frame[name].to_numpy(dtype=float, na_value=np.nan)
-            for name in ("window", "value", "response")
-        )
-        score = np.full(len(frame), np.nan)
+        window, value, response = map(trials.numbers, ("window", "value", "response"))
+        score = np.full(len(trials), np.nan)
         for name in self.windows:
             low, high = self.ranges[name]
             span = high - low
@@ -428,10 +424,7 @@ class Magnitude(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        columns = {
-            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in self.fields.stimulus
-        }
+        columns = {name: trials.numbers(name) for name in self.fields.stimulus}
         allowed: dict[str, list[float]] = {
             "condition": [CONDITIONS.index(self.condition)],
             "window": [WINDOWS.index(window) for window in self.windows],
@@ -626,11 +619,6 @@ class Magnitude(Retelling):
                     f"{window} is {low:g} to {high:g}."
                 )
         return ranges
-
-
-def decimal(number: float) -> str:
-    """Write a number so that reading it gives the same one."""
-    return np.format_float_positional(float(number), trim="-")
 
 
 def _pass_of(observation: Observation) -> tuple[float, float]:
