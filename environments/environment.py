@@ -137,7 +137,7 @@ class Environment(ABC):
         own = "__init__" in vars(cls)
         cls.__signature__ = None if own else signature_of(cls.setting_table)  # type: ignore[attr-defined]
         if cls.__doc__ and "__doc__" in vars(cls):
-            cls.__doc__ = documented(cls.__doc__, cls.setting_table)
+            cls.__doc__ = documented(cls.__doc__, cls.fields, cls.setting_table)
 
     def __init__(self, *values: Any, **settings: Any):
         given = signature_of(self.setting_table).bind(*values, **settings)

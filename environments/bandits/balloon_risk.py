@@ -54,10 +54,9 @@ class BalloonRisk(Retelling):
     0, stop, and 1, inflate. A pump that holds brings 1 point, a burst takes back those of its
     balloon, and stopping brings nothing more: rewards add up to the points.
 
-    Trials have the columns balloon (from 0), type (from 0, in the order of `maxima`) and pump
-    (from 1: the one that would come next). A balloon has as many trials as its type has pumps;
-    those after a stop or a burst fall away. After an answer that cannot be read the balloon is
-    taken away: it was neither inflated nor stopped, and counts for nothing.
+    A balloon has as many trials as its type has pumps; those after a stop or a burst fall away.
+    After an answer that cannot be read the balloon is taken away: it was neither inflated nor
+    stopped, and counts for nothing.
     """
 
     name = "balloon_risk"

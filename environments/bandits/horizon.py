@@ -55,12 +55,8 @@ class Horizon(Retelling):
     time, in mixed order. How many free plays are left is told.
 
     A trial is a free play; game g has the trials from long_horizon x g on, of which a game with
-    one free play has only the first. Its columns: game; horizon (free plays of the game); play
-    (which of them, from 0); mean_0, mean_1, count_0, count_1 (points per play of each machine so
-    far, forced plays included, and how many plays these are); first (the machine that is
-    mentioned first); forced_1 to forced_4 and forced_points_1 to forced_points_4 (what was
-    played for the participant, and what it paid); and, never shown, true_mean_0, true_mean_1. A
-    prompt tells of its own game alone.
+    one free play has only the first. Means and counts include the forced plays. A prompt tells of
+    its own game alone.
     """
 
     name = "horizon"

@@ -39,9 +39,8 @@ class ProbabilisticReasoning(Retelling):
     informative prior and a likelihood near one half; they come in mixed order. Nothing is paid,
     and nobody is told the right answer.
 
-    Trials have the columns prior (probability of the asked urn before the draw), likelihood
-    (share of red balls in the asked urn; in the other one it is 1 - likelihood) and ball (1 red,
-    0 blue), and the response is the probability of the asked urn after the draw.
+    In the urn that is not asked about the share of red balls is 1 - likelihood. The response is
+    the probability of the asked urn after the draw.
     """
 
     name = "probabilistic_reasoning"

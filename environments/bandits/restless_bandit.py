@@ -80,10 +80,6 @@ class RestlessBandit(Retelling):
     it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
     that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
     confidence="apart", in two: the machine, and after a further question the confidence.
-
-    Trials have the columns first (the machine that is mentioned first); action; response (the
-    confidence); reward; and, never shown, block, mean_0 and mean_1 (the machines' means in force
-    when the choice was made).
     """
 
     name = "restless_bandit"

@@ -116,9 +116,6 @@ class TemporalDiscounting(Retelling):
     Sums are rounded to whole numbers; losses are negative. A participant who chooses the
     sooner sum is impatient with gains, but *patient with losses*: it means paying now rather than
     more later. Which option is called 1 is drawn for every trial.
-
-    Trials have the columns item (a position in `ITEMS`; on the grid 0 for gains and 2 for
-    losses), sooner_amount, sooner_delay, later_amount and later_delay; delays are in months.
     """
 
     name = "temporal_discounting"

@@ -152,12 +152,9 @@ class Collider(Environment):
     others. A session asks each question once per domain and sense condition, in an order of its
     own: 240 of the collider.
 
-    Trials have the columns graph (0 collider, 1 chain, 2 fork); query, the position of the
-    variable asked about (C1, C2, E of the collider, C1, C2, C3 of the others); first, second and
-    third, what is told of each variable (-1 nothing, 0 absent, 1 present); domain and sense,
-    positions among the domains of the stories and in `SENSES`; and round, from 0. The response is
-    the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman number
-    or letter) and queried instead; see `complete`.
+    Variables stand in the order C1, C2, E of the collider, C1, C2, C3 of the others. The response
+    is the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman
+    number or letter) and queried instead; see `complete`.
     """
 
     name = "collider"

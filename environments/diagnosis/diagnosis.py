@@ -120,16 +120,9 @@ class Diagnosis(Environment):
     With `parts` "separate" there is a question with yes or no for each z instead: answers of .65
     to two of them are both in order, and sum to 1.3.
 
-    Trials have the columns context and repetition, from 0; question (0 belief, 1 decision, 2 part:
-    P(z | x) in a question of its own, 3 within: P(theta = 1 | x, z), 4 share: P(z | x) as one of
-    the numbers of a distribution); elicitation (0 plain, 1 squared, 2 absolute,
-    3 bayesian; 0 for questions that have none); part, the number of z, -1 where there is none;
-    posterior, the exact probability that is asked for, of a decision that of the condition;
-    marginal, P(theta = 1 | x), and conditional, P(theta = 1 | x, z) or, where there is no part, the
-    same as marginal, by both of which a coherent mind goes; state, theta; idiosyncrasy, a standard
-    normal number of the context that is shown to nobody and by which a known mind misreads it,
-    everywhere alike; and evidence, which of the network's contexts it is. The action is 0 Yes,
-    1 Defer or 2 No; the response is the probability stated.
+    The posterior of a decision is that of the condition. A coherent mind goes by marginal and
+    conditional. Idiosyncrasy is shown to nobody; by it a known mind misreads a context everywhere
+    alike. The action is 0 Yes, 1 Defer or 2 No; the response is the probability stated.
     """
 
     name = "diagnosis"

@@ -93,11 +93,8 @@ class Magnitude(Retelling):
     instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
     blurred, so noise needs pictures.
 
-    Trials have the columns window (0 short, 1 medium, 2 long), value (the true magnitude),
-    modality (0 text, 1 image, 2 both), blur (px), condition (position in `CONDITIONS`), item
-    (number of the stimulus within its window, the same in every pass and order), unit (lowest plus
-    highest value of all windows, by which models scale values and answers) and ceiling (highest
-    answer). The response is the estimate.
+    An item has the same number in every pass and order. Models scale values and answers by the
+    unit. The response is the estimate.
 
     Attributes
     ----------
@@ -187,10 +184,14 @@ class Magnitude(Retelling):
         """What stands between the lines of a stimulus that is told in one line."""
 
     modality: Modality = setting(
-        "text", Told(as_given, "a way to tell a stimulus"), "In words, in pictures, or both."
+        "text",
+        Told(as_given, f"one of {', '.join(MODALITIES)}, all"),
+        "How stimuli are told: text, image, text+image, or all for one after the other.",
     )
     condition: Condition = setting(
-        "base", Told(as_given, f"one of {', '.join(CONDITIONS)}"), "What is changed."
+        "base",
+        Told(as_given, f"one of {', '.join(CONDITIONS)}"),
+        "What is changed; one of `CONDITIONS`.",
     )
     windows: tuple[str, ...] = setting(
         WINDOWS,
