@@ -516,23 +516,23 @@ class _Moved:
         self.name = name
 
     def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
-        """Return what the name stood for; of a class only what is no property of its members."""
+        """Return what the name stood for."""
         warn(f"Environment.{self.name} is now {_MOVED[self.name]}.", DeprecationWarning, 2)
-        place: Any = kind if environment is None else environment
+        at: Any = kind if environment is None else environment
         found: dict[str, Callable[[], Any]] = {
-            "bounds": lambda: place.fields.bounds(place),
-            "answer_columns": lambda: answer_columns(place),
-            "retold": lambda: place.past != "none",
-            "forgets": lambda: place.past == "part",
-            "scored": lambda: place.performance_bounds is not None,
-            "rewards": lambda: lambda design, actions: place.follow(design, actions)["reward"],
-            "acts": lambda: lambda columns: place.asks(columns) == "action",
-            "concealed": lambda: lambda trial: place.design.at(trial, place.fields.hidden),
+            "bounds": lambda: at.fields.bounds(at),
+            "answer_columns": lambda: answer_columns(at),
+            "retold": lambda: at.past != "none",
+            "forgets": lambda: at.past == "part",
+            "scored": lambda: at.performance_bounds is not None,
+            "rewards": lambda: lambda design, actions: at.follow(design, actions)["reward"],
+            "acts": lambda: lambda columns: at.asks(columns) == "action",
+            "concealed": lambda: lambda trial: at.design.at(trial, at.fields.hidden),
         }
         if self.name in found:
             return found[self.name]()
         room, member = _MOVED[self.name].split(".")
-        return getattr(getattr(place, room), member)
+        return getattr(getattr(at, room), member)
 
 
 for _name in _MOVED:

@@ -63,9 +63,18 @@ class BalloonRisk(Retelling):
     summary = "balloons of three types, inflated for points until one stops or they burst"
     source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
     fields = Fields(
-        Field("balloon", lambda place: (0, place.n_all - 1), "number of the balloon, from 0"),
-        Field("type", lambda place: (0, place.n_types - 1), "position in `maxima`"),
-        Field("pump", lambda place: (1, max(place.maxima)), "pump that is next", dependent=True),
+        Field(
+            "balloon",
+            lambda environment: (0, environment.n_all - 1),
+            "number of the balloon, from 0",
+        ),
+        Field("type", lambda environment: (0, environment.n_types - 1), "position in `maxima`"),
+        Field(
+            "pump",
+            lambda environment: (1, max(environment.maxima)),
+            "pump that is next",
+            dependent=True,
+        ),
         FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
@@ -485,8 +494,8 @@ class _Balloons(Rerun):
         A balloon ends where an answer is missing, and the last one of a session where the rows end
         although it still held.
         """
-        place, own = self.environment, recorded.of(sessions)
-        most = max(place.maxima)
+        environment, own = self.environment, recorded.of(sessions)
+        most = max(environment.maxima)
         n = len(sessions)
         spare = -own.there.shape[1] % most
 
@@ -500,13 +509,13 @@ class _Balloons(Rerun):
             by_balloon(own.columns["type"])[..., 0],
             known,
             by_balloon(own.lost)[..., 0] & ~known,
-            place.n_balloons,
-            place.n_types,
+            environment.n_balloons,
+            environment.n_types,
             rng,
         )
         lived, kind = kind >= 0, np.maximum(kind, 0)
         pump = np.arange(1, most + 1)
-        fatal = (rng.random(kind.shape) * place._most[kind]).astype(np.int64) + 1
+        fatal = (rng.random(kind.shape) * environment._most[kind]).astype(np.int64) + 1
         # The pump before which a balloon ends, whatever happens.
         unread = there & ~answered
         end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)

@@ -41,9 +41,9 @@ _MEAN = "points per play of machine {} so far"
 _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
 
 
-def _plays(place: Horizon) -> tuple[int, int]:
+def _plays(environment: Horizon) -> tuple[int, int]:
     """Return how often a machine can have been played."""
-    return 0, N_FORCED + place.long_horizon - 1
+    return 0, N_FORCED + environment.long_horizon - 1
 
 
 class Horizon(Retelling):
@@ -63,9 +63,15 @@ class Horizon(Retelling):
     summary = "two-armed bandits after four forced plays, one or six free ones"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
     fields = Fields(
-        Field("game", lambda place: (0, place.n_games - 1), "number of the game, from 0"),
-        Field("horizon", lambda place: (1, place.long_horizon), "free plays of the game"),
-        Field("play", lambda place: (0, place.long_horizon - 1), "which free play, from 0"),
+        Field(
+            "game", lambda environment: (0, environment.n_games - 1), "number of the game, from 0"
+        ),
+        Field(
+            "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
+        ),
+        Field(
+            "play", lambda environment: (0, environment.long_horizon - 1), "which free play, from 0"
+        ),
         *(Field(f"mean_{a}", help=_MEAN.format(a), dependent=True, unit="points") for a in (0, 1)),
         *(
             Field(f"count_{a}", _plays, f"plays of machine {a} so far", dependent=True)
@@ -458,15 +464,15 @@ class _Games(Rerun):
         self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
-        place = self.environment
+        environment = self.environment
         pairs = [
             pair
-            for base in place.base_means
-            for gap in (*place.differences, *(-place.differences))
+            for base in environment.base_means
+            for gap in (*environment.differences, *(-environment.differences))
             for pair in ((base, base + gap), (base + gap, base))
         ]
         possible = np.array(pairs)
-        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / place.sd
+        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / environment.sd
         fit = -0.5 * (away**2).sum(axis=-1)
         below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
         thrown = rng.random(mean.shape[:-1]) * below[..., -1]

@@ -47,7 +47,10 @@ class InstrumentalLearning(Retelling):
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
     fields = Fields(
-        Field("context", lambda place: (0, place.n_contexts - 1), "which casino, from 0"), FIRST
+        Field(
+            "context", lambda environment: (0, environment.n_contexts - 1), "which casino, from 0"
+        ),
+        FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
@@ -217,7 +220,7 @@ class _Visits(ByNumber):
 
         Lost trials are visits to the casinos that were not visited often enough.
         """
-        place, told = self.environment, recorded.columns
+        environment, told = self.environment, recorded.columns
         names, code = np.unique(told["context"], return_inverse=True)
         code = code.reshape(recorded.there.shape)  # contexts may bear any number
         chance = np.full((len(names), 2), 0.5)
@@ -229,7 +232,7 @@ class _Visits(ByNumber):
                 chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
         own = recorded.of(sessions)
         context = labels_of_the_lost(
-            code[sessions], own.there, own.lost, place.n_visits, place.n_contexts, rng
+            code[sessions], own.there, own.lost, environment.n_visits, environment.n_contexts, rng
         )
         known = context >= 0
         context = np.maximum(context, 0)

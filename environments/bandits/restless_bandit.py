@@ -364,12 +364,12 @@ class _Plays(ByNumber):
 
     def rule(self, columns: Collection[str]) -> str:
         """Say by what rule `tables` draws."""
-        place = self.environment
+        low, high, sd = self.environment.low, self.environment.high, self.environment.sd
         if {"mean_0", "mean_1"} <= set(columns):
             means = "the means in force, which stand in the rows"
         else:
-            means = f"{place.low:g} and {place.high:g} in blocks of the experiment's lengths"
-        return f"Points were drawn anew, with an sd of {place.sd:g} around {means}."
+            means = f"{low:g} and {high:g} in blocks of the experiment's lengths"
+        return f"Points were drawn anew, with an sd of {sd:g} around {means}."
 
     def tables(
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
@@ -378,7 +378,7 @@ class _Plays(ByNumber):
 
         Where rows tell no means, a session gets the blocks of a new one of this experiment.
         """
-        place, own = self.environment, recorded.of(sessions)
+        environment, own = self.environment, recorded.of(sessions)
         n, n_slots = own.there.shape
         if {"mean_0", "mean_1"} <= set(own.columns):
             # A lost trial has the means of the last row before it, or else of the first row.
@@ -386,11 +386,13 @@ class _Plays(ByNumber):
             last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
             told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
             noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
-            points = np.round(np.stack(told, axis=2) + place.sd * noise) + 0.0
+            points = np.round(np.stack(told, axis=2) + environment.sd * noise) + 0.0
         else:
-            blocks = -(-n_slots * place.n_blocks // place.n_trials)
-            place = type(place)(**{**place.settings, "n_blocks": max(blocks, place.n_blocks)})
-            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
+            blocks = -(-n_slots * environment.n_blocks // environment.n_trials)
+            environment = type(environment)(
+                **{**environment.settings, "n_blocks": max(blocks, environment.n_blocks)}
+            )
+            points = environment.tables(rng.random((n, environment.n_draws)))["points"][:, :n_slots]
         return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
 
 

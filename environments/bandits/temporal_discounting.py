@@ -70,8 +70,8 @@ _LABELS = ("1", "2")
 def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
     """Return the range of a column: the least and the most that any question holds."""
 
-    def ends(place: TemporalDiscounting) -> tuple[int, int]:
-        values = place._questions[column]
+    def ends(environment: TemporalDiscounting) -> tuple[int, int]:
+        values = environment._questions[column]
         return int(values.min()), int(values.max())
 
     return ends
@@ -476,10 +476,10 @@ class _Questions(Rerun):
             tables = super().tables(recorded, sessions, rng)
             later = tables.pop("later_amount")[..., None]
             return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
-        place = self.environment
-        tables = place.tables(np.full((len(sessions), place.n_draws), 0.5))
+        environment = self.environment
+        tables = environment.tables(np.full((len(sessions), environment.n_draws), 0.5))
         item = tables["item"]
-        spare = ((0, 0), (0, place.n_trials - own.there.shape[1]))
+        spare = ((0, 0), (0, environment.n_trials - own.there.shape[1]))
         there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
         kept = np.zeros(there.shape, dtype=bool)
         for each in np.unique(item):

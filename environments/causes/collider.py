@@ -168,9 +168,15 @@ class Collider(Environment):
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
         # Where there is one domain or round, bounds leave room for two: spaces of Gymnasium want
         # ends that differ.
-        Field("domain", lambda place: (0, max(len(place._all_domains) - 1, 1)), "which story"),
+        Field(
+            "domain",
+            lambda environment: (0, max(len(environment._all_domains) - 1, 1)),
+            "which story",
+        ),
         Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
-        Field("round", lambda place: (0, max(place.repeats - 1, 1)), "from 0", "wording"),
+        Field(
+            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
     )
     performance_bounds = None
     given = "response"

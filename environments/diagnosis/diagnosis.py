@@ -131,11 +131,17 @@ class Diagnosis(Environment):
     fields = Fields(
         # Where there is one context or round, bounds leave room for two: spaces of Gymnasium want
         # ends that differ.
-        Field("context", lambda place: (0, max(place.n_contexts - 1, 1)), "from 0"),
-        Field("repetition", lambda place: (0, max(place.repeats - 1, 1)), "round, from 0"),
+        Field("context", lambda environment: (0, max(environment.n_contexts - 1, 1)), "from 0"),
+        Field(
+            "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
+        ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
         Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
-        Field("part", lambda place: (-1, place.n_parts - 1), "number of z; -1 where there is none"),
+        Field(
+            "part",
+            lambda environment: (-1, environment.n_parts - 1),
+            "number of z; -1 where there is none",
+        ),
         Field("posterior", (0.0, 1.0), "the exact probability that is asked for"),
         Field("marginal", (0.0, 1.0), "P(theta = 1 | x)"),
         Field("conditional", (0.0, 1.0), "P(theta = 1 | x, z), or marginal where there is no z"),
@@ -143,7 +149,7 @@ class Diagnosis(Environment):
         Field("idiosyncrasy", help="by what a known mind misreads the context; standard normal"),
         Field(
             "evidence",
-            lambda place: (0, place.bins * MOST_PER_BIN - 1),
+            lambda environment: (0, environment.bins * MOST_PER_BIN - 1),
             "which of the network's contexts it is",
             "wording",
         ),
@@ -576,9 +582,9 @@ class _Distributions(Replies):
 
     def together(self, observation: Observation) -> list[Observation]:
         """Return the trials of the present session that one reply answers, from this one on."""
-        place, found = self.environment, [observation]
-        for trial in range(int(observation["trial"]) + 1, place.n_trials):
-            following = {"trial": trial, **place.design.at(trial, place.fields.shown)}
+        environment, found = self.environment, [observation]
+        for trial in range(int(observation["trial"]) + 1, environment.n_trials):
+            following = {"trial": trial, **environment.design.at(trial, environment.fields.shown)}
             if not self.continues(following):
                 break
             found.append(following)
@@ -587,9 +593,9 @@ class _Distributions(Replies):
     @property
     def n_prompts(self) -> int:
         """Contexts x rounds x questions, a distribution being one."""
-        place = self.environment
-        shared = sum(question == SHARE and part > 0 for question, _, part in place._asked)
-        return place.n_contexts * place.repeats * (len(place._asked) - shared)
+        environment = self.environment
+        shared = sum(question == SHARE and part > 0 for question, _, part in environment._asked)
+        return environment.n_contexts * environment.repeats * (len(environment._asked) - shared)
 
 
 class _Misread(Rerun):

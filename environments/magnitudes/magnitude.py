@@ -112,13 +112,21 @@ class Magnitude(Retelling):
 
     fields = Fields(
         Field("window", (0, len(WINDOWS) - 1), "0 short, 1 medium, 2 long"),
-        Field("value", lambda place: (0.0, place.ceiling), "the true magnitude"),
+        Field("value", lambda environment: (0.0, environment.ceiling), "the true magnitude"),
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
         Field("condition", (0, len(CONDITIONS) - 1), "position in `CONDITIONS`"),
-        Field("item", lambda place: (0, place.n_items - 1), "stimulus of its window, from 0"),
-        Field("unit", lambda place: (0.0, 2 * place.ceiling), "lowest plus highest value of all"),
-        Field("ceiling", lambda place: (0.0, place.ceiling), "highest answer"),
+        Field(
+            "item",
+            lambda environment: (0, environment.n_items - 1),
+            "stimulus of its window, from 0",
+        ),
+        Field(
+            "unit",
+            lambda environment: (0.0, 2 * environment.ceiling),
+            "lowest plus highest value of all",
+        ),
+        Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
     )
     given = "response"
     n_actions = 0
