@@ -182,14 +182,10 @@ class BalloonRisk(Retelling):
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of whole sessions bring; a balloon goes on after a pump."""
-        table = design.table
-        present, reward = np.empty(actions.shape, dtype=bool), np.empty(actions.shape)
-        _follow(
-            *(table[name].reshape(-1) for name in ("pump", "bursts", "present")),
-            actions.reshape(-1),
-            present.reshape(-1),
-            reward.reshape(-1),
-        )
+        table, present = design.table, np.empty(actions.shape, dtype=bool)
+        flat = (values.reshape(-1) for values in (table["pump"], table["present"], actions))
+        _fill_in(*flat, present.reshape(-1))
+        reward = _paid(table["pump"], table["bursts"], actions == INFLATE)
         return {"pump": table["pump"], "present": present, "reward": reward}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -277,9 +273,7 @@ class BalloonRisk(Retelling):
             self._over = self._balloon[trial]
 
     def _reward(self, trial: int, action: int) -> float:
-        if action != INFLATE:
-            return 0.0
-        return float(1 - self._pump[trial]) if self._bursts[trial] else 1.0
+        return float(_paid(self._pump[trial], self._bursts[trial], action == INFLATE))
 
     def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the type of each balloon, [N, n_all]."""
@@ -540,19 +534,19 @@ class _Balloons(Rerun):
         }
 
 
+def _paid(pump: Any, bursts: Any, inflated: Any) -> Any:
+    """Return what a pump brings, one or an array: a point, or the loss of all; else nothing."""
+    return inflated * (1.0 - bursts * pump) + 0.0  # no -0
+
+
 @njit(cache=True, nogil=True)
-def _follow(pump, bursts, reachable, action, present, reward):  # type: ignore[no-untyped-def]
-    """Fill in which trials take place, and what they pay, of sessions one after the other."""
+def _fill_in(pump, reachable, action, present):  # type: ignore[no-untyped-def]
+    """Fill in which trials take place, of sessions one after the other."""
     goes_on = True
     for t in range(len(pump)):
-        if pump[t] == 1:
-            goes_on = True
+        goes_on = goes_on or pump[t] == 1
         present[t] = goes_on and reachable[t]
-        reward[t] = 0.0
-        if action[t] == INFLATE:
-            reward[t] = 1.0 - pump[t] if bursts[t] else 1.0
-        else:
-            goes_on = False
+        goes_on = goes_on and action[t] == INFLATE
 
 
 def _count(text: str) -> int:

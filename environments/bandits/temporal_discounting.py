@@ -58,6 +58,10 @@ START, OVER = 2, -1
 CLIMB = ((OVER, OVER), (OVER, 0), (3, 1), (4, OVER), (OVER, OVER))
 ASKED_AT = (2, 1, 0, 1, 2)  # as which question of a baseline, by the position of the factor
 SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
+# By the present factor and the choice, of which OVER and -1 (none) stand last: the factor that is
+# asked next, and that which made the participant wait.
+_NEXT = [*([*row, OVER] for row in CLIMB), [OVER] * 3]
+_WAITS = [*([*(min(at, len(CLIMB) - 1) for at in row), OVER] for row in SCORES), [OVER] * 3]
 
 # Of the grid: 288 choices with losses, which suffice for all parameters of each discounter.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
@@ -357,10 +361,10 @@ class TemporalDiscounting(Retelling):
     def _take(self, trial: int, action: int | None) -> None:
         if self.plan == "grid" or trial >= BASELINES * LADDER:
             return
-        factor = self._factor(trial)
-        self._climbed = OVER if action is None else CLIMB[factor][action]
-        if trial < LADDER and action is not None:
-            self._waits_at = min(SCORES[factor][action], len(CLIMB) - 1)
+        factor, choice = self._factor(trial), -1 if action is None else action
+        self._climbed = _NEXT[factor][choice]
+        if trial < LADDER:
+            self._waits_at = max(self._waits_at, _WAITS[factor][choice])
 
     def _load_words(self) -> None:
         words = self._choose_words()
@@ -491,7 +495,7 @@ class _Questions(Rerun):
 
 def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
-    climb, scores = np.array(CLIMB), np.array(SCORES)
+    follows, waits = np.array(_NEXT), np.array(_WAITS)
     asked = np.empty(actions.shape, dtype=np.int64)
     waits_at = np.full(actions.shape[:-1], OVER)
     factor = np.full(actions.shape[:-1], START)
@@ -499,11 +503,8 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
         if trial % LADDER == 0:
             factor = np.full_like(factor, START)
         asked[..., trial] = factor
-        action = actions[..., trial]
-        going = (factor != OVER) & (action >= 0)
         if trial < LADDER:
-            ended = np.where(going, np.minimum(scores[factor, action], len(CLIMB) - 1), OVER)
-            waits_at = np.maximum(waits_at, ended)
-        factor = np.where(going, climb[factor, action], OVER)
+            waits_at = np.maximum(waits_at, waits[factor, actions[..., trial]])
+        factor = follows[factor, actions[..., trial]]
     asked[..., BASELINES * LADDER :] = waits_at[..., None]
     return asked

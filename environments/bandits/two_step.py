@@ -48,6 +48,11 @@ def _rates(name: str, given: Any) -> tuple[float, float]:
     return low, high
 
 
+def _reached(flight: Any, arrives: Any) -> Any:
+    """Return the planet of a shuttle, one or an array: the one of its number, or the other."""
+    return 1 - flight + arrives * (2 * flight - 1)
+
+
 class TwoStep(Retelling):
     """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
 
@@ -176,7 +181,7 @@ class TwoStep(Retelling):
         """Return gems, planets, and which second stages take place."""
         flight, deal = actions[..., 0::2], actions[..., 1::2]
         arrives = design.table["arrives"][..., 0::2]
-        planet = np.where(arrives, flight, 1 - flight)
+        planet = _reached(flight, arrives)
         paid = np.take_along_axis(
             design.table["gems"][..., 1::2, :],
             (2 * np.clip(planet, 0, 1) + np.maximum(deal, 0))[..., None],
@@ -296,8 +301,7 @@ class TwoStep(Retelling):
 
     def _take(self, trial: int, action: int | None) -> None:
         if trial % 2 == 0:
-            own = bool(self._arrives[trial])
-            self._planet = NOWHERE if action is None else action if own else 1 - action
+            self._planet = NOWHERE if action is None else _reached(action, self._arrives[trial])
 
     def _shown(self, trial: int) -> dict[str, int | float]:
         return {"state": self._planet if trial % 2 else NOWHERE}

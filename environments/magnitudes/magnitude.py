@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
@@ -603,8 +603,8 @@ class Magnitude(Retelling):
             for forms in (self._opening, self._retold):
                 forms[kind] = Template(said + forms[kind].text[len(begun) :])
 
-    def _check_rows(self, trials: Trials, name: str, kept: NDArray[np.bool_], told: str) -> None:
-        wrong = np.flatnonzero(~kept)
+    def _check_rows(self, trials: Trials, name: str, kept: ArrayLike, told: str) -> None:
+        wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
         if len(wrong):
             raise ValueError(
                 f"The column {name!r} of {self.name} with these settings is {told}; "
