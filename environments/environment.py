@@ -164,6 +164,17 @@ class Environment(ABC):
         """
         return False
 
+    @property
+    def stands_alone(self) -> bool:
+        """Whether what is asked on a trial is known before any other trial is answered."""
+        kind = type(self)
+        return (
+            not self.retold
+            and not self.dependent
+            and kind._pointless is Environment._pointless
+            and kind.further is Environment.further
+        )
+
     def together(self, observation: Observation) -> list[Observation]:
         """Return the trials of the present session that one reply answers, from this one on."""
         found = [observation]

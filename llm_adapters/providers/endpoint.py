@@ -134,7 +134,13 @@ class Endpoint:
         Only what a server refuses is surely not charged. A 5xx may come from a gateway, after the
         model behind it has answered.
         """
-        raw = self.masked(body)
+        failure = self._failed(status, headers, self.masked(body), settings, images)
+        failure.status = status
+        return failure
+
+    def _failed(
+        self, status: int, headers: Mapping[str, str], raw: str, settings: Sampling, images: bool
+    ) -> AdapterError:
         said = _message(raw)
         if status in (401, 403) or (status == 400 and "API_KEY_INVALID" in raw):
             # What a server says about a key may hold parts of it, so it is dropped.
@@ -197,8 +203,8 @@ class Endpoint:
 
 
 def count(value: object) -> int | None:
-    """Return a number of tokens, or None if a server sends anything else."""
-    return value if type(value) is int and value >= 0 else None
+    """Return a number of tokens, or None if a server sends anything else; see `Usage`."""
+    return value if type(value) is int else None
 
 
 def log_probability(value: object) -> float:

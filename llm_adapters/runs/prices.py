@@ -39,6 +39,7 @@ MOST_PER_ANSWER = 4
 MOST_PER_IMAGE = 25_501
 
 PER = 1_000_000  # prices are for a million tokens
+_MOST_RATE = 100_000  # dollars for a million tokens; the dearest of 2026 cost 600
 REMEDY = (
     'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
 )
@@ -418,11 +419,12 @@ def _rate(llm: str, name: str, value: object) -> Decimal:
         if isinstance(value, bool):
             raise TypeError
         rate = _DIGITS.create_decimal(str(value))
-        if not rate.is_finite() or rate < 0:
+        if not rate.is_finite() or not 0 <= rate <= _MOST_RATE:
             raise TypeError
     except (InvalidOperation, TypeError):
         raise ValueError(
-            f"Prices are dollars per million tokens, from 0 on; {name} of {llm} is {value!r}."
+            f"Prices are dollars per million tokens, from 0 on, at most {_MOST_RATE:,}; {name} of "
+            f"{llm} is {str(value)[:40]!r}."
         ) from None
     return rate
 

@@ -42,6 +42,7 @@ def run(
     caps: Caps | None = None,
     price: Price | None = None,
     re_ask: int = 0,
+    retry_errors: bool = False,
     progress: Callable[[Progress], None] | None = None,
     **connection: Any,
 ) -> Run:
@@ -82,6 +83,7 @@ def run(
                 caps=caps,
                 price=price,
                 re_ask=re_ask,
+                retry_errors=retry_errors,
                 progress=progress,
             )
         finally:
