@@ -24,7 +24,9 @@ def _cap(facts, words, session):
 
 def _in_a_row(facts, words):
     last = facts.attempts["message"].iloc[-int(words["n"]) :]
-    assert {text.rstrip(".") for text in last} == {words["why"]}
+    assert len(last) == int(words["n"])
+    assert last.notna().all()
+    assert last.iloc[-1].rstrip(".") == words["why"]
 
 
 def _wait(facts, words):
@@ -33,6 +35,10 @@ def _wait(facts, words):
 
 def _died(facts, words):
     assert facts.server["reason"] == "died"
+
+
+def _interrupted(facts, words):
+    assert facts.server["reason"] == "interrupted"
 
 
 def _no_key(facts, words):
@@ -57,6 +63,7 @@ REPORT = Report(
             _in_a_row,
         ),
         Claim("the run is still under way, or its process has died", "how it was ended", _died),
+        Claim("interrupted", "how it was ended", _interrupted),
         Claim("no key", "the error that was raised", _no_key),
         Claim("ZeroDivisionError: {what}", "the error that was raised", _broken),
     ),

@@ -83,7 +83,7 @@ def undrawn(monkeypatch, request):
 
 
 def go(folder, adapter, n=2, environment=PLACE, **options):
-    options = {"retries": Retries(pause=0.0), "concurrency": 1, **options}
+    options = {"retries": Retries(pause=0.0, unanswered=99), "concurrency": 1, **options}
     return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, **options))
 
 
@@ -91,7 +91,10 @@ def answer(*usage, text="?"):
     return Reply(text, usage=Usage(*usage), model_served="m")
 
 
-ERRORS = [Rejected(f"no, {k}") for k in range(16)]
+# Sixteen kinds of failures, for those of one kind stop a run.
+ERRORS = [
+    Rejected(f"no, {k}", raw=json.dumps({"error": {"type": "a" * (k + 1)}})) for k in range(16)
+]
 SCENES = {
     "all malformed": lambda: Scripted(rest="?"),
     "all empty": Scripted,
@@ -178,6 +181,7 @@ def test_what_is_said_of_a_process_that_died_is_so(tmp_path):
         ledger.execute("UPDATE attempt SET state = 'inflight', cost = NULL WHERE id = 5")
         ledger.execute("UPDATE call SET state = 'open', answer = NULL WHERE id = 5")
     ledger.close()
+    (tmp_path / "ledger.tally").unlink()  # which tells of the answer that is taken out here
     prove(saved(tmp_path), reason="died")
     prove(go(tmp_path, Scripted("?")))
 

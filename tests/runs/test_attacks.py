@@ -111,7 +111,7 @@ def test_errors_are_asked_again_on_demand_and_answers_never(tmp_path):
     assert frame["outcome"].eq("error").tolist() == [i in (1, 3) for i in range(N_TRIALS)]
     assert frame["attempt"].tolist() == [1] * 7 + [2]
     assert frame["errors_before"].tolist() == [0, 0, 1, 1, 2, 2, 2, 2]
-    assert "With --retry-errors" in again.remedy
+    assert again.unanswered.endswith("are asked again: 2.")
     assert read_run(tmp_path).trials.frame.equals(frame)
 
 
@@ -126,7 +126,7 @@ def test_where_trials_stand_alone_every_error_is_asked_again(tmp_path):
     adapter = Numbered(lambda i: None, "50")
     again = go(tmp_path, adapter, 1, place, retry_errors=True)
     assert adapter.calls == first.errors
-    assert (again.errors, again.remedy) == (0, "")
+    assert (again.errors, again.unanswered) == (0, "")
     assert again.account.calls["ok"] == place.n_prompts
 
 
@@ -243,3 +243,19 @@ def _as_kept(folder):
 async def _one_more(ledger):
     call, attempt = await ledger.begin((2, 99, 0), None, Request("h", "{}", {}), Spent(1, 9, 9))
     await ledger.answered(call, attempt, Reply("A", model_served="m"), Spent(1, 9, 9))
+
+
+# One loop per command -----------------------------------------------------------------------------
+
+
+def test_runs_that_share_an_adapter_on_living_connections_end(tmp_path):
+    from knownminds.llm_adapters.providers.openai import OpenAI
+    from knownminds.validation.costs.connect import run, wait_for
+
+    with FaultServer() as server:
+        adapter = OpenAI("m", base_url=server.address["openai"], key_variable=None)
+        for k in range(3):
+            lived = run(ENVIRONMENT, adapter, sessions=2, out=tmp_path / f"{k}")
+            assert lived.complete or lived.n_trials == 2 * N_TRIALS
+        wait_for(adapter.close())
+    assert len(server.calls) == 3 * 2 * N_TRIALS

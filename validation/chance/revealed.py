@@ -48,7 +48,7 @@ from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
 from knownminds.llm_adapters import Adapter, NotCapable, Sampling
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS, Tokenisation
-from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for
+from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for, wait_for
 from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
@@ -679,11 +679,16 @@ class _Asking:
         """Ask one model everything."""
         if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
             return self._known(llm)
+        if not isinstance(llm, str):
+            return self._asked(llm, f"{llm.provider}:{llm.model}")
         grid = places_of(self.scenarios, "question", self.distractors, self.even_faces, self.only)
-        adapter = connect(llm, grid[0], seed=self.seed, **self._reach) if isinstance(
-            llm, str
-        ) else llm  # fmt: skip
-        name = llm if isinstance(llm, str) else f"{llm.provider}:{llm.model}"
+        adapter = connect(llm, grid[0], seed=self.seed, **self._reach)
+        try:
+            return self._asked(adapter, llm)
+        finally:
+            wait_for(adapter.close())
+
+    def _asked(self, adapter: Adapter, name: str) -> _Answered:
         source = source_of(adapter, self.source)
         form = self.form or ("continuation" if source == "exact" else "question")
         places = places_of(self.scenarios, form, self.distractors, self.even_faces, self.only)
