@@ -48,7 +48,7 @@ from .magnitudes.normalised_error import NormalisedError
 from .magnitudes.observer_equivalence import ObserverEquivalence, observer_equivalence
 from .magnitudes.observer_fits import ObserverFits, fit_observers
 from .magnitudes.regression_to_the_mean import RegressionToTheMean
-from .measure import Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
+from .measure import Dial, Estimate, FittedMeasure, Measure, ParameterMeasure, SubjectMeasure
 from .posteriors.comparison import (
     LeaveOneOut,
     compare,
@@ -136,6 +136,7 @@ __all__ = [
     "CueWeight",
     "CueWeightExcess",
     "Determinacy",
+    "Dial",
     "ElicitationConsistency",
     "Estimate",
     "ExplainingAway",

@@ -111,6 +111,37 @@ class Values:
     fits: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Dial:
+    """How a violator is made to deviate: turned by s, everyone's z grows by s x direction.
+
+    Parameters
+    ----------
+    direction
+        On the unconstrained scale, by parameter.
+    reach, steps
+        How far it is turned to either side, and at how many places the truth is computed.
+    lowest
+        Where it begins, if not at -reach: at 0 where a turn to either side is a deviation.
+    """
+
+    direction: Mapping[str, float] = field(default_factory=dict)
+    reach: float = 12.0
+    steps: int = 481
+    lowest: float | None = None
+
+    @property
+    def turns(self) -> Array:
+        """The turns at which the truth is computed, ascending, [steps]."""
+        return np.linspace(
+            -self.reach if self.lowest is None else self.lowest, self.reach, self.steps
+        )
+
+    def along(self, names: Sequence[str]) -> Array:
+        """Return the direction over parameters of these names, [P]."""
+        return np.array([self.direction.get(name, 0.0) for name in names])
+
+
 class Measure(ABC):
     """A number read off the sessions of several subjects, with its own test.
 
@@ -130,11 +161,7 @@ class Measure(ABC):
     violator
         Name of the model that deviates from it.
     dial
-        Direction on the unconstrained scale, by parameter, in which the violator deviates.
-    reach, steps
-        How far the dial is turned to either side, and at how many places the truth is computed.
-    lowest
-        Where the dial begins, if not at -reach: at 0 where a turn to either side is a deviation.
+        How the violator is made to deviate.
     least_subjects
         Over how many subjects it has a test; 1 where it tests the answers of a single one.
     """
@@ -148,11 +175,17 @@ class Measure(ABC):
     bounds: tuple[float, float] = UNBOUNDED
     rational: str
     violator: str
-    dial: Mapping[str, float]
-    reach: float = 12.0
-    steps: int = 481
-    lowest: float | None = None
+    dial: Dial
     least_subjects: int = 2
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a dial as it was written before there was `Dial`."""
+        if not isinstance(cls.__dict__.get("dial", Dial()), Dial):
+            raise TypeError(
+                f"The dial of a measure is a Dial; that of {cls.__name__} is a "
+                f"{type(cls.__dict__['dial']).__name__}. Write dial = Dial({{parameter: 1.0}}), "
+                "which takes reach, steps and lowest too."
+            )
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure as it is in an experiment; itself if it is the same in all.
@@ -465,4 +498,4 @@ class ParameterMeasure(FittedMeasure):
         self.contrast = {parameter: 1.0}
         self.null = float("nan")
         self.rational, self.violator = "", model.name
-        self.dial = {parameter: 1.0}
+        self.dial = Dial({parameter: 1.0})

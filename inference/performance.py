@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
@@ -11,7 +9,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
 
-from .measure import Estimate, SubjectMeasure, Values
+from .measure import Dial, Estimate, SubjectMeasure, Values
 
 
 class Performance(SubjectMeasure):
@@ -25,7 +23,7 @@ class Performance(SubjectMeasure):
     source = ""
     null = float("nan")
     rational, violator = "", ""
-    dial: Mapping[str, float] = {}
+    dial = Dial()
 
     def __init__(self, environment: Environment):
         self.environment = environment

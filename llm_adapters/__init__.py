@@ -12,6 +12,7 @@ from .adapter import (
     Adapter,
     AdapterError,
     Capabilities,
+    Keyed,
     ModelChanged,
     NoCredit,
     NoKey,
@@ -22,6 +23,7 @@ from .adapter import (
     Reply,
     Sampling,
     ServerFailed,
+    TellsOutcomes,
     TokenLogProbability,
     TryAgain,
     UnknownModel,
@@ -30,6 +32,7 @@ from .adapter import (
     Unusable,
     Usage,
     check_capable,
+    key_variable_of,
 )
 from .known_minds.synthetic import Synthetic
 from .runs.participant import run_session, run_sessions
@@ -57,6 +60,7 @@ __all__ = [
     "Adapter",
     "AdapterError",
     "Capabilities",
+    "Keyed",
     "ModelChanged",
     "NoCredit",
     "NoKey",
@@ -68,6 +72,7 @@ __all__ = [
     "Sampling",
     "ServerFailed",
     "Synthetic",
+    "TellsOutcomes",
     "TokenLogProbability",
     "TryAgain",
     "UnknownModel",
@@ -76,6 +81,7 @@ __all__ = [
     "Unusable",
     "Usage",
     "check_capable",
+    "key_variable_of",
     "load",
     "run_session",
     "run_sessions",

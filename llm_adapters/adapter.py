@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from types import EllipsisType
-from typing import Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, get_args, runtime_checkable
 
 from knownminds.environments import Prompt, unknown
+
+if TYPE_CHECKING:
+    from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 
 Effort = Literal["none", "low", "medium", "high"]
 
@@ -145,11 +149,13 @@ class Reply:
     log_probabilities: tuple[TokenLogProbability, ...] | None = None
 
 
+@runtime_checkable
 class Adapter(Protocol):
     """A provider of answers.
 
     `provider` is its name in `ADAPTERS`, `model` the model asked for, `base_url` where it is,
-    empty if it is nowhere. With the settings they say which participant has answered.
+    empty if it is nowhere. With the settings they say which participant has answered. This is all
+    that an adapter must have; what some can do beyond it is `Keyed` and `TellsOutcomes`.
     """
 
     @property
@@ -173,6 +179,37 @@ class Adapter(Protocol):
 
     async def close(self) -> None:
         """Give back the connections."""
+
+
+@runtime_checkable
+class Keyed(Protocol):
+    """An adapter that sends a key: it says which environment variable holds it, None for none."""
+
+    key_variable: str | None
+
+
+@runtime_checkable
+class TellsOutcomes(Protocol):
+    """An adapter of a local model, which knows the exact probability of whole outcomes."""
+
+    def log_probabilities_of_each(
+        self,
+        prompts: Sequence[str | Prompt],
+        outcomes: Sequence[Sequence[str]],
+        *,
+        negligible: float = 0.0,
+        signs: bool = True,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> list[OutcomeProbabilities]:
+        """Compute the probability of each outcome behind each prompt, all in one pass."""
+
+    def templated(self, prompt: str | Prompt) -> bool:
+        """Tell whether a prompt goes through a chat template; else the model gets plain text."""
+
+
+def key_variable_of(adapter: Adapter) -> str | None:
+    """Return the environment variable that holds an adapter's key; None if it sends none."""
+    return adapter.key_variable if isinstance(adapter, Keyed) else None
 
 
 class AdapterError(Exception):

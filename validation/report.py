@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.environments.record.folders import writable, write_bytes, write_text
 from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import read_run
@@ -29,7 +30,6 @@ from knownminds.validation.data.scores_of_trials import Measured, read_measured
 from knownminds.validation.diagnosis.belief_battery import FILE as BELIEFS
 from knownminds.validation.diagnosis.belief_battery import BeliefBattery, read_battery
 from knownminds.validation.diagnosis.belief_battery_page import battery_page
-from knownminds.validation.engine.folders import writable, write_bytes, write_text
 from knownminds.validation.engine.study import NotFinished, Study
 from knownminds.validation.magnitudes.magnitude_page import magnitude_page, task_pages
 from knownminds.validation.magnitudes.magnitude_table import FILE as MAGNITUDE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cached_property
 from typing import Literal
 
@@ -13,7 +12,7 @@ from scipy.stats import norm
 from knownminds.agents import Agent, HorizonExplorer
 from knownminds.agents.parameters import Array
 from knownminds.environments import Horizon, Trials
-from knownminds.inference.measure import Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure
 from knownminds.inference.regression import coefficient, estimate_of
 
 TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
@@ -52,8 +51,6 @@ class Exploration(Measure):
     environments = ("horizon",)
     rational = "horizon_blind"
     violator = "horizon_explorer"
-    reach = 3.0
-    steps = 121
 
     def __init__(self, kind: Literal["directed", "random"], released: bool = False):
         self.kind = kind
@@ -66,8 +63,8 @@ class Exploration(Measure):
         self.unit = 1.0 if released else TENS
         ending = ", by true means in single points and with the horizon as -1/1"
         self.summary = what[kind] + ending * released
-        dial = {"directed": "A_6", "random": "s_6"}
-        self.dial: Mapping[str, float] = {dial[kind]: 1.0}
+        moved = {"directed": "A_6", "random": "s_6"}
+        self.dial = Dial({moved[kind]: 1.0}, reach=3.0, steps=121)
 
     def estimate(self, trials: Trials) -> Estimate:
         """Regress the first free choices of all sessions."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from knownminds.agents import Agent, RescorlaWagner
 from knownminds.agents.parameters import Array
-from knownminds.inference.measure import FittedMeasure
+from knownminds.inference.measure import Dial, FittedMeasure
 
 
 class LearningRate(FittedMeasure):
@@ -26,7 +26,7 @@ class LearningRate(FittedMeasure):
     bounds = (0.0, 1.0)
     rational = ""
     violator = "rescorla_wagner"
-    dial: Mapping[str, float] = {"alpha": 1.0}
+    dial = Dial({"alpha": 1.0})
     model = RescorlaWagner
     contrast: Mapping[str, float] = {"alpha": 1.0}
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.environments.bandits.restless_bandit import is_correct
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 SESSIONS = 2**13  # that are played for a truth, over all minds together
 FEWEST = 8  # of each mind
@@ -43,9 +42,7 @@ class MetaCognition(SubjectMeasure):
     bounds = (0.0, 1.0)
     rational = ""
     violator = "change_point_observer"
-    dial: Mapping[str, float] = {"c_1": 1.0}
-    reach = 0.6
-    steps = 13
+    dial = Dial({"c_1": 1.0}, reach=0.6, steps=13)
 
     def __init__(self, released: bool = False, n_blocks: int = 4):
         self.released = released

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, TwoStep
-from knownminds.inference.measure import Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure
 from knownminds.inference.regression import coefficient, estimate_of
 
 SEED = 20111  # of the sessions by which the truth is computed
@@ -63,9 +62,8 @@ class ModelBasedness(Measure):
     environments = ("two_step",)
     rational = "two_step_model_free"
     violator = "two_step_hybrid"
-    dial: Mapping[str, float] = {"w": 1.0}
-    reach = 4.0  # beyond, everybody plans or nobody does
-    steps = 17
+    # Beyond this reach everybody plans or nobody does.
+    dial = Dial({"w": 1.0}, reach=4.0, steps=17)
 
     def __init__(self, released: bool = False):
         self.released = released

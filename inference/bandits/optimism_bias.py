@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from knownminds.agents import RescorlaWagnerDual
-from knownminds.inference.measure import FittedMeasure
+from knownminds.inference.measure import Dial, FittedMeasure
 
 
 class OptimismBias(FittedMeasure):
@@ -21,6 +21,6 @@ class OptimismBias(FittedMeasure):
     bounds = (-1.0, 1.0)
     rational = "rescorla_wagner"
     violator = "rescorla_wagner_dual"
-    dial: Mapping[str, float] = {"alpha_positive": 1.0, "alpha_negative": -1.0}
+    dial = Dial({"alpha_positive": 1.0, "alpha_negative": -1.0})
     model = RescorlaWagnerDual
     contrast: Mapping[str, float] = {"alpha_positive": 1.0, "alpha_negative": -1.0}

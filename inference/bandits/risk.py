@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import exp, log1p
 
 import numpy as np
@@ -14,7 +13,7 @@ from knownminds.agents.bandits.balloon_pumper import RAREST
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import BalloonRisk, Trials, session_stream
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 SESSIONS = 2**12  # that are followed for a truth, over all minds together
 FEWEST = 4  # of each mind
@@ -41,9 +40,7 @@ class Risk(SubjectMeasure):
     null = float("nan")
     rational = ""
     violator = "balloon_pumper"
-    dial: Mapping[str, float] = {"gamma": 1.0}
-    reach = 4.0
-    steps = 33
+    dial = Dial({"gamma": 1.0}, reach=4.0, steps=33)
 
     def __init__(self, n_balloons: int = 10, maxima: tuple[int, ...] = (128, 32, 8)):
         self.environment = BalloonRisk(n_balloons=n_balloons, maxima=maxima)

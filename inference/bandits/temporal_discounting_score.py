@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
@@ -18,7 +16,7 @@ from knownminds.environments.bandits.temporal_discounting import (
     SCORES,
     factors_asked,
 )
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 _BUILT_ON = BASELINES * LADDER  # the first of the items that build on the first baseline
 _SCORES = np.array(SCORES)
@@ -50,9 +48,8 @@ class TemporalDiscountingScore(SubjectMeasure):
     bounds = (0.0, 19.0)
     rational = ""
     violator = "hyperbolic_discounter"
-    dial: Mapping[str, float] = {"k": 1.0}
-    reach = 2.0  # in minds so steep that 12 months are as good as 24 the score falls again
-    steps = 81
+    # In agents so steep that 12 months are as good as 24 the score falls again.
+    dial = Dial({"k": 1.0}, reach=2.0, steps=81)
 
     def __init__(self, released: bool = False):
         self.released = released

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.special import logit
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure
 from knownminds.inference.regression import coefficient, estimate_of
 
 LEAST = 1e-5  # answers are held between this and 1 minus this, where their logit is finite
@@ -38,8 +37,6 @@ class Weighting(Measure):
     environments = ("probabilistic_reasoning",)
     rational = "random_rater"
     violator = "weighted_bayes"
-    reach = 3.0  # beyond, answers are held at their limits, and the weights with them
-    steps = 121
 
     def __init__(self, weight: Literal["prior", "likelihood"], released: bool = False):
         self.weight = weight
@@ -48,7 +45,8 @@ class Weighting(Measure):
         what = {"prior": "of the prior's log-odds", "likelihood": "of the log-likelihood ratio"}
         ending = ", regression without intercept" if released else ""
         self.summary = f"weight {what[weight]} in stated probabilities{ending}"
-        self.dial: Mapping[str, float] = {f"b_{weight}": 1.0}
+        # Beyond this reach answers are held at their limits, and the weights with them.
+        self.dial = Dial({f"b_{weight}": 1.0}, reach=3.0, steps=121)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the weight of minds with parameters theta[n, P]; 0 for those without any."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from knownminds.agents import Agent, NoisyOr
 from knownminds.agents.parameters import Array
+from knownminds.inference.measure import Dial
 
 from .least_squares_reasoner import ReasoningConsistency
 from .reasoner_measure import ReasonerMeasure
@@ -26,9 +25,7 @@ class Determinacy(ReasonerMeasure):
     source = "Dettki 2025"
     bounds = (-1.0, 1.0)
     violator = "noisy_or"
-    dial: Mapping[str, float] = {"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}
-    reach = 4.0
-    steps = 33
+    dial = Dial({"m": 1.0, "m1": 1.0, "m2": 1.0, "b": -1.0}, reach=4.0, steps=33)
 
     def of(self, found: ReasoningConsistency) -> Array:
         """Return mean strength minus leak of the better fit, [N]."""

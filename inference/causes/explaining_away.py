@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from knownminds.inference.measure import Dial
 
 from .cell_contrast import CellContrast
 
@@ -28,15 +28,14 @@ class ExplainingAway(CellContrast):
     rational = ""
     violator = "mutation_sampler"
     # Stronger causes, a smaller leak, and a longer walk where there is one.
-    dial: Mapping[str, float] = {"b": -1.0, "m1": 1.0, "m2": 1.0, "lambda": 1.0}
-    steps = 25
     minus = "VI"
 
     def __init__(self, released: bool = False):
         self.plus = "VIII" if released else "VII"
         self.pooled = released
         # Walks so short that they hardly leave the prototypes have no difference VII - VI either.
-        self.reach = 4.0 if released else 1.7
+        direction = {"b": -1.0, "m1": 1.0, "m2": 1.0, "lambda": 1.0}
+        self.dial = Dial(direction, reach=4.0 if released else 1.7, steps=25)
         self.name = "explaining_away" + ("_released" if released else "")
         ending = ", from the other cause's absence to its presence" if released else ""
         self.summary = f"judgement of a cause that the other cause takes away{ending}"

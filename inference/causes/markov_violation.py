@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from knownminds.agents import Agent, LogisticCollider, NoisyOr
 from knownminds.agents.parameters import Array
+from knownminds.inference.measure import Dial
 
 from .cell_contrast import CellContrast
 
@@ -32,9 +31,7 @@ class MarkovViolation(CellContrast):
     rational = "noisy_or"
     violator = "associative_reasoner"
     # The first moves the associative reasoner, the second the mutation sampler.
-    dial: Mapping[str, float] = {"k": 1.0, "lambda": -1.0}
-    reach = 6.0
-    steps = 49
+    dial = Dial({"k": 1.0, "lambda": -1.0}, reach=6.0, steps=49)
     plus, minus = "IV", "V"
 
     def __init__(self, released: bool = False):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
+from knownminds.inference.measure import Dial
 
 from .least_squares_reasoner import ReasoningConsistency
 from .reasoner_measure import ReasonerMeasure
@@ -28,9 +27,7 @@ class Consistency(ReasonerMeasure):
     bounds = (-np.inf, 1.0)
     violator = "mutation_sampler"
     # The first moves the mutation sampler, the second the associative reasoner.
-    dial: Mapping[str, float] = {"lambda": 1.0, "k": -1.0}
-    reach = 2.0
-    steps = 9
+    dial = Dial({"lambda": 1.0, "k": -1.0}, reach=2.0, steps=9)
 
     def of(self, found: ReasoningConsistency) -> Array:
         """Return R2 of the better number of parameters, [N]."""

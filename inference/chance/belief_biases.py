@@ -19,7 +19,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
-from knownminds.inference.measure import Measure, SubjectMeasure, Values, t_tests
+from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 
 from .belief_sampler_fit import (
     FitOfBelief,
@@ -525,7 +525,7 @@ class BeliefBias(SubjectMeasure):
         self.summary = f"how much more often {_TOLD[mark]} is said than it comes"
         self.environments = _SPLIT_IN[mark]
         self.settings: Mapping[str, Any] = _SETTINGS.get(mark, {})
-        self.dial: Mapping[str, float] = {f"bias_{mark}": 1.0}
+        self.dial = Dial({f"bias_{mark}": 1.0})
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure whose truth is that over the contexts of the experiment.

@@ -20,6 +20,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Diagnosis, Environment, Trials, make
 from knownminds.inference.measure import (
     UNBOUNDED,
+    Dial,
     Estimate,
     Measure,
     Values,
@@ -51,6 +52,7 @@ from .predictive_gain import exchanged_gain, predictive_gain
 MINDS = 128  # known minds that are simulated for a truth
 AT_ONCE = 32  # of them, which bounds the memory
 SEED = 20080  # of the minds that are simulated for a truth
+STEPS = 6  # of a dial; who turns it to either side deviates, so that most begin at 0
 EXCHANGES = 50  # of states, for the mean of an estimate under the null
 
 
@@ -157,8 +159,6 @@ class Coherence(Measure):
     source = "Yamin et al. 2026"
     environments = ("diagnosis",)
     rational = "random_utility"
-    lowest: float | None = 0.0  # who turns the dial to either side deviates
-    steps: int = 6
     least_subjects = 1
     exact = True
     asks: tuple[str, ...] = ("belief", "decision")
@@ -267,8 +267,7 @@ class ConditionalIndependence(Coherence):
     """
 
     violator = "outcome_peeker"
-    dial: Mapping[str, float] = {"delta": 1.0}
-    reach = 1.0
+    dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
 
     def __init__(self, calibrated: bool = False, released: bool = False):
         self.calibrated, self.released = calibrated, released
@@ -329,8 +328,7 @@ class PredictiveGain(Coherence):
 
     bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
-    dial: Mapping[str, float] = {"delta": 1.0}
-    reach = 1.0
+    dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
     minds = 64  # each is learnt five times
 
     def __init__(self, released: bool = False):
@@ -387,8 +385,7 @@ class MonotoneChoice(Coherence):
 
     bounds = (0.0, 1.0)
     violator = "non_monotone_decider"
-    dial: Mapping[str, float] = {"kappa": 1.0}
-    reach: float = 12.0
+    dial = Dial({"kappa": 1.0}, steps=STEPS, lowest=0.0)
 
     def __init__(self, released: bool = False):
         self.released = released
@@ -399,8 +396,7 @@ class MonotoneChoice(Coherence):
             self.summary = "share of pairs of beliefs between which the bolder action falls, at .05"
             # What moves it most is not the violation but a liking for the bolder action where the
             # state is less probable.
-            self.dial = {"u_yes_1": -1.0, "u_yes_0": 1.0}
-            self.lowest, self.reach, self.steps = -4.0, 4.0, 9
+            self.dial = Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0)
 
     def value(self, answers: Answers) -> float:
         """Return the share of pairs of bins."""
@@ -457,8 +453,7 @@ class ElicitationConsistency(Coherence):
     asks = ("belief",)
     elicited = ELICITATIONS
     violator = "frame_dependent"
-    dial: Mapping[str, float] = {"kappa": 1.0}
-    reach = 2.0
+    dial = Dial({"kappa": 1.0}, reach=2.0, steps=STEPS, lowest=0.0)
 
     def __init__(self, released: bool = False):
         self.released = released
@@ -517,17 +512,15 @@ class IteratedExpectation(Coherence):
     asks = ("belief", "expectation")
     exact = False
     violator = "incoherent_believer"
-    dial: Mapping[str, float] = {"kappa": 1.0}
 
     def __init__(self, released: bool = False):
         self.released = released
         self.name = "iterated_expectation" + ("_released" if released else "")
         self.bounds = (0.0, np.inf) if released else UNBOUNDED
         self.summary = "by how much beliefs given the parts exceed the belief in the whole"
-        self.lowest, self.reach = -2.0, 2.0
+        self.dial = Dial({"kappa": 1.0}, reach=2.0, steps=STEPS, lowest=0.0 if released else -2.0)
         if released:
             self.rational, self.null = "", float("nan")
-            self.lowest = 0.0
             self.summary = "median distance of beliefs given the parts from that in the whole"
 
     def value(self, answers: Answers) -> float:

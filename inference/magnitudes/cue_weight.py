@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 from .magnitude_answers import MULTIMODAL
 
@@ -27,8 +27,6 @@ class _CueMeasure(SubjectMeasure):
     environments = MULTIMODAL
     settings: Mapping[str, Any] = {"modality": "all"}  # of the experiment, to be read off it
     violator = "cue_combiner"
-    reach = 6.0
-    steps = 241
 
     def _of(self, items: _Items) -> Array:
         """Return the measure of each subject."""
@@ -62,7 +60,7 @@ class CueWeight(_CueMeasure):
     summary = "weight of the text in answers to text and image together"
     null = 0.5
     rational = "cue_combiner_equal"
-    dial: Mapping[str, float] = {"alpha": 1.0}
+    dial = Dial({"alpha": 1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the weight of combiners with parameters theta[n, P]."""
@@ -84,7 +82,7 @@ class CueWeightExcess(_CueMeasure):
     summary = "weight of the text less the weight that its precision deserves"
     null = 0.0
     rational = "cue_combiner_optimal"
-    dial: Mapping[str, float] = {"alpha": 1.0}
+    dial = Dial({"alpha": 1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the excess of combiners with parameters theta[n, P]."""
@@ -109,7 +107,7 @@ class CueEfficiency(_CueMeasure):
     source = "Ernst and Banks 2002; BayesBench"
     null = float("nan")
     rational = ""
-    dial: Mapping[str, float] = {"sigma": -1.0}
+    dial = Dial({"sigma": -1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the efficiency of combiners with parameters theta[n, P], on an unbounded scale."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr
@@ -11,7 +9,7 @@ from scipy.special import ndtr
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 from .magnitude_answers import TASKS, Answers, middles
 
@@ -80,9 +78,7 @@ class NormalisedError(SubjectMeasure):
     bounds = (0.0, np.inf)
     rational = ""
     violator = "static_bayes_observer"
-    dial: Mapping[str, float] = {"sigma": 1.0}
-    reach = 2.0
-    steps = 81
+    dial = Dial({"sigma": 1.0}, reach=2.0, steps=81)
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's NRMSE."""

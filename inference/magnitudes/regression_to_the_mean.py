@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import pandas as pd
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 from .magnitude_answers import TASKS
 
@@ -29,9 +27,7 @@ class RegressionToTheMean(SubjectMeasure):
     null = float("nan")
     rational = ""
     violator = "static_bayes_observer"
-    dial: Mapping[str, float] = {"w_prior": 1.0}
-    reach = 6.0
-    steps = 241
+    dial = Dial({"w_prior": 1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the prior weight of minds with parameters theta[n, P]; 1 - w of linear ones."""

@@ -17,6 +17,7 @@ from knownminds.llm_adapters.adapter import (
     ServerFailed,
     Unreachable,
     UnreadableReply,
+    key_variable_of,
 )
 
 Fault = Literal[
@@ -118,7 +119,7 @@ class Faulty:
         self.model = adapter.model
         self.provider = adapter.provider
         self.base_url = adapter.base_url
-        self.key_variable: str | None = getattr(adapter, "key_variable", None)
+        self.key_variable = key_variable_of(adapter)
         self._script = None if script is None else list(script)
         for fault in self._script or ():
             if fault is not None and fault not in get_args(Fault):

@@ -30,6 +30,7 @@ from knownminds.llm_adapters.adapter import (
     Unusable,
     Usage,
     check_capable,
+    key_variable_of,
 )
 
 from .admission import SILENT, Caps, Gate
@@ -214,7 +215,7 @@ async def run_sessions_in(
         n,
         price=price,
         caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
-        keys=known_keys(getattr(adapter, "key_variable", None)),
+        keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
         study = _Study.of(ledger, environment)
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import statsmodels.api as sm
@@ -7,7 +9,7 @@ from knownminds.agents import HorizonBlind, HorizonExplorer, Perseverator, Rando
 from knownminds.environments import Horizon, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.bandits.exploration import Exploration
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 NAMES = ("directed_exploration", "random_exploration")
 MINDS = np.array(
@@ -156,8 +158,8 @@ def test_the_dial_moves_the_group_steadily(released):
     mean, spread = HorizonExplorer.parameters.mean, HorizonExplorer.parameters.sd
     for kind in ("directed", "random"):
         measure = Exploration(kind, released)
-        measure.steps = 13
-        turns, values = Dial(measure, HorizonExplorer, mean, spread).curve
+        measure.dial = replace(measure.dial, steps=13)
+        turns, values = GroupDial(measure, HorizonExplorer, mean, spread).curve
         assert len(turns) == 13
         assert np.all(np.diff(values) > 0)
         assert values[0] < 0 < values[-1]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,7 +13,7 @@ from knownminds.agents import (
 from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.inference import MEASURES, MetaCognition
 from knownminds.inference.bandits.meta_cognition import scores
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 MEASURE, RELEASED = MEASURES["meta_cognition"], MEASURES["meta_cognition_released"]
 
@@ -120,8 +122,8 @@ def test_the_dial_moves_the_group_steadily():
     mean, spread = ChangePointObserver.parameters.mean, ChangePointObserver.parameters.sd
     for released in (False, True):
         measure = MetaCognition(released)
-        measure.steps = 5
-        values = Dial(measure, ChangePointObserver, mean, spread).curve[1]
+        measure.dial = replace(measure.dial, steps=5)
+        values = GroupDial(measure, ChangePointObserver, mean, spread).curve[1]
         assert np.all(np.diff(values) > 0)
         assert values[0] < 0.7 < 0.8 < values[-1]
 

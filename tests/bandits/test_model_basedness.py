@@ -6,7 +6,7 @@ from scipy.special import logit
 from knownminds.agents import AGENTS, TwoStepHybrid, TwoStepModelFree, simulate
 from knownminds.environments import Trials, TwoStep
 from knownminds.inference import MEASURES, ModelBasedness
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 BOTH = (ModelBasedness(), ModelBasedness(released=True))
 
@@ -105,10 +105,10 @@ def test_the_truth_is_what_very_many_sessions_show(measure):
 def test_planning_moves_the_measure_steadily_from_next_to_nothing(measure):
     parameters = TwoStepHybrid.parameters
     z = parameters.unconstrain(drawn(TwoStepHybrid, 256))
-    dial = np.array([measure.dial.get(name, 0.0) for name in parameters.names])
+    dial = measure.dial.along(parameters.names)
     turned = [
         measure.group_truth(TwoStepHybrid, parameters.constrain(z + turn * dial))
-        for turn in (-measure.reach, -2.0, 0.0, 2.0, measure.reach)
+        for turn in (-measure.dial.reach, -2.0, 0.0, 2.0, measure.dial.reach)
     ]
     assert np.all(np.diff(turned) > 0)
     cachers = measure.group_truth(TwoStepModelFree, drawn(TwoStepModelFree, 256))
@@ -117,7 +117,7 @@ def test_planning_moves_the_measure_steadily_from_next_to_nothing(measure):
 
 def test_a_group_can_be_given_a_model_basedness():
     parameters = TwoStepHybrid.parameters
-    dial = Dial(BOTH[0], TwoStepHybrid, parameters.mean, parameters.sd)
+    dial = GroupDial(BOTH[0], TwoStepHybrid, parameters.mean, parameters.sd)
     turn = float(dial.turn_to(np.array([0.4]))[0])
     z = parameters.mean + parameters.sd * np.random.default_rng(5).normal(size=(1024, 7))
     truth = BOTH[0].group_truth(TwoStepHybrid, parameters.constrain(z + turn * dial.direction))

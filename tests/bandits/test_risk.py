@@ -5,7 +5,7 @@ import pytest
 from knownminds.agents import BalloonPumper, RandomResponder, simulate
 from knownminds.environments import BalloonRisk, Trials
 from knownminds.inference import MEASURES, LearningRate, Risk
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 MEASURE = MEASURES["risk"]
 
@@ -86,7 +86,9 @@ def test_in_another_design_another_value_is_true():
 
 
 def test_the_dial_moves_the_risk_steadily():
-    dial = Dial(MEASURE, BalloonPumper, BalloonPumper.parameters.mean, BalloonPumper.parameters.sd)
+    dial = GroupDial(
+        MEASURE, BalloonPumper, BalloonPumper.parameters.mean, BalloonPumper.parameters.sd
+    )
     turns, values = dial.curve
     assert np.all(np.diff(values) >= 0)
     assert values[0] < 4

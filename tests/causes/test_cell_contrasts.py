@@ -15,7 +15,7 @@ from knownminds.environments.causes.causal_graph import noisy_or_table, question
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import ROMAN, causal_answers, judgements
 from knownminds.inference.causes.markov_violation import complies
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 NAMES = (
     "explaining_away",
@@ -196,7 +196,7 @@ def test_a_violation_complies_up_to_a_twentieth_to_either_side():
 )
 def test_the_dial_moves_the_measure_steadily(name, model):
     parameters = model.parameters
-    dial = Dial(MEASURES[name], model, parameters.mean, parameters.sd)
+    dial = GroupDial(MEASURES[name], model, parameters.mean, parameters.sd)
     middle = float(np.mean(dial.curve[1][[0, -1]]))
     turn = dial.turn_to(np.array([middle]))
     assert np.isfinite(turn).all()

@@ -13,7 +13,7 @@ from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.least_squares_reasoner import least_squares
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
 DETERMINACY, CONSISTENCY = MEASURES["determinacy"], MEASURES["reasoning_consistency"]
@@ -120,14 +120,14 @@ def test_the_dials_move_their_measures_steadily():
     group = AssociativeReasoner.parameters
     theta = group.draw(np.random.default_rng(4), 16)
     z = group.unconstrain(theta)
-    turn = np.array([CONSISTENCY.dial.get(name, 0.0) for name in group.names])
+    turn = CONSISTENCY.dial.along(group.names)
     values = [
         CONSISTENCY.group_truth(AssociativeReasoner, group.constrain(z + s * turn))
         for s in (-2.0, 0.0, 2.0)
     ]
     assert np.all(np.diff(values) > 0.1)
     parameters = NoisyOr.parameters
-    dial = Dial(DETERMINACY, NoisyOr, parameters.mean, parameters.sd)
+    dial = GroupDial(DETERMINACY, NoisyOr, parameters.mean, parameters.sd)
     assert np.isfinite(dial.turn_to(np.array([-0.5, 0.5]))).all()
 
 

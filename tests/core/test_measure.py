@@ -22,7 +22,7 @@ from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import Values, t_tests, welch_tests
 from knownminds.validation.engine.arguments import resolve_environment
 from knownminds.validation.power import dials as effects
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 PLACE = "instrumental_learning"
 DUAL = AGENTS["rescorla_wagner_dual"]
@@ -56,15 +56,15 @@ def test_what_a_measure_names_exists(name):
     assert measure.summary
     assert measure.source
     assert measure.environments
-    assert measure.dial
+    assert measure.dial.direction
     for environment in measure.environments:
         place = ENVIRONMENTS[environment]()
         for model in filter(None, (measure.rational, measure.violator)):
             AGENTS[model].check_plays(place)
     # A dial may move other models besides: the violator by some of its names, each by at least one.
     named = [set(AGENTS[model].parameters.names) for model in AGENTS]
-    assert set(measure.dial) <= set().union(*named)
-    assert set(measure.dial) & set(AGENTS[measure.violator].parameters.names)
+    assert set(measure.dial.direction) <= set().union(*named)
+    assert set(measure.dial.direction) & set(AGENTS[measure.violator].parameters.names)
     assert np.isfinite(measure.null) == bool(measure.rational)
 
 
@@ -81,12 +81,12 @@ def test_turning_the_dial_raises_the_truth_of_a_group_of_violators(name, monkeyp
     monkeypatch.setattr(effects, "POINTS", 128)
     measure = MEASURES[name]
     parameters = AGENTS[measure.violator].parameters
-    turns, values = Dial(
+    turns, values = GroupDial(
         measure, AGENTS[measure.violator], parameters.mean, 0.5 * parameters.sd
     ).curve
     # The released score of those who never wait is that of those who wait a little: it falls again.
     assert np.all(np.diff(values) >= 0) == (name != "temporal_discounting_released")
-    middle = np.abs(turns) <= measure.reach / 4
+    middle = np.abs(turns) <= measure.dial.reach / 4
     assert np.all(np.diff(values[middle]) > 0)
 
 
@@ -105,7 +105,7 @@ def test_much_data_brings_the_estimate_to_the_truth(name, turn):
     else:
         # Regressions and scores are those of the standard session; long ones need fewer minds.
         n = min(400, max(30, 500_000 // place.n_trials))
-    theta = minds(model, n, measure.dial, turn or 0.0)
+    theta = minds(model, n, measure.dial.direction, turn or 0.0)
     found = measure.estimate(simulate(model, theta, place, 1))
     truth = measure.group_truth(model, theta)
     # Equal where both are exactly 0, as the share of violated pairs may be.
@@ -115,7 +115,7 @@ def test_much_data_brings_the_estimate_to_the_truth(name, turn):
 def test_short_sessions_do_not():
     # Negative control of the test above, and what the prior of a fit does: 96 trials.
     measure = MEASURES["optimism_bias"]
-    theta = minds(DUAL, 40, measure.dial, 1.0)
+    theta = minds(DUAL, 40, measure.dial.direction, 1.0)
     found = measure.estimate(simulate(DUAL, theta, make(PLACE), 1))
     assert found.value < measure.truth(DUAL, theta)[0] - ERRORS * found.standard_error
     assert found.value > measure.null + ERRORS * found.standard_error
@@ -324,3 +324,8 @@ def test_every_registered_measure_of_a_fit_fits_a_model_that_has_its_contrast():
     for measure in MEASURES.values():
         if isinstance(measure, FittedMeasure):
             assert set(measure.contrast) <= set(measure.model.parameters.names)
+
+
+def test_a_dial_in_the_old_form_is_refused_with_the_new_one():
+    with pytest.raises(TypeError, match=r"Write dial = Dial\(\{parameter: 1.0\}\)"):
+        type("Old", (SubjectMeasure,), {"dial": {"kappa": 1.0}})

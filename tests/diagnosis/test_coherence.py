@@ -10,7 +10,7 @@ from knownminds.inference import MEASURES, Coherence, SubjectMeasure
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import Answers, answers_of
 from knownminds.validation.power.audit import audit, usual_effects
-from knownminds.validation.power.dials import Dial
+from knownminds.validation.power.dials import GroupDial
 
 NAMES = sorted(name for name, m in MEASURES.items() if isinstance(m, Coherence))
 TESTS = [name for name in NAMES if not name.endswith("_released")]
@@ -51,7 +51,7 @@ def test_there_are_six_tests_and_a_published_variant_of_each() -> None:
 @pytest.mark.parametrize("name", TESTS)
 def test_a_violator_is_found_out_alone_and_a_rational_decider_is_not(name, place, rational) -> None:
     measure = MEASURES[name]
-    (dial,) = measure.dial
+    (dial,) = measure.dial.direction
     violator = AGENTS[measure.violator]
     trials = simulate(violator, mind(measure.violator, **{dial: FOUND[name]}), place, 2)
     found = measure.estimate(trials)
@@ -117,7 +117,7 @@ def test_what_is_simulated_for_a_truth_is_what_is_read_off_trials(place) -> None
 def test_the_truth_in_an_experiment_is_what_many_sessions_of_it_have(name, place) -> None:
     measure = MEASURES[name].in_place(place)
     assert measure is MEASURES[name].in_place(place)
-    (dial,) = measure.dial
+    (dial,) = measure.dial.direction
     model = AGENTS[measure.violator]
     theta = mind(measure.violator, 40, **{dial: 0.5})
     found = measure.estimate(simulate(model, theta, place, 9))
@@ -130,7 +130,7 @@ def test_the_truth_in_an_experiment_is_what_many_sessions_of_it_have(name, place
 def test_a_dial_that_deviates_to_either_side_begins_at_zero() -> None:
     measure = MEASURES["elicitation_consistency"].in_place(make("diagnosis", n_contexts=20))
     parameters = AGENTS[measure.violator].parameters
-    dial = Dial(measure, AGENTS[measure.violator], parameters.mean, 0.5 * parameters.sd)
+    dial = GroupDial(measure, AGENTS[measure.violator], parameters.mean, 0.5 * parameters.sd)
     turns, values = dial.curve
     assert turns[0] == 0.0
     assert np.all(np.diff(values) > 0)

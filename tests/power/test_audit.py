@@ -2,7 +2,6 @@ import dataclasses
 import json
 import re
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from scipy import stats
 
 from knownminds.environments import make, session_stream
 from knownminds.inference import MEASURES, Measure, OptimismBias, SubjectMeasure
-from knownminds.inference.measure import Values
+from knownminds.inference.measure import Dial, Values
 from knownminds.validation.engine.study import Rows, Study
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power.audit import audit, read_audit
@@ -29,7 +28,7 @@ class Shift(SubjectMeasure):
     name, null = "shift", 0.0
     summary, source, environments = "kappa with noise", "none", (PLACE,)
     rational, violator = "random_responder", "rescorla_wagner_dual"
-    dial: ClassVar = {"kappa": 1.0}
+    dial = Dial({"kappa": 1.0})
     push = 0.0
 
     def truth(self, model, theta):

@@ -5,8 +5,8 @@ import pytest
 
 from knownminds.agents import AGENTS
 from knownminds.environments import session_stream
-from knownminds.inference import MEASURES, ParameterMeasure
-from knownminds.validation.power.dials import Dial, resolve_measure
+from knownminds.inference import MEASURES, Dial, ParameterMeasure
+from knownminds.validation.power.dials import GroupDial, resolve_measure
 
 DUAL = AGENTS["rescorla_wagner_dual"]
 BIAS = MEASURES["optimism_bias"]
@@ -15,7 +15,7 @@ BIAS = MEASURES["optimism_bias"]
 def dial(measure=BIAS, model=DUAL, sd=None, mean=None):
     parameters = model.parameters
     mean = parameters.mean if mean is None else np.array(mean)
-    return Dial(measure, model, mean, parameters.sd if sd is None else np.full(len(mean), sd))
+    return GroupDial(measure, model, mean, parameters.sd if sd is None else np.full(len(mean), sd))
 
 
 @pytest.mark.parametrize("sd", [0.3, 1.0])
@@ -94,7 +94,7 @@ def test_measures_come_first_and_parameters_of_the_model_second():
     assert resolve_measure("optimism_bias", DUAL) is BIAS
     beta = resolve_measure("beta", DUAL)
     assert isinstance(beta, ParameterMeasure)
-    assert (beta.name, beta.model, beta.dial) == ("beta", DUAL, {"beta": 1.0})
+    assert (beta.name, beta.model, beta.dial) == ("beta", DUAL, Dial({"beta": 1.0}))
     assert resolve_measure("beta", AGENTS["rescorla_wagner"]).model is AGENTS["rescorla_wagner"]
 
 

@@ -1,7 +1,6 @@
 import json
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,14 +13,14 @@ from scipy.special import expit
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import MEASURES, SubjectMeasure, maximum_a_posteriori
-from knownminds.inference.measure import Values
+from knownminds.inference.measure import Dial, Values
 from knownminds.validation.calibration.calibration import calibrate
 from knownminds.validation.engine import group_fits
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Rows, Study
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power.audit import read_audit
-from knownminds.validation.power.dials import Dial, resolve_measure
+from knownminds.validation.power.dials import GroupDial, resolve_measure
 from knownminds.validation.power.power_study import power, read_power
 
 PLACE = "instrumental_learning"
@@ -41,7 +40,7 @@ class Shift(SubjectMeasure):
     name = "shift"
     summary, source, environments = "kappa with noise", "none", (PLACE,)
     rational, violator = "random_responder", "rescorla_wagner_dual"
-    dial: ClassVar = {"kappa": 1.0}
+    dial = Dial({"kappa": 1.0})
 
     def __init__(self, null=0.0, sign=1.0):
         self.null, self.sign = null, sign
@@ -330,7 +329,7 @@ def by_hand(study, replicate, comparison):
         np.array([cell.law[key][name] for name in DUAL.parameters.names])
         for key in ("group_mean", "group_sd")
     )
-    dial = Dial(BIAS, DUAL, mean, sd)
+    dial = GroupDial(BIAS, DUAL, mean, sd)
     origin = dial.rest if comparison != "one" else 0.0
     turn = dial.turn_to(np.array([origin + cell.law["effect"]]))[0] * dial.direction
     second = replace(study, cells=(replace(cell, law={**cell.law, "condition": "second"}),))

@@ -2,7 +2,6 @@ import json
 import shutil
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +10,7 @@ from scipy import stats
 from knownminds.agents import AGENTS
 from knownminds.environments import make, session_stream
 from knownminds.inference import MEASURES, SubjectMeasure
-from knownminds.inference.measure import Values
+from knownminds.inference.measure import Dial, Values
 from knownminds.validation.engine.monte_carlo import share as share_of
 from knownminds.validation.power import operating_characteristics
 from knownminds.validation.power import smallest_design as smallest_design_module
@@ -28,7 +27,7 @@ class Shift(SubjectMeasure):
     name, null = "shift", 0.0
     summary, source, environments = "kappa with noise", "none", (PLACE,)
     rational, violator = "random_responder", "rescorla_wagner_dual"
-    dial: ClassVar = {"kappa": 1.0}
+    dial = Dial({"kappa": 1.0})
 
     def truth(self, model, theta):
         return theta[:, 3]

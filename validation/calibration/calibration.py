@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,9 +24,9 @@ from knownminds.validation.engine.arguments import (
     settings_asked,
 )
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import MOST_FAILURES
 
@@ -45,7 +44,7 @@ LOG_LIKELIHOOD = "log_likelihood"
 
 
 @dataclass(frozen=True)
-class Calibration:
+class Calibration(Reported):
     """The outcome of a calibration study.
 
     Parameters
@@ -90,37 +89,30 @@ class Calibration:
         rows = [{"quantity": name, **found.to_dict()} for name, found in self.quantities.items()]
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         told = {name: found.to_dict() for name, found in self.quantities.items()}
-        content: dict[str, Any] = finite(
-            {
-                "environment": self.cell.environment,
-                "settings": dict(self.cell.settings),
-                "model": self.cell.model,
-                "method": self.cell.method,
-                "subjects": self.cell.subjects,
-                "sessions": self.cell.sessions,
-                "replicates": self.study.replicates,
-                "ranks": N_RANKS,
-                "seed": self.study.seed,
-                "attempted": self.attempted,
-                "failed": self.failed,
-                "statuses": dict(self.statuses),
-                "notes": list(self.notes),
-                "calibrated": self.calibrated,
-                "parameters": {
-                    name: {"verdict": values.pop("word"), **values} for name, values in told.items()
-                },
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return counts and verdicts as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": self.cell.environment,
+            "settings": dict(self.cell.settings),
+            "model": self.cell.model,
+            "method": self.cell.method,
+            "subjects": self.cell.subjects,
+            "sessions": self.cell.sessions,
+            "replicates": self.study.replicates,
+            "ranks": N_RANKS,
+            "seed": self.study.seed,
+            "attempted": self.attempted,
+            "failed": self.failed,
+            "statuses": dict(self.statuses),
+            "notes": list(self.notes),
+            "calibrated": self.calibrated,
+            "parameters": {
+                name: {"verdict": values.pop("word"), **values} for name, values in told.items()
+            },
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """One line per quantity, then the counts and the reasons."""

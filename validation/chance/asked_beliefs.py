@@ -29,7 +29,14 @@ from knownminds.inference.chance.revealed_belief import (
     context_name,
     set_ups_of,
 )
-from knownminds.llm_adapters import Adapter, NotCapable, Reply, Sampling, TokenLogProbability
+from knownminds.llm_adapters import (
+    Adapter,
+    NotCapable,
+    Reply,
+    Sampling,
+    TellsOutcomes,
+    TokenLogProbability,
+)
 from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 from knownminds.llm_adapters.outcomes.outcome_tree import extends
 from knownminds.llm_adapters.providers.token_sampler import Tokenisation, TokenSampler
@@ -190,7 +197,7 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
     NotCapable
         If it cannot do what is asked of it, or has no log-probabilities and nothing is asked.
     """
-    exact = hasattr(adapter, "log_probabilities_of_each")
+    exact = isinstance(adapter, TellsOutcomes)
     some = adapter.capabilities.answer_log_probabilities
     if source == "exact" and not exact:
         raise NotCapable(
@@ -214,14 +221,13 @@ def source_of(adapter: Adapter, source: Source | None) -> Source:
 
 def sent_as(adapter: Adapter, prompts: Sequence[str | Prompt]) -> str:
     """Say in which form a model gets prompts: one of `SENT`."""
-    templated = getattr(adapter, "templated", None)
-    if templated is None:
+    if not isinstance(adapter, TellsOutcomes):
         return "messages"
-    return "template" if all(map(templated, prompts)) else "text"
+    return "template" if all(map(adapter.templated, prompts)) else "text"
 
 
 def exact_beliefs(
-    adapter: Any,
+    adapter: TellsOutcomes,
     asked: Sequence[Asked],
     *,
     threshold: float,

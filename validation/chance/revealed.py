@@ -26,6 +26,8 @@ from knownminds.environments.chance.outcome_grid import (
     Form,
 )
 from knownminds.environments.chance.scenarios import SCENARIOS
+from knownminds.environments.record.folders import writable, write_text
+from knownminds.environments.record.result import plain
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
 from knownminds.inference.chance.distribution_distance import (
@@ -50,7 +52,6 @@ from knownminds.llm_adapters import Adapter, NotCapable, Sampling
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS, Tokenisation
 from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for, wait_for
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.engine.folders import finite, writable, write_text
 from knownminds.validation.engine.study import versions
 
 from .asked_beliefs import (
@@ -339,7 +340,7 @@ class Revealed:
             "versions": dict(self.versions),
             "seconds": self.seconds,
         }
-        content: dict[str, Any] = finite(told)
+        content: dict[str, Any] = plain(told)
         return content
 
     def to_json(self) -> str:
@@ -520,8 +521,7 @@ def reveal(
         If something is asked for that the model cannot do, or nothing is asked at all.
     """
     begin = time.perf_counter()
-    several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
-    named: list[str | Adapter] = list(several)
+    named: list[str | Adapter] = [llm] if isinstance(llm, str | Adapter) else list(llm)
     scenarios = tuple(dict.fromkeys(scenarios))
     _check(form, source, draws, top, distractors, asking, tokens, named, earlier)
     found: dict[str, tuple[Told, pd.DataFrame]] = {}

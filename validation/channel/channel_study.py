@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,10 +15,12 @@ from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.agents.parameters import Array
+from knownminds.agents.play import Player
 from knownminds.environments import (
     ANSWERED,
     Environment,
     Outcome,
+    Session,
     Trials,
     outcome_rates,
     session_stream,
@@ -39,7 +40,6 @@ from knownminds.validation.engine.arguments import (
     settings_asked,
 )
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.monte_carlo import Coverage, Score
 from knownminds.validation.engine.population import (
     Lived,
@@ -48,6 +48,7 @@ from knownminds.validation.engine.population import (
     draw_subjects,
     live,
 )
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import (
     RATES_LEVEL,
@@ -164,7 +165,7 @@ class Spoken:
 
 
 @dataclass(frozen=True)
-class Channel:
+class Channel(Reported):
     """The outcome of a channel round trip, one entry for each set of contaminants."""
 
     study: Study
@@ -188,32 +189,25 @@ class Channel:
                 rows.append(row)
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         cell = self.study.cells[0]
-        content: dict[str, Any] = finite(
-            {
-                "environment": cell.environment,
-                "settings": dict(cell.settings),
-                "model": cell.model,
-                "method": cell.method,
-                "options": {k: v for k, v in cell.options.items() if k != "contaminants"},
-                "truth": dict(cell.truth),
-                "lapse": cell.lapse,
-                "subjects": cell.subjects,
-                "sessions": cell.sessions,
-                "seed": self.study.seed,
-                "mass": MASS,
-                "entries": [entry.to_dict() for entry in self.entries],
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return counts, rates, coverage and verdicts as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": cell.environment,
+            "settings": dict(cell.settings),
+            "model": cell.model,
+            "method": cell.method,
+            "options": {k: v for k, v in cell.options.items() if k != "contaminants"},
+            "truth": dict(cell.truth),
+            "lapse": cell.lapse,
+            "subjects": cell.subjects,
+            "sessions": cell.sessions,
+            "seed": self.study.seed,
+            "mass": MASS,
+            "entries": [entry.to_dict() for entry in self.entries],
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """Coverage by contaminants and parameter, then the verdicts."""
@@ -513,21 +507,15 @@ def _withheld(
         for k in range(cell.sessions):
             address = (cell.data_key, int(subjects.replicate[i]), k, int(subjects.number[i]))
             rng = session_stream(study.seed, *address)
-            seen, _ = environment.reset(options={"design": environment.draw(rng)})
-            mind.reset()
-            over, drawn = False, 0
-            while not over:
-                trial = int(seen["trial"])
-                rng.random((trial - drawn) * mind.n_uniforms)  # of trials that fell away
-                drawn, silent = trial + 1, unread[i, k, trial]
-                action, _ = environment.split(mind.choose(seen, rng))
-                assert action is not None
-                following, reward, over, *_ = environment.step(None if silent else action)
-                if not silent:
-                    mind.learn(seen, action, np.nan if reward is None else reward)
-                given = {"action": np.nan if silent else action, "reward": reward}
-                rows.append({"subject": i, "session": k, **seen, **given})
-                seen = following or seen
+            session = Session(environment, environment.draw(rng))
+            player = Player(mind, rng)
+            for seen in session:
+                choice = player.choose(seen)
+                if unread[i, k, int(seen["trial"])]:
+                    session.take(None)
+                else:
+                    player.learn(session.take(choice))
+            rows += [{"subject": i, "session": k, **row} for row in session.rows]
     return pd.DataFrame(rows)
 
 

@@ -78,7 +78,7 @@ def progress_bar(title: str) -> Iterator[Callback | None]:
 
 def check_own_folder(kind: str, out: Path) -> None:
     """Raise ValueError, before any work, if the folder cannot be written or holds another kind."""
-    from knownminds.validation.engine.folders import check_writable
+    from knownminds.environments.record.folders import check_writable
 
     check_writable(out)
     for other, file in RESULTS.items():

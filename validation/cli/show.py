@@ -30,8 +30,8 @@ def show(
 
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS, make, unknown
+    from knownminds.environments.record.result import plain
     from knownminds.inference import MEASURES
-    from knownminds.validation.engine.folders import finite
 
     if name in ENVIRONMENTS:
         place = make(name)
@@ -53,9 +53,9 @@ def show(
     elif name in MEASURES:
         measure = MEASURES[name]
         told = {"measure": name, "summary": measure.summary, "source": measure.source}
-        told |= {"environments": list(measure.environments), "null": finite(measure.null)}
+        told |= {"environments": list(measure.environments), "null": plain(measure.null)}
         told |= {"rational": measure.rational, "violator": measure.violator}
-        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.items()]
+        rows = [{"moves": k, "by": f"{v:g}"} for k, v in measure.dial.direction.items()]
     else:
         known = [*ENVIRONMENTS, *AGENTS, *MEASURES]
         raise ValueError(unknown("environment, model or measure", name, known))

@@ -9,10 +9,10 @@ from typing import Any
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
+from knownminds.environments.record.folders import check_writable, writable
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.engine.folders import check_writable, writable
 
 WRITTEN = ("csv", "parquet", "psych-101", "psych-ds")
 READ = (*WRITTEN, "inspect")

@@ -18,7 +18,7 @@ from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
-from knownminds.validation.engine.folders import finite
+from knownminds.environments.record.result import plain
 
 from .phenotype import Phenotype
 
@@ -104,7 +104,7 @@ class FeatureRegression:
             "effects": [asdict(effect) for effect in self.effects],
             "fits": [asdict(fit) for fit in self.fits],
         }
-        return json.dumps(finite(content))
+        return json.dumps(plain(content))
 
     def __str__(self) -> str:
         """A table per metric."""

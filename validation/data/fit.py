@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from knownminds.environments import (
     unknown,
     unread_rate,
 )
+from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -32,7 +33,7 @@ from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of
-from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
 from knownminds.validation.recovery.parameter_recovery import METHODS
@@ -71,7 +72,7 @@ class GroupValue:
 
 
 @dataclass(frozen=True)
-class Fit:
+class Fit(Reported):
     """A fitted data set with group values, statuses, model comparison and honest limits.
 
     Parameters
@@ -106,6 +107,8 @@ class Fit:
         are posterior.nc (see `read_posterior`).
     """
 
+    file: ClassVar[str] = "fit.json"
+
     source: str
     environment: str
     model: str
@@ -135,8 +138,8 @@ class Fit:
         """One row per subject."""
         return self.subjects.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         sessions = []
         for row in self.subjects.to_dict("records"):
             sessions.append(
@@ -151,44 +154,40 @@ class Fit:
                     "trials": row["n_trials"],
                 }
             )
-        content: dict[str, Any] = finite(
-            {
-                "source": self.source,
-                "environment": self.environment,
-                "model": self.model,
-                "method": self.method,
-                "options": dict(self.options),
-                "sessions": sessions,
-                "group": {name: _value(v) for name, v in self.group.items()},
-                "effects": {name: _value(v) for name, v in self.effects.items()},
-                "comparison": {name: dict(v) for name, v in self.comparison.items()},
-                "support": {name: asdict(v) for name, v in self.support.items()},
-                "simulated": None if self.simulated is None else asdict(self.simulated),
-                "statuses": dict(self.statuses),
-                "verdict": self.verdict,
-                "sampling": {name: dict(v) for name, v in self.sampling.items()},
-                "divergences": self.divergences,
-                "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
-                "bounds": self.bounds.to_dict("records"),
-                "used": dict(self.used),
-                "sentences": list(self.sentences),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
+        return {
+            "source": self.source,
+            "environment": self.environment,
+            "model": self.model,
+            "method": self.method,
+            "options": dict(self.options),
+            "sessions": sessions,
+            "group": {name: _value(v) for name, v in self.group.items()},
+            "effects": {name: _value(v) for name, v in self.effects.items()},
+            "comparison": {name: dict(v) for name, v in self.comparison.items()},
+            "support": {name: asdict(v) for name, v in self.support.items()},
+            "simulated": None if self.simulated is None else asdict(self.simulated),
+            "statuses": dict(self.statuses),
+            "verdict": self.verdict,
+            "sampling": {name: dict(v) for name, v in self.sampling.items()},
+            "divergences": self.divergences,
+            "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
+            "bounds": self.bounds.to_dict("records"),
+            "used": dict(self.used),
+            "sentences": list(self.sentences),
+            "versions": dict(self.versions),
+        }
 
-    def to_json(self) -> str:
-        """Return group and subjects as JSON."""
-        return json.dumps(self.to_dict())
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The estimates."""
+        return {"estimates": self.subjects}
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Write estimates.csv and fit.json; `read_fit` gives the same back.
 
         The draws of a hierarchical fit become posterior.nc, for ArviZ.
         """
+        super().save(folder)
         with writable(folder) as path:
-            write_text(path / "estimates.csv", self.subjects.to_csv(index=False))
-            write_text(path / "fit.json", json.dumps(self.to_dict(), indent=1))
             if self.posterior is not None:
                 from knownminds.inference.posteriors.arviz_objects import (
                     save_posterior,  # xarray is slow
@@ -198,27 +197,9 @@ class Fit:
             elif self.method != "hierarchical":
                 (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
 
-    def __str__(self) -> str:
-        """Group values, then the sentences."""
-        lines = [f"{self.model}, {self.method}: {self.n_subjects} subjects of {self.source}"]
-        for name, v in {**self.group, **self.effects}.items():
-            lines.append(f"{name:<24}{v.estimate:>9.3f}  [{v.low:.3f}, {v.high:.3f}]  {v.meaning}")
-        return "\n".join([*lines, *self.sentences])
-
-
-def _value(value: GroupValue) -> dict[str, Any]:
-    interval = [value.low, value.high]
-    told = {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
-    if value.bayes_factor is not None:
-        told["bayes_factor"] = value.bayes_factor
-    return told
-
-
-def read_fit(folder: str | Path) -> Fit:
-    """Read what `Fit.save` wrote."""
-    file = Path(folder) / "fit.json"
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Fit:
+        """Make a fit of what `to_dict` gave; it lacks the draws."""
         names = tuple(found["group"])
         rows = []
         for session in found["sessions"]:
@@ -231,7 +212,7 @@ def read_fit(folder: str | Path) -> Fit:
         frame = pd.DataFrame(rows)
         numbers = [str(c) for c in frame if c not in ("subject", "status", "message")]
         frame[numbers] = frame[numbers].apply(pd.to_numeric)
-        return Fit(
+        return cls(
             source=found["source"],
             environment=found["environment"],
             model=found["model"],
@@ -259,8 +240,24 @@ def read_fit(folder: str | Path) -> Fit:
             versions=found["versions"],
             simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is damaged or not a fit of knownminds ({error}).") from None
+
+    def __str__(self) -> str:
+        """Group values, then the sentences."""
+        lines = [f"{self.model}, {self.method}: {self.n_subjects} subjects of {self.source}"]
+        for name, v in {**self.group, **self.effects}.items():
+            lines.append(f"{name:<24}{v.estimate:>9.3f}  [{v.low:.3f}, {v.high:.3f}]  {v.meaning}")
+        return "\n".join([*lines, *self.sentences])
+
+
+def _value(value: GroupValue) -> dict[str, Any]:
+    interval = [value.low, value.high]
+    told = {"estimate": value.estimate, "interval": interval, "meaning": value.meaning}
+    if value.bayes_factor is not None:
+        told["bayes_factor"] = value.bayes_factor
+    return told
+
+
+read_fit = Fit.read
 
 
 def _numbers(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments.record.result import plain
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
 from knownminds.inference.performance import performance
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.pages.figures import BLUE, GREY, ORANGE, SMALL, TITLE
 
 # The ten of CogBench, in its order.
@@ -185,7 +185,7 @@ class Phenotype:
     def to_json(self) -> str:
         """Return all scores as JSON; what is missing is null."""
         content = {"released": self.released, "scores": self.to_frame().to_dict("records")}
-        return json.dumps(finite(content))
+        return json.dumps(plain(content))
 
     def __str__(self) -> str:
         """Normalised scores, a row per participant."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 import pandas as pd
@@ -29,7 +28,7 @@ from knownminds.inference.performance import performance
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
 RELEASED = "_released"
@@ -40,7 +39,7 @@ COLLIDER = "collider"
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measured(Reported):
     """What the measures say of a trial file.
 
     Parameters
@@ -62,6 +61,8 @@ class Measured:
         What answers about a collider tell besides; None without any.
     """
 
+    file: ClassVar[str] = FILE
+
     source: str
     by: str
     table: pd.DataFrame
@@ -75,38 +76,49 @@ class Measured:
         """One row per experiment, sample and measure."""
         return self.table.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        content: dict[str, Any] = finite(
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {
+            "source": self.source,
+            "by": self.by,
+            "measures": self.table.to_dict("records"),
+            "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
+            "outcomes_by_sample": {
+                place: {sample: _counts(rates) for sample, rates in samples.items()}
+                for place, samples in self.outcomes_by_sample.items()
+            },
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+            **({"causal": self.causal.to_dict()} if self.causal else {}),
+        }
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The measures, and the tables of answers about a collider."""
+        causal = self.causal.tables if self.causal else {}
+        return {"measures": self.table} | {f"causal_{name}": own for name, own in causal.items()}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Measured:
+        """Make a table of measures of what `to_dict` gave."""
+        table = pd.DataFrame(found["measures"])
+        numbers = ["value", "standard_error", "low", "high", "p_value"]
+        table[numbers] = table[numbers].astype(float)
+        if "fits" not in table:  # written before these were told
+            none: list[Any] = [{} for _ in range(len(table))]
+            table = table.assign(fits=none, note="")
+        return cls(
+            found["source"],
+            found["by"],
+            table,
+            {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
+            found["options"],
+            found["versions"],
+            CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
             {
-                "source": self.source,
-                "by": self.by,
-                "measures": self.table.to_dict("records"),
-                "outcomes": {place: _counts(rates) for place, rates in self.outcomes.items()},
-                "outcomes_by_sample": {
-                    place: {sample: _counts(rates) for sample, rates in samples.items()}
-                    for place, samples in self.outcomes_by_sample.items()
-                },
-                "options": dict(self.options),
-                "versions": dict(self.versions),
-                **({"causal": self.causal.to_dict()} if self.causal else {}),
-            }
+                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
+                for place, samples in found.get("outcomes_by_sample", {}).items()
+            },
         )
-        return content
-
-    def to_json(self) -> str:
-        """Return the table and the outcomes as JSON; what is missing is null."""
-        return json.dumps(self.to_dict())
-
-    def save(self, folder: str | Path) -> None:
-        """Write measures.csv and measures.json; `read_measured` gives the same back."""
-        texts = {name: self.table[name].map(json.dumps) for name in ("excluded", "fits")}
-        flat = self.table.assign(**texts)
-        with writable(folder) as path:
-            write_text(path / "measures.csv", flat.to_csv(index=False))
-            for name, table in (self.causal.tables if self.causal else {}).items():
-                write_text(path / f"causal_{name}.csv", table.to_csv(index=False))
-            write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
 
     def __str__(self) -> str:
         """One line per measure."""
@@ -118,6 +130,9 @@ class Measured:
             for sample, rates in samples.items()
         ]
         return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
+
+
+read_measured = Measured.read
 
 
 def told_row(row: Mapping[str, Any]) -> str:
@@ -264,34 +279,6 @@ def records_of(
         for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
-
-
-def read_measured(folder: str | Path) -> Measured:
-    """Read what `Measured.save` wrote."""
-    file = Path(folder) / FILE
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        table = pd.DataFrame(found["measures"])
-        numbers = ["value", "standard_error", "low", "high", "p_value"]
-        table[numbers] = table[numbers].astype(float)
-        if "fits" not in table:  # written before these were told
-            none: list[Any] = [{} for _ in range(len(table))]
-            table = table.assign(fits=none, note="")
-        return Measured(
-            found["source"],
-            found["by"],
-            table,
-            {place: outcome_rates(counts) for place, counts in found["outcomes"].items()},
-            found["options"],
-            found["versions"],
-            CausalProfile.from_dict(found["causal"]) if "causal" in found else None,
-            {
-                place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
-                for place, samples in found.get("outcomes_by_sample", {}).items()
-            },
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
 
 
 def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,7 +20,7 @@ from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import Learner, predictive_gain
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.data.trials_of_runs import ALONE, read_all, runs_in
-from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.page import number
 
@@ -44,7 +43,7 @@ PERMUTATIONS, BOOTSTRAPS = 1000, 500
 
 
 @dataclass(frozen=True, eq=False)
-class BeliefBattery:
+class BeliefBattery(Reported):
     """What all tests of coherence say of each participant.
 
     Parameters
@@ -66,6 +65,8 @@ class BeliefBattery:
         How often each outcome of an answer occurred.
     """
 
+    file: ClassVar[str] = FILE
+
     sources: tuple[str, ...]
     by: str
     table: pd.DataFrame
@@ -84,33 +85,36 @@ class BeliefBattery:
         """One row per participant and test."""
         return self.table.copy()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        content: dict[str, Any] = finite(
-            {
-                "sources": list(self.sources),
-                "by": self.by,
-                "tests": self.table.to_dict("records"),
-                "shares": self.shares.to_dict("records"),
-                "answers": self.answers.to_dict("records"),
-                "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
-                "options": dict(self.options),
-                "versions": dict(self.versions),
-            }
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {
+            "sources": list(self.sources),
+            "by": self.by,
+            "tests": self.table.to_dict("records"),
+            "shares": self.shares.to_dict("records"),
+            "answers": self.answers.to_dict("records"),
+            "outcomes": {rate.outcome: rate.count for rate in self.outcomes},
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+        }
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The tests, and what was chosen by belief."""
+        return {"beliefs": self.table, "monotone_odds": self.shares}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> BeliefBattery:
+        """Make a battery of what `to_dict` gave."""
+        return cls(
+            tuple(found["sources"]),
+            found["by"],
+            pd.DataFrame(found["tests"]).astype(dict.fromkeys(NUMBERS, float)),
+            pd.DataFrame(found["shares"], columns=list(SHARES)).astype({"share": float}),
+            pd.DataFrame(found["answers"]),
+            outcome_rates(found["outcomes"]),
+            found["options"],
+            found["versions"],
         )
-        return content
-
-    def to_json(self) -> str:
-        """Return all tables as JSON; what is missing is null."""
-        return json.dumps(self.to_dict())
-
-    def save(self, folder: str | Path) -> None:
-        """Write beliefs.json and CSV files of its tables; `read_battery` gives the same back."""
-        flat = self.table.assign(excluded=self.table["excluded"].map(json.dumps))
-        with writable(folder) as path:
-            write_text(path / "beliefs.csv", flat.to_csv(index=False))
-            write_text(path / "monotone_odds.csv", self.shares.to_csv(index=False))
-            write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
 
     def __str__(self) -> str:
         """A table per participant: each test, and the published variant beside it."""
@@ -138,6 +142,9 @@ class BeliefBattery:
                 left = [f"{n} {why}" for why, n in test["excluded"].items() if n]
                 lines += [f"{'':<{wide}}  left out: {', '.join(left)}"] if left else []
         return "\n".join(lines)
+
+
+read_battery = BeliefBattery.read
 
 
 def named(test: Mapping[Any, Any]) -> str:
@@ -276,25 +283,6 @@ def of_diagnosis(
         if "environment" not in frame or not (frame["environment"] == PLACE).all():
             return False
     return True
-
-
-def read_battery(folder: str | Path) -> BeliefBattery:
-    """Read what `BeliefBattery.save` wrote."""
-    file = Path(folder) / FILE
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return BeliefBattery(
-            tuple(found["sources"]),
-            found["by"],
-            pd.DataFrame(found["tests"]).astype(dict.fromkeys(NUMBERS, float)),
-            pd.DataFrame(found["shares"], columns=list(SHARES)).astype({"share": float}),
-            pd.DataFrame(found["answers"]),
-            outcome_rates(found["outcomes"]),
-            found["options"],
-            found["versions"],
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
 
 
 Rows = list[dict[str, Any]]

@@ -15,6 +15,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.environments.diagnosis.diagnosis import Parts
+from knownminds.environments.record.result import plain
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
@@ -23,7 +24,6 @@ from knownminds.inference.diagnosis.iterated_expectation import iterated_expecta
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import predictive_gain
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.monte_carlo import Score, share
 
 LEVEL = 0.05
@@ -101,7 +101,7 @@ class CoherenceAudit:
     def to_json(self) -> str:
         """Return table and settings as JSON; what is missing is null."""
         return json.dumps(
-            finite(
+            plain(
                 {
                     "contexts": self.contexts,
                     "repeats": self.repeats,

@@ -18,8 +18,8 @@ import pandas as pd
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, unknown
+from knownminds.environments.record.folders import writable, write_text
 
-from .folders import writable, write_text
 from .source import source_hash
 from .study import Batch, Rows, Study, difference, finished_parts, versions
 

@@ -8,7 +8,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from .folders import writable, write_text
+from knownminds.environments.record.folders import writable, write_text
+
 from .study import Batch, Rows, Study, difference, finished_parts
 
 

@@ -20,9 +20,9 @@ from packaging.requirements import Requirement
 from knownminds.agents import AGENTS, play
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import make, session_stream
+from knownminds.environments.record.result import plain
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters import ADAPTERS
-from knownminds.validation.engine.folders import finite
 
 PACKAGE = "knownminds"
 DEVELOPERS = ("dev", "docs", "test")  # extras of those who change the code
@@ -188,7 +188,7 @@ class Doctor:
         told["packages"] = [asdict(one) | {"remedy": one.remedy} for one in self.packages]
         if self.speed is not None:
             told["speed"] = asdict(self.speed) | {"ratio": self.speed.ratio}
-        kept: dict[str, Any] = finite(told)
+        kept: dict[str, Any] = plain(told)
         return kept
 
     def to_json(self) -> str:

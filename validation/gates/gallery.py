@@ -22,9 +22,9 @@ from scipy.stats import norm
 
 from knownminds.agents import AGENTS, Agent, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.words.told_history import Retelling
 from knownminds.inference import MEASURES, Measure
-from knownminds.validation.engine.folders import writable, write_text
 from knownminds.validation.engine.verdicts import OPEN, RECOVERABLE_R, WEAK_R
 from knownminds.validation.pages.html import fill
 from knownminds.validation.pages.page import tone
@@ -498,7 +498,9 @@ def _audited(gate: Gate | None) -> list[str]:
 
 
 def _dial(measure: Measure) -> str:
-    return ", ".join(f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.items())
+    return ", ".join(
+        f"{name} {'up' if by > 0 else 'down'}" for name, by in measure.dial.direction.items()
+    )
 
 
 def parts_of(member: type) -> tuple[str, dict[str, str]]:

@@ -22,9 +22,10 @@ import pandas as pd
 
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+from knownminds.environments.record.folders import check_writable, writable, write_text
+from knownminds.environments.record.result import plain
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
-from knownminds.validation.engine.folders import check_writable, finite, writable, write_text
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
 
@@ -604,7 +605,7 @@ def _keep(store: str | os.PathLike[str], gate: Gate) -> None:
     kept = read_gates(store) | {(gate.kind, gate.name): gate}
     places = {name: place for place, name in enumerate([*AGENTS, *MEASURES])}
     order = sorted(kept, key=lambda key: (KINDS.index(key[0]), places.get(key[1], len(places))))
-    lines = [json.dumps(finite(asdict(kept[key]))) for key in order]
+    lines = [json.dumps(plain(asdict(kept[key]))) for key in order]
     with writable(Path(store).parent):
         write_text(Path(store), "[\n" + ",\n".join(lines) + "\n]\n")  # one line per gate: diffs
 

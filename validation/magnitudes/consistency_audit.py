@@ -14,6 +14,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import Sessions, simulate_sessions
 from knownminds.environments import WINDOWS, make
 from knownminds.environments.magnitudes.magnitude import Magnitude
+from knownminds.environments.record.result import plain
 from knownminds.inference.magnitudes.consistency_score import (
     ABLATIONS,
     COMPARISONS,
@@ -23,7 +24,6 @@ from knownminds.inference.magnitudes.consistency_score import (
     shift_scores,
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.monte_carlo import Score, share
 
 MODEL = "static_bayes_observer"
@@ -96,7 +96,7 @@ class ConsistencyAudit:
             "seed": self.seed,
             "rows": self.to_frame().to_dict("records"),
         }
-        return json.dumps(finite(content))
+        return json.dumps(plain(content))
 
     def __str__(self) -> str:
         """The table for a paper."""

@@ -13,6 +13,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.environments import CONDITIONS, MODALITIES, Rate, Trials, outcome_rates
+from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
     SHIFT,
@@ -40,7 +41,7 @@ from knownminds.inference.magnitudes.normalised_error import bias_and_variance, 
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
-from knownminds.validation.engine.folders import finite, writable, write_text
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.page import counted
 
@@ -65,7 +66,7 @@ FRAMES = ("composite", "cells", "cues", "consistency", "known", "fits")
 
 
 @dataclass(frozen=True, eq=False)
-class MagnitudeTable:
+class MagnitudeTable(Reported):
     """What a set of runs says of its participants.
 
     Parameters
@@ -187,26 +188,19 @@ class MagnitudeTable:
         """One row per participant, see `summary`."""
         return self.summary()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        content: dict[str, Any] = finite(
-            {
-                "sources": list(self.sources),
-                "by": self.by,
-                **{name: getattr(self, name).to_dict("records") for name in FRAMES},
-                "outcomes": {
-                    task: {rate.outcome: rate.count for rate in rates}
-                    for task, rates in self.outcomes.items()
-                },
-                "options": dict(self.options),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return all tables as JSON; what is missing is null."""
-        return json.dumps(self.to_dict())
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {
+            "sources": list(self.sources),
+            "by": self.by,
+            **{name: getattr(self, name).to_dict("records") for name in FRAMES},
+            "outcomes": {
+                task: {rate.outcome: rate.count for rate in rates}
+                for task, rates in self.outcomes.items()
+            },
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+        }
 
     def save(self, folder: str | Path) -> None:
         """Write magnitude.json, a CSV file per table and the trials; `read_magnitude` reads it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,12 @@ from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, settings_asked
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size
 
-from .dials import Dial
+from .dials import GroupDial
 from .operating_characteristics import Characteristics, characteristics, test_batch
 from .power_study import several
 
@@ -30,7 +29,7 @@ EFFECTS = (0.1, 0.2, 0.4)
 
 
 @dataclass(frozen=True)
-class Audit:
+class Audit(Reported):
     """The outcome of an audit.
 
     Parameters
@@ -64,8 +63,8 @@ class Audit:
         """One row per kind of mind and number of trials."""
         return pd.DataFrame([entry.to_dict() for entry in self.entries])
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         cell = self.study.cells[0]
         size = [
             {
@@ -77,30 +76,23 @@ class Audit:
             }
             for entry in self.null
         ]
-        content: dict[str, Any] = finite(
-            {
-                "measure": self.measure.name,
-                "environment": cell.environment,
-                "null_model": self.measure.rational,
-                "violator": self.measure.violator,
-                "subjects": cell.subjects,
-                "sessions": cell.sessions,
-                "replicates": self.study.replicates,
-                "seed": self.study.seed,
-                "level": 0.05,
-                "attempted": sum(entry.attempted for entry in self.entries),
-                "failed": sum(entry.failed for entry in self.entries),
-                "size": size,
-                "entries": self.to_frame().to_dict("records"),
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return size, power, bias and the rest as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "measure": self.measure.name,
+            "environment": cell.environment,
+            "null_model": self.measure.rational,
+            "violator": self.measure.violator,
+            "subjects": cell.subjects,
+            "sessions": cell.sessions,
+            "replicates": self.study.replicates,
+            "seed": self.study.seed,
+            "level": 0.05,
+            "attempted": sum(entry.attempted for entry in self.entries),
+            "failed": sum(entry.failed for entry in self.entries),
+            "size": size,
+            "entries": self.to_frame().to_dict("records"),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """One line per kind of mind and number of trials, then the verdicts."""
@@ -214,13 +206,13 @@ def audit(
 def usual_effects(measure: Measure) -> tuple[float, ...]:
     """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can."""
     parameters = AGENTS[measure.violator].parameters
-    dial = Dial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
+    dial = GroupDial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
     turns, values = dial.curve
     if measure.rational:
         # A group whose dial cannot be turned below 0 deviates a little before it is turned.
-        least = measure.null if measure.lowest is None else max(float(values[0]), measure.null)
+        least = measure.null if measure.dial.lowest is None else max(float(values[0]), measure.null)
         most = float(values.max()) - least
-        if measure.lowest is None and most > 1.1 * max(EFFECTS):
+        if measure.dial.lowest is None and most > 1.1 * max(EFFECTS):
             return EFFECTS
         return tuple(float(f"{least + share * most:.2g}") for share in (0.2, 0.4, 0.8))
     middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8
@@ -264,7 +256,7 @@ def _cell(
     if effect is not None:
         parameters = model.parameters
         mean, spread = parameters.mean, parameters.sd
-        Dial(measure, model, mean, spread).turn_to(np.array([effect]))
+        GroupDial(measure, model, mean, spread).turn_to(np.array([effect]))
         law = {
             "group_mean": dict(zip(parameters.names, mean.tolist(), strict=True)),
             "group_sd": dict(zip(parameters.names, spread.tolist(), strict=True)),

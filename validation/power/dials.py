@@ -36,7 +36,7 @@ _parameter = lru_cache(maxsize=None)(ParameterMeasure)  # one object each, known
 
 
 @dataclass(frozen=True)
-class Dial:
+class GroupDial:
     """A measure's dial on a group of minds: turned by s, everyone's z grows by s x dial.
 
     Parameters
@@ -53,7 +53,7 @@ class Dial:
     @property
     def direction(self) -> Array:
         """The dial as a vector over the model's parameters, [P]."""
-        return np.array([self.measure.dial.get(name, 0.0) for name in self.model.parameters.names])
+        return self.measure.dial.along(self.model.parameters.names)
 
     @property
     def curve(self) -> tuple[Array, Array]:
@@ -100,8 +100,6 @@ def _curve(
     # The second half of the sequence is as even as the first, and has no point at 0.
     points = qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
     z = np.array(group_mean) + np.array(group_sd) * norm.ppf(points)
-    lowest = -measure.reach if measure.lowest is None else measure.lowest
-    turns = np.linspace(lowest, measure.reach, measure.steps)
-    direction = Dial(measure, model, np.array(group_mean), np.array(group_sd)).direction
+    turns, direction = measure.dial.turns, measure.dial.along(parameters.names)
     values = [measure.group_truth(model, parameters.constrain(z + s * direction)) for s in turns]
     return turns, np.array(values)

@@ -21,7 +21,7 @@ from knownminds.validation.engine.monte_carlo import NOTHING, Agreement, Coverag
 from knownminds.validation.engine.population import Lived, Subjects, draw_subjects, live
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
-from .dials import Dial, resolve_measure
+from .dials import GroupDial, resolve_measure
 
 COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("two_stage", "hierarchical")
@@ -184,14 +184,14 @@ def _turned(cell: Cell, measure: Measure, base: Subjects, effect: Array) -> Subj
     return replace(base, theta=parameters.constrain(z))
 
 
-def dial_of(cell: Cell, measure: Measure) -> Dial:
+def dial_of(cell: Cell, measure: Measure) -> GroupDial:
     """Return the measure's dial on the group of a cell."""
     model = AGENTS[cell.model]
     names = model.parameters.names
     mean, spread = (
         np.array([cell.law[key][name] for name in names]) for key in ("group_mean", "group_sd")
     )
-    return Dial(measure, model, mean, spread)
+    return GroupDial(measure, model, mean, spread)
 
 
 def _two_stage(

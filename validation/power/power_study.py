@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,8 +22,8 @@ from knownminds.validation.engine.arguments import (
     settings_asked,
 )
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 
 from .dials import resolve_measure
@@ -43,7 +42,7 @@ FITS_PER_BATCH = 512  # some 70 ms of fitting
 
 
 @dataclass(frozen=True)
-class Power:
+class Power(Reported):
     """The outcome of a power study: one entry per design.
 
     Parameters
@@ -72,33 +71,26 @@ class Power:
         frame = pd.DataFrame([design.to_dict() for design in self.designs])
         return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         cell = self.study.cells[0]
-        content: dict[str, Any] = finite(
-            {
-                "environment": cell.environment,
-                "model": cell.model,
-                "measure": self.measure,
-                "comparison": self.comparison,
-                "estimator": self.estimator,
-                "effect": self.effect,
-                "effect_sd": self.effect_sd,
-                "replicates": self.study.replicates,
-                "seed": self.study.seed,
-                "attempted": sum(design.attempted for design in self.designs),
-                "failed": sum(design.failed for design in self.designs),
-                "designs": self.to_frame().to_dict("records"),
-                "sampling_unit": " ".join(about_units(self.designs)),
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return designs and their operating characteristics as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": cell.environment,
+            "model": cell.model,
+            "measure": self.measure,
+            "comparison": self.comparison,
+            "estimator": self.estimator,
+            "effect": self.effect,
+            "effect_sd": self.effect_sd,
+            "replicates": self.study.replicates,
+            "seed": self.study.seed,
+            "attempted": sum(design.attempted for design in self.designs),
+            "failed": sum(design.failed for design in self.designs),
+            "designs": self.to_frame().to_dict("records"),
+            "sampling_unit": " ".join(about_units(self.designs)),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """One line per design, then what the sample is made of."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -17,10 +16,11 @@ from scipy.stats import norm
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, make
+from knownminds.environments.record.folders import writable
 from knownminds.validation.engine.arguments import one_of, resolve_environment
 from knownminds.validation.engine.engine import Running, claim, read, run
-from knownminds.validation.engine.folders import finite, writable
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import NotFinished, Study, versions
 
 from .operating_characteristics import Characteristics, test_batch
@@ -47,7 +47,7 @@ ATTEMPTS = 3  # confirmations before the search gives up
 
 
 @dataclass(frozen=True)
-class SmallestDesign:
+class SmallestDesign(Reported):
     """The smallest size of a design that reaches a power, and how sure that is.
 
     Parameters
@@ -101,37 +101,30 @@ class SmallestDesign:
         frame = pd.DataFrame([design.to_dict() for design in tried])
         return frame.rename(columns={"rejected": "power", "rejected_error": "power_error"})
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         design = self.design
         found = None
         if design is not None and self.confirmation is not None:
             found = self.confirmation.to_dict()["designs"][0]
-        content: dict[str, Any] = finite(
-            {
-                "question": dict(self.question),
-                "find": self.find,
-                "target": self.target,
-                "smallest": {
-                    self.find: self.size,
-                    "low": self.low,
-                    "high": self.high,
-                    "mass": MASS,
-                },
-                "confirmed": self.confirmed,
-                "confirmation": found,
-                "message": self.message,
-                "steps": self.to_frame().iloc[: len(self.steps)].to_dict("records"),
-                "sampling_unit": about_unit(self.steps[0]),
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return the answer, the search and the confirmation as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "question": dict(self.question),
+            "find": self.find,
+            "target": self.target,
+            "smallest": {
+                self.find: self.size,
+                "low": self.low,
+                "high": self.high,
+                "mass": MASS,
+            },
+            "confirmed": self.confirmed,
+            "confirmation": found,
+            "message": self.message,
+            "steps": self.to_frame().iloc[: len(self.steps)].to_dict("records"),
+            "sampling_unit": about_unit(self.steps[0]),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """Return the answer in words, then every design that was tried."""

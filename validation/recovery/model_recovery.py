@@ -18,7 +18,6 @@ p(j | i) / sum over i' of p(j | i').
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,8 +46,8 @@ from knownminds.validation.engine.arguments import (
     settings_asked,
 )
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.population import Lived, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
@@ -307,7 +306,7 @@ def _read_share(shares: Shares, i: int, least: float) -> Reading:
 
 
 @dataclass(frozen=True)
-class ModelRecovery:
+class ModelRecovery(Reported):
     """The outcome of a model-recovery study.
 
     Parameters
@@ -342,8 +341,8 @@ class ModelRecovery:
         """One row per criterion and pair of simulated and fitted model."""
         return pd.concat([c.to_frame() for c in self.confusions], ignore_index=True)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         cell = self.study.cells[0]
         matrices: dict[str, dict[str, Any]] = {"confusion": {}, "inversion": {}, "verdicts": {}}
         counts: dict[str, dict[str, Any]] = {"undecided": {}, "failures": {}, "unreliable": {}}
@@ -360,37 +359,30 @@ class ModelRecovery:
                 ("unreliable", c.unreliable),
             ):
                 counts[name][c.criterion] = dict(zip(c.models, numbers.tolist(), strict=True))
-        content: dict[str, Any] = finite(
-            {
-                "environment": cell.environment,
-                "settings": dict(cell.settings),
-                "models": list(self.models),
-                "criteria": list(self.criteria),
-                "sequences": ["session", *cell.options["separate"]]
-                if "separate" in cell.options
-                else None,
-                "lapse_in": list(cell.options["lapse_in"]),
-                "all_trials": cell.options["all_trials"],
-                "truth": {c.model: dict(c.truth) for c in self.study.cells if c.truth},
-                "lapse": cell.lapse,
-                "subjects": cell.subjects,
-                "replicates": self.study.replicates,
-                "sessions": cell.sessions,
-                "seed": self.study.seed,
-                "attempted": self.attempted,
-                "failed": self.failed,
-                **matrices,
-                **counts,
-                "notes": list(self.notes),
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return design, counts, matrices and verdicts as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": cell.environment,
+            "settings": dict(cell.settings),
+            "models": list(self.models),
+            "criteria": list(self.criteria),
+            "sequences": ["session", *cell.options["separate"]]
+            if "separate" in cell.options
+            else None,
+            "lapse_in": list(cell.options["lapse_in"]),
+            "all_trials": cell.options["all_trials"],
+            "truth": {c.model: dict(c.truth) for c in self.study.cells if c.truth},
+            "lapse": cell.lapse,
+            "subjects": cell.subjects,
+            "replicates": self.study.replicates,
+            "sessions": cell.sessions,
+            "seed": self.study.seed,
+            "attempted": self.attempted,
+            "failed": self.failed,
+            **matrices,
+            **counts,
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """Both matrices for each criterion, and the verdicts."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,10 +28,10 @@ from knownminds.validation.engine.arguments import (
     settings_asked,
 )
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
 
@@ -109,7 +108,7 @@ class RegionScores:
 
 
 @dataclass(frozen=True)
-class Recovery:
+class Recovery(Reported):
     """The outcome of a recovery study.
 
     Parameters
@@ -155,8 +154,8 @@ class Recovery:
             rows.append(row | {"verdict": s.verdict.word, "reasons": " ".join(s.verdict.reasons)})
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         parameters = {}
         for s in self.parameters:
             values: dict[str, Any] = {}
@@ -188,35 +187,28 @@ class Recovery:
                 ],
                 "monte_carlo_error": errors,
             }
-        content: dict[str, Any] = finite(
-            {
-                "environment": self.cell.environment,
-                "settings": dict(self.cell.settings),
-                "model": self.cell.model,
-                "method": self.cell.method,
-                "options": dict(self.cell.options),
-                "truth": dict(self.cell.truth),
-                "lapse": self.cell.lapse,
-                "population": "group" if self.cell.law else "prior",
-                "subjects": self.cell.subjects,
-                "replicates": self.study.replicates,
-                "sessions": self.cell.sessions,
-                "seed": self.study.seed,
-                "attempted": self.attempted,
-                "failed": self.failed,
-                "statuses": dict(self.statuses),
-                "notes": list(self.notes),
-                "identifiability": list(self.identifiability),
-                "parameters": parameters,
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return design, counts and scores as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": self.cell.environment,
+            "settings": dict(self.cell.settings),
+            "model": self.cell.model,
+            "method": self.cell.method,
+            "options": dict(self.cell.options),
+            "truth": dict(self.cell.truth),
+            "lapse": self.cell.lapse,
+            "population": "group" if self.cell.law else "prior",
+            "subjects": self.cell.subjects,
+            "replicates": self.study.replicates,
+            "sessions": self.cell.sessions,
+            "seed": self.study.seed,
+            "attempted": self.attempted,
+            "failed": self.failed,
+            "statuses": dict(self.statuses),
+            "notes": list(self.notes),
+            "identifiability": list(self.identifiability),
+            "parameters": parameters,
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """One line per parameter, then the counts and the reasons."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from knownminds.agents import Agent
 from knownminds.environments import Environment
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.engine import Running, read, run
-from knownminds.validation.engine.folders import finite
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Rows, Study
 from knownminds.validation.engine.verdicts import OPEN
 
@@ -32,7 +31,7 @@ Size = tuple[int, int, int]  # subjects, sessions, trials
 
 
 @dataclass(frozen=True)
-class RecoverySurface:
+class RecoverySurface(Reported):
     """Recoveries over a grid of subjects x sessions x trials."""
 
     study: Study
@@ -120,31 +119,24 @@ class RecoverySurface:
                     )
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
         first = self.recoveries[0]
         smallest = {name: _named(self.smallest(name)) for name in self.parameters}
         perhaps = {name: _named(self.perhaps(name)) for name in self.parameters}
-        content: dict[str, Any] = finite(
-            {
-                "environment": first.cell.environment,
-                "model": first.cell.model,
-                "method": first.cell.method,
-                "seed": self.study.seed,
-                "attempted": sum(recovery.attempted for recovery in self.recoveries),
-                "failed": sum(recovery.failed for recovery in self.recoveries),
-                "smallest": smallest,
-                "perhaps": perhaps,
-                "surface": [recovery.to_dict() for recovery in self.recoveries],
-                "seconds": round(self.seconds, 3),
-                "versions": dict(self.versions),
-            }
-        )
-        return content
-
-    def to_json(self) -> str:
-        """Return every recovery and the smallest designs as JSON."""
-        return json.dumps(self.to_dict())
+        return {
+            "environment": first.cell.environment,
+            "model": first.cell.model,
+            "method": first.cell.method,
+            "seed": self.study.seed,
+            "attempted": sum(recovery.attempted for recovery in self.recoveries),
+            "failed": sum(recovery.failed for recovery in self.recoveries),
+            "smallest": smallest,
+            "perhaps": perhaps,
+            "surface": [recovery.to_dict() for recovery in self.recoveries],
+            "seconds": round(self.seconds, 3),
+            "versions": dict(self.versions),
+        }
 
     def __str__(self) -> str:
         """For each parameter r and verdict at each design, and the answer."""

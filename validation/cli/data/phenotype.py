@@ -32,10 +32,10 @@ def phenotype(
     as_json: Json = False,
 ) -> None:
     """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
+    from knownminds.environments.record.folders import writable, write_text
     from knownminds.validation.data.phenotype import gallery
     from knownminds.validation.data.phenotype import phenotype as run_phenotype
     from knownminds.validation.data.scores_of_trials import records_of
-    from knownminds.validation.engine.folders import writable, write_text
 
     if data is None:
         found = gallery(seed=seed)

@@ -53,8 +53,9 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Let subjects with known parameters play; their true values stand beside the choices."""
+    from knownminds.environments.record.folders import check_writable, writable
+    from knownminds.environments.record.result import plain
     from knownminds.validation.engine.arguments import resolve_model
-    from knownminds.validation.engine.folders import check_writable, finite, writable
     from knownminds.validation.engine.simulated_data import simulated_data
 
     agent = resolve_model(model)
@@ -78,6 +79,6 @@ def simulate(
             told["trials"] = json.loads(lived.to_json())
         else:
             told["out"] = str(out)
-        print_json(finite(told))
+        print_json(plain(told))
     elif out is None:
         sys.stdout.write(lived.frame.to_csv(index=False))

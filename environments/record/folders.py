@@ -6,9 +6,6 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 
 @contextmanager
@@ -46,16 +43,3 @@ def write_bytes(file: Path, content: bytes) -> None:
     part = file.with_name(f".{file.name}.{os.getpid()}")
     part.write_bytes(content)
     part.replace(file)
-
-
-def finite(value: Any) -> Any:
-    """Make a value fit for JSON: NaN and infinity become None."""
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not np.isfinite(value):
-        return None
-    return value

@@ -1,0 +1,101 @@
+"""What was found, as a value: its JSON, its files and its view in a notebook follow from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pandas as pd
+
+from .folders import writable, write_text
+
+
+class Result:
+    """What was found; a subclass is a frozen dataclass that writes itself as text.
+
+    `content` is all that its JSON needs, `tables` and `file` all that its files need, and
+    `from_dict` is enough to read them back.
+    """
+
+    file: ClassVar[str] = ""  # the JSON file in the folder of such a result
+
+    def content(self) -> Any:
+        """What `to_dict` tells, of any types that `plain` knows: all fields, if nothing else."""
+        return {own.name: getattr(self, own.name) for own in fields(self)}  # type: ignore[arg-type]
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The tables that `save` writes as CSV files, by the names of these."""
+        return {}
+
+    def to_dict(self) -> Any:
+        """The content of `to_json`."""
+        return plain(self.content())
+
+    def to_json(self) -> str:
+        """Return all that was found as JSON; what is missing is null."""
+        return json.dumps(self.to_dict())
+
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write tables and JSON file into a folder; `read` gives the same back."""
+        with writable(folder) as path:
+            for name, table in self.tables().items():
+                write_text(path / f"{name}.csv", _flat(table).to_csv(index=False))
+            write_text(path / self.file, json.dumps(self.to_dict(), indent=1))
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+        """Make a result of what `to_dict` gave."""
+        raise NotImplementedError(f"A {cls.__name__} is not kept in files.")
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str]) -> Self:
+        """Read what `save` wrote; ValueError if it is missing, damaged or something else."""
+        file = Path(folder) / cls.file
+        try:
+            return cls.from_dict(json.loads(file.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+
+    def _repr_html_(self) -> str:
+        """Show a notebook the text."""
+        return f"<pre>{escape(str(self))}</pre>"
+
+
+def plain(value: Any) -> Any:
+    """Make a value fit for JSON: tables become records, fields keys, NaN and infinity None."""
+    if isinstance(value, Result):
+        return plain(value.content())
+    if isinstance(value, pd.DataFrame):
+        return plain(value.to_dict("records"))
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {own.name: plain(getattr(value, own.name)) for own in fields(value)}
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def records(table: pd.DataFrame, *, digits: int = 10) -> Any:
+    """Return the rows of a table as JSON has them, numbers with so many decimal places."""
+    return json.loads(table.to_json(orient="records", double_precision=digits))
+
+
+def _flat(table: pd.DataFrame) -> pd.DataFrame:
+    """Write what is no number or text in a column as JSON."""
+    nested = [name for name in table if table[name].map(_is_nested).any()]
+    return table.assign(**{str(name): table[name].map(json.dumps) for name in nested})
+
+
+def _is_nested(value: Any) -> bool:
+    return isinstance(value, dict | list | tuple)
