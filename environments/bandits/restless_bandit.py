@@ -22,6 +22,7 @@ from knownminds.environments.words.answer import (
     _find,
     _told,
     _unreadable,
+    enclosed,
     parse_label,
     parse_number,
 )
@@ -317,7 +318,8 @@ class RestlessBandit(Retelling):
         if pair is None:
             opening = _MARKED.match(said)
             bare = said[opening.end() if opening else 0 :]
-            pair = _ALIKE.fullmatch(bare.lstrip(_SIGNS).rstrip(_SIGNS))
+            core = bare.strip(_SIGNS)
+            pair = _ALIKE.fullmatch(core) if enclosed(*bare.split(core, 1)) else None
             notes.append("signs or words around the answer")
         if pair is None:
             return _unreadable(text, "expected a machine and a confidence, as in F, 0.8")

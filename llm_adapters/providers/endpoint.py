@@ -26,6 +26,9 @@ from knownminds.llm_adapters.adapter import (
     UnreadableReply,
     Unusable,
 )
+from knownminds.llm_adapters.masking import masked
+
+MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
 
 # Shorter ones are dummies such as "none", which would be found in ordinary answers.
 _SHORTEST_SECRET = 12
@@ -118,7 +121,7 @@ class Endpoint:
     def masked(self, text: str) -> str:
         """Return a text that came without the key, if it repeats it."""
         key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
-        return text.replace(key, "[key]") if len(key) >= _SHORTEST_SECRET else text
+        return masked(text, key) if len(key) >= _SHORTEST_SECRET else text
 
     def failed(
         self,
@@ -176,9 +179,11 @@ class Endpoint:
                 )
         return Rejected(f"{self} does not take the prompt ({status}): {said}", raw=raw)
 
-    def unreachable(self, cause: BaseException) -> Unreachable:
+    def unreachable(self, cause: BaseException) -> Unreachable | UnreadableReply:
         """Return what a broken connection means; `cause` is the HTTP client's error."""
         name = type(cause).__name__
+        if name == "TooLong":  # of transport.py, which needs the client's package
+            return UnreadableReply(f"An answer has at most {MOST_BYTES:,} bytes; {self} sent more.")
         return Unreachable(
             f"{self} cannot be reached: {name}.",
             charged=False if name in _BEFORE_SENDING else None,

@@ -26,6 +26,7 @@ from knownminds.llm_adapters.adapter import (
     TokenLogProbability,
     Usage,
 )
+from knownminds.llm_adapters.masking import masked
 
 from .prices import Price, Rates, most_tokens_of
 
@@ -37,8 +38,6 @@ _SENT, _CAME = b"+", b"="
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
 SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
-MASK = "[key]"
-
 _COMMITS_PER_CHECKPOINT = 1000
 _LEFT = ("trials.parquet", "report.html")  # what a run leaves beside its ledger
 _PUT_BACK = f"Put {FILE} back as it was, with {FILE}-wal if that was there, or name another folder."
@@ -875,8 +874,7 @@ class Ledger:
         if not isinstance(value, str):
             return value
         for key in self._keys:
-            if key in value:
-                value = value.replace(key, MASK)
+            value = masked(value, key)
         if not value.isascii():
             # Half a character, as a cut answer may hold, is no UTF-8.
             value = value.encode("utf-8", "replace").decode()
