@@ -16,6 +16,8 @@ from pyarrow import ArrowException
 
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
+from .csv_cells import csv_text, unguarded
+
 if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
 
@@ -93,6 +95,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+_MOST_WHOLE = 2**53  # from here on not every whole number is told apart
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 
@@ -183,7 +186,7 @@ class Trials:
             raise ValueError(f"Trials are read from a file; there is none at {file}.")
         try:
             if file.suffix == ".parquet":
-                frame = pd.read_parquet(file)
+                frame = pd.read_parquet(file.absolute())
                 _check_version(file)
             else:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
@@ -202,7 +205,7 @@ class Trials:
             if file.suffix == ".parquet":
                 _write_parquet(self.frame, part)
             else:
-                self.frame.to_csv(part, index=False, encoding="utf-8")
+                part.write_text(csv_text(self.frame), encoding="utf-8", newline="")
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
@@ -277,13 +280,13 @@ def _write_parquet(frame: pd.DataFrame, file: Path) -> None:
 
     table = Table.from_pandas(frame, preserve_index=False)
     told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
-    parquet.write_table(table.replace_schema_metadata(told), file)
+    parquet.write_table(table.replace_schema_metadata(told), file.absolute())
 
 
 def _check_version(file: Path) -> None:
     from pyarrow import parquet
 
-    told = (parquet.read_schema(file).metadata or {}).get(SCHEMA_KEY, b"0").decode()
+    told = (parquet.read_schema(file.absolute()).metadata or {}).get(SCHEMA_KEY, b"0").decode()
     if not told.isdecimal() or int(told) > SCHEMA_VERSION:
         raise ValueError(
             f"Trials are read by version {SCHEMA_VERSION} of their schema or an earlier one; "
@@ -343,7 +346,7 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     numbers = pd.to_numeric(column, errors="coerce")
     bad = numbers.isna() & column.notna()
     if kind == "int":
-        bad |= numbers.notna() & (numbers % 1 != 0)
+        bad |= numbers.notna() & ((numbers % 1 != 0) | (numbers.abs() >= _MOST_WHOLE))
     bad |= np.isinf(numbers.astype(float))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -391,7 +394,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
             f"{header.count(doubled[0])} times. Rename one."
         )
     kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
-    return pd.read_csv(
+    table = pd.read_csv(
         file,
         dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
         # A language model may well answer "NA".
@@ -399,6 +402,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
         keep_default_na=False,
         encoding="utf-8-sig",
     )
+    return unguarded(table)
 
 
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:

@@ -223,7 +223,7 @@ def _message(body: str) -> str:
     """Return what a server says about an error, at most 200 characters of it."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body[:200]
     error = content.get("error", content) if isinstance(content, dict) else content
     said = error.get("message", error.get("detail")) if isinstance(error, dict) else error
@@ -259,7 +259,10 @@ def _retry_delay(body: str) -> str | None:
 
 def parsed(body: str) -> dict[str, Any]:
     """Return a JSON object; ValueError if a body holds anything else."""
-    content = json.loads(body)
+    try:
+        content = json.loads(body)
+    except RecursionError:
+        raise ValueError("A body is nested as deeply as an answer is.") from None
     if not isinstance(content, dict):
         raise ValueError("A body is a JSON object.")
     return content

@@ -401,7 +401,12 @@ class Ledger:
         calls = {}
         for turn, slot, id_, request, state, outcome, note, *answer in rows:
             reply, raw, request_id, *usage, cost, attempts, ended = answer
-            found = None if reply is None else _read_reply(reply, raw, request_id, usage)
+            try:
+                found = None if reply is None else _read_reply(reply, raw, request_id, usage)
+            except (ValueError, LookupError, TypeError, RecursionError) as error:
+                raise self._damaged(f"the answer to call {id_}: {error!r}") from None
+            if found is None and state == "done":
+                raise self._damaged(f"call {id_} has an answer that is not there")
             why = note if state == "dead" else ""
             calls[turn, slot] = Call(
                 id_, request, state, attempts, ended, found, cost, outcome or "", why
@@ -778,11 +783,22 @@ class Ledger:
         rows = self._all("SELECT value FROM meta WHERE name = ?", name)
         if not rows and default is not None:
             return default
+        if not rows:
+            raise self._damaged(f"it has no {name}")
         found: str = rows[0][0]
         return found
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
-        return self._connection.execute(statement, values).fetchall()
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from None
+
+    def _damaged(self, what: str) -> ValueError:
+        return ValueError(
+            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one in its "
+            "place, or name another folder; this one is left as it is."
+        )
 
     async def _write(
         self, *statements: Statement, sign: bytes = b"", at_once: bool = False

@@ -263,7 +263,7 @@ def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
             found = tomllib.loads(text, parse_float=Decimal)
         else:
             found = json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError) as error:  # errors of both formats are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # both formats raise ValueErrors
         raise ValueError(f"A price file is readable {path.suffix[1:].upper()}; {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"A price file holds a price for each provider:model; {path.name} not.")

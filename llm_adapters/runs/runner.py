@@ -62,6 +62,7 @@ from .prices import REMEDY, Price, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run, Unfinished
 
 TRIALS = "trials.parquet"
+MOST_SESSIONS = 1_000_000
 
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
@@ -194,6 +195,10 @@ async def run_sessions_in(
         raise ValueError(
             "Sessions and concurrency are at least 1, re_ask at least 0; "
             f"got {n}, {concurrency} and {re_ask}."
+        )
+    if n > MOST_SESSIONS:
+        raise ValueError(
+            f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
         )
     check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
     _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")

@@ -354,7 +354,7 @@ class Revealed:
             parts = []
             for k, (name, own) in enumerate(self.beliefs.items()):
                 own.save(place / f".part-{k}.parquet")
-                frame = pd.read_parquet(place / f".part-{k}.parquet")
+                frame = pd.read_parquet((place / f".part-{k}.parquet").absolute())
                 (place / f".part-{k}.parquet").unlink()
                 more: dict[str, Any] = {
                     "naive": self.naive[name],
@@ -618,8 +618,8 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     place = Path(folder)
     try:
         told = json.loads((place / FILE).read_text(encoding="utf-8"))
-        table = pd.read_parquet(place / BELIEFS)
-        frames = {name: pd.read_parquet(place / f"{name}.parquet") for name in FRAMES}
+        table = pd.read_parquet((place / BELIEFS).absolute())
+        frames = {name: pd.read_parquet((place / f"{name}.parquet").absolute()) for name in FRAMES}
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
             f"Beliefs are read from a folder of `knownminds reveal`; {place} cannot be read: "

@@ -206,7 +206,7 @@ class Study:
                 tuple(tuple(sentences) for sentences in identity["remarks"]),
             )
             dict(identity["versions"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{file} is damaged or was not written by a study ({error}). Use another folder."
             ) from None
@@ -280,7 +280,7 @@ class Rows:
         """Return the rows of a batch; ValueError if they are missing or damaged."""
         file = self.folder / "parts" / self.study.part_name(batch)
         try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as part:
+            with pq.ParquetFile(file.absolute(), page_checksum_verification=True) as part:
                 names = part.schema_arrow.names
                 some = None if columns is None else [c for c in columns if c in names]
                 table = part.read(columns=some)
