@@ -188,22 +188,7 @@ class Environment(ABC):
         `columns` is an observation. Where `given` is "either" an experiment says what trials ask
         for, and `columns` may hold those of many trials: an array of words is then returned.
         """
-<<<<<<< HEAD
-        raise NotImplementedError(f"Every trial of {self.name} asks for the same.")
-
-    def asks(self, observation: Observation) -> Given:
-        """Return what a trial asks for: "action", "response" or "both"."""
-        if self.given != "either":
-            return self.given
-        return "action" if bool(self.acts(observation)) else "response"
-
-    def continues(self, observation: Observation) -> bool:
-        """Say whether the reply to the trial before answers this one too: both are one question.
-
-        Trials that share a reply share a prompt, follow each other, ask for numbers, and tell of
-        nothing earlier.
-        """
-        return False
+        return self.given
 
     @property
     def stands_alone(self) -> bool:
@@ -213,55 +198,8 @@ class Environment(ABC):
             not self.retold
             and not self.dependent
             and kind._pointless is Environment._pointless
-            and kind.further is Environment.further
+            and type(self.replies).further is Replies.further
         )
-
-    def together(self, observation: Observation) -> list[Observation]:
-        """Return the trials of the present session that one reply answers, from this one on."""
-        found = [observation]
-        if type(self).continues is Environment.continues:
-            return found
-        table = self.design.table
-        for trial in range(int(observation["trial"]) + 1, self.n_trials):
-            fields = (*self.stimulus, *self.wording)
-            following = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
-            if not self.continues(following):
-                break
-            found.append(following)
-        return found
-||||||| 2146685
-        raise NotImplementedError(f"Every trial of {self.name} asks for the same.")
-
-    def asks(self, observation: Observation) -> Given:
-        """Return what a trial asks for: "action", "response" or "both"."""
-        if self.given != "either":
-            return self.given
-        return "action" if bool(self.acts(observation)) else "response"
-
-    def continues(self, observation: Observation) -> bool:
-        """Say whether the reply to the trial before answers this one too: both are one question.
-
-        Trials that share a reply share a prompt, follow each other, ask for numbers, and tell of
-        nothing earlier.
-        """
-        return False
-
-    def together(self, observation: Observation) -> list[Observation]:
-        """Return the trials of the present session that one reply answers, from this one on."""
-        found = [observation]
-        if type(self).continues is Environment.continues:
-            return found
-        table = self.design.table
-        for trial in range(int(observation["trial"]) + 1, self.n_trials):
-            fields = (*self.stimulus, *self.wording)
-            following = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
-            if not self.continues(following):
-                break
-            found.append(following)
-        return found
-=======
-        return self.given
->>>>>>> main
 
     @property
     def replies(self) -> Replies:

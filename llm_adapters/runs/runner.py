@@ -504,21 +504,11 @@ class _Runner:
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
-<<<<<<< HEAD
-        self.expected = study.n * study.environment.n_prompts  # fewer if some fall away
+        self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
         self._trouble: tuple[str, ...] = ()
-||||||| 2146685
-        self.expected = study.n * study.environment.n_prompts  # fewer if some fall away
-        self.repeated = 0  # questions in a row without an answer, for the same reason
-        self._trouble = ""
-=======
-        self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
-        self.repeated = 0  # questions in a row without an answer, for the same reason
-        self._trouble = ""
->>>>>>> main
 
     async def run(self) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
