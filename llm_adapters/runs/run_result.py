@@ -132,8 +132,11 @@ class Run:
     @property
     def unanswered(self) -> str:
         """A sentence if trials brought no text, on how they are asked again; otherwise empty."""
-        told = "With --retry-errors trials that brought no answer are asked again: {:,}."
-        return told.format(self.errors) if self.errors else ""
+        if not self.errors:
+            return ""
+        return (
+            f"With --retry-errors trials that brought no answer are asked again: {self.errors:,}."
+        )
 
     @property
     def nothing_read(self) -> str:

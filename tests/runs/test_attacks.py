@@ -127,7 +127,7 @@ def test_where_trials_stand_alone_every_error_is_asked_again(tmp_path):
     again = go(tmp_path, adapter, 1, place, retry_errors=True)
     assert adapter.calls == first.errors
     assert (again.errors, again.unanswered) == (0, "")
-    assert again.account.calls["ok"] == place.n_prompts
+    assert again.account.calls["ok"] == place.replies.n_prompts
 
 
 def test_the_breaker_ends_a_command_with_3(tmp_path, knownminds):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,6 +26,7 @@ from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import predictive_gain
 from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.monte_carlo import Score, share
+from knownminds.validation.engine.workers import in_worker
 
 LEVEL = 0.05
 RATIONAL = "random_utility"
@@ -226,7 +228,10 @@ def coherence_audit(
         for first in range(0, replicates, chunk)
     ]
     audited = Parallel(n_jobs=workers)(
-        delayed(_audited)(place, *job, asked, permutations, bootstraps, seed) for job in jobs
+        delayed(in_worker)(
+            os.getpid(), _audited, place, *job, asked, permutations, bootstraps, seed
+        )
+        for job in jobs
     )
     rows = []
     for model, value in cells:
