@@ -17,7 +17,6 @@ from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
     SHIFT,
-    percentile_interval,
     prior_weight,
 )
 from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
@@ -39,6 +38,7 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
+from knownminds.inference.resampling import percentile_interval
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
 from knownminds.validation.engine.reported import Reported
