@@ -195,8 +195,8 @@ class Environment(ABC):
         """Whether what is asked on a trial is known before any other trial is answered."""
         kind = type(self)
         return (
-            not self.retold
-            and not self.dependent
+            self.past == "none"
+            and not self.fields.dependent
             and kind._pointless is Environment._pointless
             and type(self.replies).further is Replies.further
         )
