@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 
 from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
@@ -78,7 +77,7 @@ class SignedGap:
 
 
 @dataclass(frozen=True)
-class IteratedExpectation:
+class IteratedExpectation(Result):
     """How far stated beliefs are from the law of iterated expectation.
 
     Parameters
@@ -117,16 +116,6 @@ class IteratedExpectation:
     parts: int
     elicitation: str
     excluded: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: plain(part) for name, part in value.items()}
-            return None if isinstance(value, float) and not np.isfinite(value) else value
-
-        return json.dumps(plain(asdict(self)))
 
     def __str__(self) -> str:
         """One line for the participant and one for each thing to hold it against."""
