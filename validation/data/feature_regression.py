@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 
 from .phenotype import Phenotype
 
@@ -75,7 +74,7 @@ class MetricFit:
 
 
 @dataclass(frozen=True)
-class FeatureRegression:
+class FeatureRegression(Result):
     """Regressions of scores on features, one per metric.
 
     Parameters
@@ -97,14 +96,9 @@ class FeatureRegression:
         fits = pd.DataFrame([asdict(fit) for fit in self.fits])
         return pd.DataFrame([asdict(effect) for effect in self.effects]).merge(fits, on="metric")
 
-    def to_json(self) -> str:
-        """Return effects and fits as JSON; what is missing is null."""
-        content = {
-            "standardised": self.standardised,
-            "effects": [asdict(effect) for effect in self.effects],
-            "fits": [asdict(fit) for fit in self.fits],
-        }
-        return json.dumps(plain(content))
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {"standardised": self.standardised, "effects": self.effects, "fits": self.fits}
 
     def __str__(self) -> str:
         """A table per metric."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,7 +14,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.environments.diagnosis.diagnosis import Parts
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
@@ -74,7 +73,7 @@ Verdicts = Mapping[str, Verdict]
 
 
 @dataclass(frozen=True)
-class CoherenceAudit:
+class CoherenceAudit(Result):
     """How often each test rejects, by kind of mind and its dial.
 
     Parameters
@@ -98,21 +97,10 @@ class CoherenceAudit:
         """One row per mind, value of the dial and test."""
         return self.rows.copy()
 
-    def to_json(self) -> str:
-        """Return table and settings as JSON; what is missing is null."""
-        return json.dumps(
-            plain(
-                {
-                    "contexts": self.contexts,
-                    "repeats": self.repeats,
-                    "permutations": self.permutations,
-                    "bootstraps": self.bootstraps,
-                    "parts": self.parts,
-                    "seed": self.seed,
-                    "rows": self.rows.to_dict("records"),
-                }
-            )
-        )
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        told = super().content()
+        return told | {"rows": told.pop("rows")}  # after the settings
 
     def rejected(self, mind: str, dial: float, test: str) -> Score:
         """Return the share of data sets in which our test rejects, with its error."""

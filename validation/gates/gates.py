@@ -23,7 +23,7 @@ import pandas as pd
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result, plain
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.study import versions
@@ -179,7 +179,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Gates:
+class Gates(Result):
     """Gates that were computed or found in a store.
 
     Parameters
@@ -213,19 +213,9 @@ class Gates:
         ]
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        content: dict[str, Any] = {
-            "gates": [asdict(gate) for gate in self.gates],
-            "computed": self.computed,
-            "problems": dict(self.problems),
-            "contradictions": list(self.contradictions()),
-        }
-        return content
-
-    def to_json(self) -> str:
-        """Return all gates as JSON."""
-        return json.dumps(self.to_dict())
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return super().content() | {"contradictions": self.contradictions()}
 
     def __str__(self) -> str:
         """One line per gate, then what contradicts the recommendations."""

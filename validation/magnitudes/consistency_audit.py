@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import Sessions, simulate_sessions
 from knownminds.environments import WINDOWS, make
 from knownminds.environments.magnitudes.magnitude import Magnitude
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 from knownminds.inference.magnitudes.consistency_score import (
     ABLATIONS,
     COMPARISONS,
@@ -34,7 +34,7 @@ TRIALS = (33, 99, 297, 990)
 
 
 @dataclass(frozen=True)
-class ConsistencyAudit:
+class ConsistencyAudit(Result):
     """Scores of known minds over trials per condition.
 
     Parameters
@@ -86,17 +86,11 @@ class ConsistencyAudit:
             )
         return pd.DataFrame(rows)
 
-    def to_json(self) -> str:
-        """Return table and settings as JSON."""
-        content = {
-            "prior_weight": self.prior_weight,
-            "shift": self.shift,
-            "sigma": self.sigma,
-            "threshold": self.threshold,
-            "seed": self.seed,
-            "rows": self.to_frame().to_dict("records"),
-        }
-        return json.dumps(plain(content))
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        told = super().content() | {"rows": self.to_frame()}
+        del told["score"]
+        return told
 
     def __str__(self) -> str:
         """The table for a paper."""
