@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
+from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
     from .study import Study
@@ -30,14 +31,7 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "validation": ("engine",),
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room
-COMMANDS = {  # rooms of validation
-    "recover": ("recovery",),
-    "confuse": ("recovery",),
-    "calibrate": ("calibration",),
-    "power": ("power",),
-    "audit": ("power",),
-    "channel": ("channel",),
-}
+COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
 # Of the other floor, only what puts a known mind into words; no study asks anybody.
 SPEAKS = (("", "adapter.py"), ("runs", "participant.py"), ("known_minds", "synthetic.py"))
 
@@ -54,7 +48,7 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     rooms = {(floor, room) for floor, kept in CORE.items() for room in kept}
     files: set[tuple[str, Traversable]] = set()
     commands = COMMANDS if study is None else (study.command,)
-    rooms |= {("validation", room) for command in commands for room in COMMANDS.get(command, ())}
+    rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
     members = _registered() if study is None else _members(study)
     for member in members:
         kind = member if isinstance(member, type) else type(member)

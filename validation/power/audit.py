@@ -225,6 +225,13 @@ def read_audit(folder: str | os.PathLike[str]) -> Audit:
     return read(folder, "audit", summarise)
 
 
+def summarise_begun(rows: Rows) -> Audit | None:
+    """Gather what there is of an audit; None while there are no minds without an effect."""
+    if all("effect" in cell.law for cell in rows.study.cells):
+        return None
+    return summarise(rows)
+
+
 def summarise(rows: Rows) -> Audit:
     """Gather the kinds of minds of a finished audit."""
     study = rows.study

@@ -32,6 +32,7 @@ from .power_study import (
     about_effect,
     about_unit,
     question_of,
+    read_power,
     summarise,
 )
 
@@ -256,6 +257,15 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
 
     found = search.follow(step)
     return replace(found, versions=identity["versions"])
+
+
+def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign:
+    """Read what `power` left in a folder: a study, or a search, whose steps are studies within."""
+    study, _ = Study.read(folder)
+    # The cell that names a search's own folder; those of its steps are named after the step.
+    if study.cells[0].law.get("part_of_search") == "start":
+        return read_smallest_design(folder)
+    return read_power(folder)
 
 
 @dataclass(frozen=True)
