@@ -87,7 +87,11 @@ STUDIES: Mapping[str, Kept] = {
     "audit": Kept(
         STUDY,
         "power.audit:read_audit",
-        {"Audit": "power.audit_page:audit_page"},
+        {
+            "Audit": "power.audit_page:audit_page",
+            "CoherenceAudit": "diagnosis.coherence_audit_page:coherence_audit_page",
+            "ConsistencyAudit": "magnitudes.consistency_audit_page:consistency_audit_page",
+        },
         summarise="power.audit:summarise_begun",
     ),
     "channel": Kept(
@@ -126,6 +130,11 @@ STUDIES: Mapping[str, Kept] = {
         "knownminds.llm_adapters.runs.runner:read_run",
         {"Run": "costs.run_page:run_page"},
     ),
+}
+# What `knownminds audit` looks at besides single measures: modules with `audit` and `summarise`.
+AUDITS = {
+    "coherence": "diagnosis.coherence_audit",
+    "consistency": "magnitudes.consistency_audit",
 }
 FILES = {kept.file: kept for kept in STUDIES.values()}  # of studies, any
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
-from knownminds.validation.studies import STUDIES
+from knownminds.validation.studies import AUDITS, STUDIES
 
 if TYPE_CHECKING:
     from .study import Study
@@ -49,6 +49,8 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     files: set[tuple[str, Traversable]] = set()
     commands = COMMANDS if study is None else (study.command,)
     rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
+    audits = AUDITS if study is None else AUDITS.keys() & {study.question.get("subject_matter")}
+    rooms |= {("validation", AUDITS[name].partition(".")[0]) for name in audits}
     members = _registered() if study is None else _members(study)
     for member in members:
         kind = member if isinstance(member, type) else type(member)

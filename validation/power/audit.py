@@ -19,6 +19,7 @@ from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size
+from knownminds.validation.studies import AUDITS, load
 
 from .dials import GroupDial
 from .operating_characteristics import Characteristics, characteristics, test_batch
@@ -220,16 +221,22 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
     return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in where)
 
 
-def read_audit(folder: str | os.PathLike[str]) -> Audit:
-    """Read a finished audit from its folder; nothing is computed anew."""
-    return read(folder, "audit", summarise)
+def read_audit(folder: str | os.PathLike[str]) -> Any:
+    """Read a finished audit, of a measure or one of `AUDITS`; nothing is computed anew."""
+    return read(folder, "audit", summarise_found)
 
 
-def summarise_begun(rows: Rows) -> Audit | None:
+def summarise_found(rows: Rows) -> Any:
+    """Gather a finished audit of whatever it is about."""
+    about = AUDITS.get(rows.study.question["subject_matter"])
+    return summarise(rows) if about is None else load(f"{about}:summarise")(rows)
+
+
+def summarise_begun(rows: Rows) -> Any:
     """Gather what there is of an audit; None while there are no minds without an effect."""
     if all("effect" in cell.law for cell in rows.study.cells):
         return None
-    return summarise(rows)
+    return summarise_found(rows)
 
 
 def summarise(rows: Rows) -> Audit:

@@ -13,7 +13,7 @@ from knownminds.validation.cli.options import (
     SeveralTrials,
     Subjects,
 )
-from knownminds.validation.cli.reading import NOT_GIVEN, resolve_experiment
+from knownminds.validation.cli.reading import NOT_GIVEN, read_settings, resolve_experiment
 from knownminds.validation.cli.study import Ask, study
 from knownminds.validation.completion import completes
 
@@ -23,7 +23,8 @@ def audit(
     measure: Annotated[
         str,
         typer.Argument(
-            help="The measure; `knownminds list` shows all.", autocompletion=completes("measures")
+            help="The measure, coherence or consistency; `knownminds list` shows all.",
+            autocompletion=completes("measures"),
         ),
     ],
     environment: ExperimentOption = None,
@@ -43,9 +44,18 @@ def audit(
     from knownminds.environments import unknown
     from knownminds.inference import MEASURES
     from knownminds.validation.power.audit import audit as run_audit
+    from knownminds.validation.studies import AUDITS, load
 
+    if measure in AUDITS:
+        given = {"effect": effect, "environment": environment}
+        given |= {"subjects": subjects != 20, "sessions": sessions != 1}
+        for option in (name for name, value in given.items() if value):
+            raise ValueError(f"The audit of {measure} has a design of its own; got --{option}.")
+        settings = read_settings(values) | ({"trials": trials} if trials else {})
+        run_named = load(f"{AUDITS[measure]}:audit")
+        return lambda running: run_named(settings, replicates=replicates, seed=seed, **running)
     if measure not in MEASURES:
-        raise ValueError(unknown("measure", measure, MEASURES))
+        raise ValueError(unknown("measure", measure, [*MEASURES, *AUDITS]))
     found = MEASURES[measure]
     given = {text.partition("=")[0] for text in values or []}
     needed = [f"{k}={v}" for k, v in found.settings.items() if k not in given]
