@@ -4,7 +4,7 @@
 and a line here; the contract tests run over this dictionary.
 """
 
-from .agent import Agent, Selection
+from .agent import Agent, Selection, merging
 from .bandits.balloon_pumper import BalloonPumper
 from .bandits.confident_learners import (
     ChangePointObserver,
@@ -216,6 +216,7 @@ __all__ = [
     "WeightedBayes",
     "WinStayLoseShift",
     "interval",
+    "merging",
     "play",
     "simulate",
 ]

@@ -16,13 +16,10 @@ from knownminds.environments.environment import Choice, Environment, Given, Obse
 from .parameters import LAPSE, Array, Parameters
 
 Kernel = Callable[..., Any]
-Condense = Callable[
-    [NDArray[np.int64], tuple[Array, ...]], tuple[NDArray[np.int64], tuple[Array, ...]]
-]
-Arrange = Callable[
-    [NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]],
-    tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]],
-]
+Integers = NDArray[np.int64]
+Prepared = tuple[Integers, Integers, tuple[Array, ...]]  # subject, sequence and columns of places
+Prepare = Callable[[Integers, Integers, tuple[Array, ...], bool], Prepared]
+Merge = Callable[[Integers, tuple[Array, ...]], tuple[Integers, tuple[Array, ...]]]
 
 ANSWERS = ("action", "response", "reward")  # columns of trials that are not shown
 _ASKED = {
@@ -31,6 +28,23 @@ _ASKED = {
     "both": "an action and a number",
     "either": "an action on some trials and a number on the others",
 }
+
+
+def merging(merge: Merge) -> Prepare:
+    """Make `Agent.prepare` of a function that merges trials into sufficient statistics.
+
+    (code [trials], columns) -> (code [places], merged columns), where trials of different codes
+    stay apart. Without lapses a subject is a code; with them each trial is, since the mixture has
+    no such statistics.
+    """
+
+    def prepare(
+        subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+    ) -> Prepared:
+        code, merged = merge(np.arange(len(subject)) if lapse else subject, columns)
+        return subject[code] if lapse else code, np.zeros_like(code), merged
+
+    return prepare
 
 
 @dataclass(frozen=True)
@@ -117,16 +131,11 @@ class Agent(ABC):
         log probability); False where the likelihood takes the end for the number itself.
     selection
         The trials to which the model is fitted unless all are asked for; None for all.
-    condense
-        A function that merges the trials of a model without memory into fewer places with
-        sufficient statistics: (subject [trials], columns) -> (subject [places], merged columns).
-        The likelihood then reads the merged columns; where it is mixed with lapses, which have
-        no such statistics, each trial comes as a place of its own. None if nothing is merged.
-    arrange
-        The same for a model that keeps its sequences, with lapses or without: (subject [trials],
-        sequence [trials], columns) -> (subject [places], sequence [places], columns that the
-        likelihood reads instead). Places of a sequence stay in order of time. None if the
-        likelihood reads the trials themselves.
+    prepare
+        What is done to trials once, before any likelihood: (subject [trials], sequence [trials],
+        columns, whether lapses are mixed in) -> (subject [places], sequence [places], columns that
+        the likelihood reads instead). Places of a sequence stay in order of time. A model without
+        memory makes it with `merging`. None if the likelihood reads the trials themselves.
     """
 
     name: ClassVar[str]
@@ -143,10 +152,20 @@ class Agent(ABC):
     infers: ClassVar[bool] = False
     censored: ClassVar[bool | None] = None
     selection: ClassVar[Selection | None] = None
-    condense: ClassVar[Condense | None] = None
-    arrange: ClassVar[Arrange | None] = None
+    prepare: ClassVar[Prepare | None] = None
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse what earlier versions called `prepare`, which nothing would call."""
+        super().__init_subclass__(**options)
+        for name in ("condense", "arrange"):
+            if name in cls.__dict__:
+                raise TypeError(
+                    f"Trials are merged or dealt anew by Agent.prepare; got {name} in "
+                    f"{cls.__name__}. Write prepare = staticmethod(...), with "
+                    "knownminds.agents.merging around what condensed."
+                )
 
     def __init__(self, *, lapse: float = 0.0, actions: int | None = None, **values: float):
         self.theta: Array = self.parameters.vector(values, owner=type(self).__name__)

@@ -11,7 +11,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.environments import Design, Environment, Outcome, Trials, session_stream
+from knownminds.environments import (
+    Design,
+    Environment,
+    Observation,
+    Outcome,
+    Session,
+    Trials,
+    Turn,
+    session_stream,
+)
+from knownminds.environments.environment import Choice
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
@@ -32,29 +42,39 @@ def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Tr
             f"offers {environment.n_actions}. Make it with actions={environment.n_actions}."
         )
     rng = session_stream(seed, *address)
-    observation, _ = environment.reset(options={"design": environment.draw(rng)})
-    agent.reset()
-    rows: list[dict[str, int | float | None]] = []
-    over, drawn = False, 0
-    while not over:
-        # Trials that fall away leave their numbers unused.
-        rng.random((int(observation["trial"]) - drawn) * agent.n_uniforms)
-        drawn = int(observation["trial"]) + 1
-        choice = agent.choose(observation, rng)
-        asked = environment.asks(observation)
-        following, reward, over, _, _ = environment.step(choice)
-        action, response = environment.split(choice, asked)
-        agent.learn(
-            observation, -1 if action is None else action, nan if reward is None else reward
-        )
-        both = {"action": action, "response": response}
-        given = {name: both[name] for name in environment.answer_columns}
-        hidden = environment.concealed(int(observation["trial"]))
-        rows.append({**observation, **hidden, **given, "reward": reward})
-        observation = following or observation
-    frame = pd.DataFrame(rows)
+    session = Session(environment, environment.draw(rng))
+    player = Player(agent, rng)
+    for seen in session:
+        player.learn(session.take(player.choose(seen)))
+    frame = pd.DataFrame(session.rows)
     frame["subject"] = str(address[-1]) if address else "0"
     return Trials.from_frame(frame, environment=environment)
+
+
+class Player:
+    """An agent at the begin of a session, and the random numbers by which it will choose.
+
+    Parameters
+    ----------
+    rng
+        The session's stream, from which its design has been drawn.
+    """
+
+    def __init__(self, agent: Agent, rng: np.random.Generator) -> None:
+        self.agent, self._rng, self._drawn = agent, rng, 0
+        agent.reset()
+
+    def choose(self, seen: Observation) -> Choice:
+        """Choose on a trial; those that fell away before it leave their numbers unused."""
+        trial = int(seen["trial"])
+        self._rng.random((trial - self._drawn) * self.agent.n_uniforms)
+        self._drawn = trial + 1
+        return self.agent.choose(seen, self._rng)
+
+    def learn(self, turn: Turn) -> None:
+        """Take in what a trial brought."""
+        action = -1 if turn.action is None else turn.action
+        self.agent.learn(turn.observation, action, nan if turn.reward is None else turn.reward)
 
 
 @dataclass(frozen=True)

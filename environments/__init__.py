@@ -32,6 +32,7 @@ from .magnitudes.maze_distance import MazeDistance
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
+from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -100,6 +101,7 @@ __all__ = [
     "Prompt",
     "Rate",
     "RestlessBandit",
+    "Session",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",

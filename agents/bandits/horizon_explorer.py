@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from knownminds.agents.agent import Agent, Arrange, Selection
+from knownminds.agents.agent import Agent, Integers, Prepare, Prepared, Selection
 from knownminds.agents.exponential import exp_of_negative
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
@@ -173,9 +172,9 @@ def simulate_one_horizon(  # type: ignore[no-untyped-def]
     )  # fmt: skip
 
 
-def arrange(
-    subject: NDArray[np.int64], sequence: NDArray[np.int64], columns: tuple[Array, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]]:
+def deal(
+    subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+) -> Prepared:
     """Deal the answered trials of each subject into sequences of 32.
 
     Games are told apart for the simulation only: what a choice goes by stands in its columns. A
@@ -274,7 +273,7 @@ class HorizonExplorer(Agent):
     separate = ("game",)
     selection = FIRST_FREE_CHOICES
     remembers = False  # all that matters of earlier trials is part of what is seen
-    arrange: ClassVar[Arrange | None] = staticmethod(arrange)
+    prepare: ClassVar[Prepare | None] = staticmethod(deal)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

@@ -20,7 +20,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from knownminds.agents.agent import Agent
+from knownminds.agents.agent import Agent, Integers, merging
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph, conditional, direction_of
 from knownminds.environments.environment import Environment, Observation
@@ -391,13 +391,13 @@ def question_code(
     return np.asarray(g * N_QUESTIONS + q * 27 + (x1 + 1) * 9 + (x2 + 1) * 3 + x3 + 1)
 
 
-def condense(
-    subject: NDArray[np.int64],
+def merge(
+    subject: Integers,
     columns: tuple[Array, ...],
     *,
     pooled: bool = False,
     censored: bool = True,
-) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
+) -> tuple[Integers, tuple[Array, ...]]:
     """Merge the answers of a subject to the same question.
 
     Returns the subject of each place, and per place: the question's number, how many answers lie
@@ -476,7 +476,7 @@ class CausalReasoner(Agent):
     remembers = False
     censored: ClassVar[bool] = True
     graphs: ClassVar[Sequence[Graph]] = GRAPHS
-    condense = staticmethod(condense)  # type: ignore[assignment]
+    prepare = staticmethod(merging(merge))
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:

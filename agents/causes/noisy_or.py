@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from knownminds.agents.agent import merging
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments.causes.causal_graph import Graph, direction_of, noisy_or_joint
 
@@ -12,9 +13,9 @@ from .causal_reasoner import (
     NOISE,
     NOISY_OR,
     CausalReasoner,
-    condense,
     held,
     likelihood,
+    merge,
     prior,
     simulation,
 )
@@ -112,7 +113,7 @@ class NoisyOrGaussian(NoisyOr):
     name = "noisy_or_gaussian"
     summary = "a leaky noisy-OR fitted as if answers were not cut off at 0 and 100"
     censored = False
-    condense = staticmethod(partial(condense, censored=False))
+    prepare = staticmethod(merging(partial(merge, censored=False)))
 
 
 class NoisyOrPooled(NoisyOr):
@@ -126,7 +127,7 @@ class NoisyOrPooled(NoisyOr):
     name = "noisy_or_pooled"
     summary = "a leaky noisy-OR that answers both directions of a task by the formula of C1"
     graphs = ("collider",)
-    condense = staticmethod(partial(condense, pooled=True))
+    prepare = staticmethod(merging(partial(merge, pooled=True)))
     simulate = staticmethod(simulation(FOUR, NOISY_OR, pooled=True))
 
     def answer(self, graph: Graph, query: int, told: tuple[int, int, int]) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from knownminds.agents.agent import Agent
+from knownminds.agents.agent import Agent, Integers, merging
 from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Parameters
 from knownminds.environments.chance.outcome_grid import LETTERS, MARKS
 from knownminds.environments.chance.scenarios import context_of
@@ -211,9 +211,9 @@ def table_of(cell: int) -> tuple[Array, NDArray[np.int64]]:
     return shares, context.marks @ (1 << np.arange(len(MARKS)))
 
 
-def condense(
-    subject: NDArray[np.int64], columns: tuple[Array, ...], states: bool
-) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
+def merge(
+    subject: Integers, columns: tuple[Array, ...], states: bool
+) -> tuple[Integers, tuple[Array, ...]]:
     """Merge the answers of a subject to a context into counts of its outcomes.
 
     Outcomes with the same probability and the same marks share a place. `states` says whether
@@ -374,7 +374,7 @@ class BeliefSampler(Agent):
     design = ("cell", "correct")
     separate = ()
     remembers = False
-    condense = staticmethod(partial(condense, states=False))
+    prepare = staticmethod(merging(partial(merge, states=False)))
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 
@@ -435,4 +435,4 @@ class BeliefSamplerStated(BeliefSampler):
     name = "belief_sampler_stated"
     summary = "a belief sampler that also states probabilities, right or by the letter's position"
     parameters = Parameters(*_OWN, *_STATED)
-    condense = staticmethod(partial(condense, states=True))
+    prepare = staticmethod(merging(partial(merge, states=True)))

@@ -16,7 +16,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import erfcx, expit, log_ndtr, logit, ndtri
 
-from knownminds.agents.agent import Agent
+from knownminds.agents.agent import Agent, Integers, Prepared
 from knownminds.agents.exponential import exp_of_negative
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter
 from knownminds.environments.environment import Choice, Observation
@@ -247,7 +247,7 @@ def _of_session(  # type: ignore[no-untyped-def]
     theta, lapse, places, weighting, violation, row, start, kind, odds, more, moved, low, high,
     plus, per,
 ):  # fmt: skip
-    """Log-likelihood [N] and gradient of theta [N, P] of what `arrange` makes of trials.
+    """Log-likelihood [N] and gradient of theta [N, P] of what `places_of` makes of trials.
 
     How a context is misread is unknown: s_between N(0, 1) in log odds. Each statement has its
     probability given those before it, after each of which the misreading is taken as normal, with
@@ -641,12 +641,9 @@ def _session(  # type: ignore[no-untyped-def]
     return action, response
 
 
-def arrange(
-    subject: NDArray[np.int64],
-    sequence: NDArray[np.int64],
-    columns: tuple[Array, ...],
-    violation: int,
-) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]]:
+def places_of(
+    subject: Integers, sequence: Integers, columns: tuple[Array, ...], violation: int
+) -> Prepared:
     """Bring trials into the form that the kernel reads: statements in order, decisions counted.
 
     Decisions of a subject that were alike (the number stated plainly, the action and, for who
@@ -930,14 +927,11 @@ class Decider(Agent):
     places: ClassVar[tuple[int, ...]]
 
     @classmethod
-    def arrange(  # type: ignore[override]
-        cls,
-        subject: NDArray[np.int64],
-        sequence: NDArray[np.int64],
-        columns: tuple[Array, ...],
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], tuple[Array, ...]]:
+    def prepare(  # type: ignore[override]
+        cls, subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
+    ) -> Prepared:
         """Count decisions that are alike, and work out what hangs on the trials alone."""
-        return arrange(subject, sequence, columns, cls.violation)
+        return places_of(subject, sequence, columns, cls.violation)
 
     @classmethod
     def full(cls, theta: ArrayLike) -> Array:

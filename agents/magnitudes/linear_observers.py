@@ -7,9 +7,9 @@ from math import erfc, exp, log, pi, sqrt
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from knownminds.agents.agent import Integers, merging
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
 
@@ -293,9 +293,9 @@ def simulate_noisy(  # type: ignore[no-untyped-def]
     return answers(lines, lapse, False, row, start, uniforms, noise, window, value, unit, ceiling)
 
 
-def condense(
-    subject: NDArray[np.int64], columns: tuple[Array, ...], *, log_scale: bool
-) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
+def merge(
+    subject: Integers, columns: tuple[Array, ...], *, log_scale: bool
+) -> tuple[Integers, tuple[Array, ...]]:
     """Merge the answers of a subject in a window to means and centred moments.
 
     Answers at an end stay by themselves: their likelihood has no such statistics. Returns the
@@ -376,7 +376,7 @@ class LinearObserver(MagnitudeObserver):
     )
     log_likelihood = staticmethod(log_likelihood_linear)
     simulate = staticmethod(partial(simulate_linear, log_scale=False))
-    condense = staticmethod(partial(condense, log_scale=False))
+    prepare = staticmethod(merging(partial(merge, log_scale=False)))
 
     def expected(self, observation: Observation) -> tuple[float, float]:
         """Return mean and standard deviation."""
@@ -416,7 +416,7 @@ class LinearObserverLog(LinearObserver):
         spread(log_scale=True),
     )
     simulate = staticmethod(partial(simulate_linear, log_scale=True))
-    condense = staticmethod(partial(condense, log_scale=True))
+    prepare = staticmethod(merging(partial(merge, log_scale=True)))
 
 
 def _static(log_scale: bool = False, shared: bool = False, output: str = "none") -> Parameters:
@@ -444,7 +444,7 @@ class StaticBayesObserver(MagnitudeObserver):
     parameters = _static()
     log_likelihood = staticmethod(log_likelihood_by_window)
     simulate = staticmethod(partial(simulate_static, priors=3, log_scale=False))
-    condense = staticmethod(partial(condense, log_scale=False))
+    prepare = staticmethod(merging(partial(merge, log_scale=False)))
 
     def expected(self, observation: Observation) -> tuple[float, float]:
         """Return mean and standard deviation."""
@@ -465,7 +465,7 @@ class StaticBayesObserverLog(StaticBayesObserver):
     log_scale = True
     parameters = _static(log_scale=True)
     simulate = staticmethod(partial(simulate_static, priors=3, log_scale=True))
-    condense = staticmethod(partial(condense, log_scale=True))
+    prepare = staticmethod(merging(partial(merge, log_scale=True)))
 
 
 class StaticBayesObserverGain(StaticBayesObserver):
@@ -562,7 +562,7 @@ class NoisyBayesObserver(MagnitudeObserver):
     n_uniforms = 3
     log_likelihood = staticmethod(log_likelihood_noisy)
     simulate = staticmethod(simulate_noisy)
-    condense = staticmethod(partial(condense, log_scale=False))
+    prepare = staticmethod(merging(partial(merge, log_scale=False)))
 
     def expected(self, observation: Observation) -> tuple[float, float]:
         """Return mean and standard deviation, the measurement's noise included."""

@@ -133,40 +133,31 @@ class ModelData:
             for name, column in zip(self.model.columns, self.flat, strict=True)
         )
 
-    @cached_property
-    def merged(self) -> tuple[Sequences, tuple[Array, ...]]:
-        """The places of a model that merges trials, and its merged columns, flat."""
-        if self._origin is None:
-            return self._condensed(each_alone=False)
-        data, chosen = self._origin
-        sequences, columns = data.merged
-        return sequences.repeat(chosen), columns
+    def prepared(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
+        """Return the places that the model makes of the trials (`Agent.prepare`), columns flat."""
+        if lapse not in self.places:
+            self.places[lapse] = self._prepare(lapse)
+        return self.places[lapse]
 
-    @cached_property
-    def _packed_merged(self) -> tuple[Sequences, tuple[Array, ...]]:
-        return _packed(*self.merged)
-
-    @cached_property
-    def _packed_alone(self) -> tuple[Sequences, tuple[Array, ...]]:
-        return _packed(*self._condensed(each_alone=True))
-
-    @cached_property
-    def arranged(self) -> tuple[Sequences, tuple[Array, ...]]:
-        """The places of a model that arranges its sequences anew, and its columns, flat."""
+    def _prepare(self, lapse: bool) -> tuple[Sequences, tuple[Array, ...]]:
         if self._origin is not None:
             data, chosen = self._origin
-            sequences, columns = data.arranged
+            sequences, columns = data.prepared(lapse)
             return sequences.repeat(chosen), columns
-        assert self.model.arrange is not None
+        assert self.model.prepare is not None
         sequence, columns = self._in_order()
-        row, sequence, columns = self.model.arrange(
-            self.sequences.subject[sequence], sequence, columns
-        )
-        return Sequences.group(row, (sequence,), len(self)), columns
+        subject = self.sequences.subject[sequence]
+        subject, sequence, columns = self.model.prepare(subject, sequence, columns, lapse)
+        return Sequences.group(subject, (sequence,), len(self)), columns
 
     @cached_property
-    def _packed_arranged(self) -> tuple[Sequences, tuple[Array, ...]]:
-        return _packed(*self.arranged)
+    def places(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
+        """What has been prepared so far, by whether lapses are mixed in."""
+        return {}
+
+    @cached_property
+    def _laid_out(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
+        return {}
 
     def _in_order(self) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
         """Return the number of the sequence of each trial and the columns, one after the other."""
@@ -176,26 +167,18 @@ class ModelData:
         place = parts.order[parts.begin[sequence] + within]
         return sequence, tuple(column[place] for column in self.flat)
 
-    def _condensed(self, each_alone: bool) -> tuple[Sequences, tuple[Array, ...]]:
-        assert self.model.condense is not None
-        sequence, columns = self._in_order()
-        row = self.sequences.subject[sequence]
-        code = np.arange(len(row)) if each_alone else row
-        kept, merged = self.model.condense(code, columns)
-        subject = row[kept] if each_alone else kept
-        return Sequences.group(subject, (), len(self)), merged
-
     def laid_out(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
         """Return places and packed columns as the kernel reads them.
 
-        A model that merges trials does so unless a lapse rate is estimated: the mixture has no
-        sufficient statistics, and each trial is a place of its own.
+        `lapse` says whether a lapse rate is mixed in.
         """
-        if self.model.arrange is not None:
-            return self._packed_arranged
-        if self.model.condense is None:
+        if self.model.prepare is None:
             return self.sequences, self.packed
-        return self._packed_alone if lapse else self._packed_merged
+        if lapse not in self._laid_out:
+            sequences, columns = self.prepared(lapse)
+            packed = tuple(sequences.pack(column) for column in columns)
+            self._laid_out[lapse] = sequences, packed
+        return self._laid_out[lapse]
 
     def repeat(self, subjects: ArrayLike) -> ModelData:
         """Return the data in which row k stands for subject number `subjects[k]`."""
@@ -228,12 +211,6 @@ class ModelData:
             *columns,
         )
         return total, gradient
-
-
-def _packed(
-    sequences: Sequences, columns: tuple[Array, ...]
-) -> tuple[Sequences, tuple[Array, ...]]:
-    return sequences, tuple(sequences.pack(column) for column in columns)
 
 
 def _answered(model: type[Agent], flat: Mapping[str, Array]) -> NDArray[np.bool_]:

@@ -400,7 +400,7 @@ class _Lines:
     def fit(
         cls, subject: Integers, columns: Sequence[Array], n_subjects: int, intercepts: int
     ) -> _Lines:
-        """Fit to the places of `condense`."""
+        """Fit to the places of `prepare`."""
         order = np.argsort(subject, kind="stable")
         begin = np.searchsorted(subject[order], np.arange(n_subjects + 1))
         sorted_columns = [column[order] for column in columns[:9]]
@@ -429,10 +429,10 @@ def _straight(
             merged[scale] = replace(data, model=model)
         # Merged once for all models of a scale.
         own = replace(data, model=model)
-        own.__dict__["merged"] = merged[scale].merged
+        own.places[False] = merged[scale].prepared()
         means = _means(model)
         if (scale, means) not in lines:
-            sequences, columns = own.merged
+            sequences, columns = own.prepared()
             subject = np.empty(len(columns[0]), dtype=np.int64)
             row = np.repeat(sequences.subject, sequences.length)
             start = np.repeat(

@@ -21,6 +21,7 @@ from knownminds.environments import (
     Message,
     Observation,
     Prompt,
+    Session,
     Turn,
     session_stream,
 )
@@ -223,23 +224,20 @@ class Synthetic:
         n = self.environment.n_trials
         for number in range(3):
             session = self._begin(number)
-            environment, turns = session.environment, list[Turn]()
-            seen, _ = environment.reset(options={"design": environment.design})
-            over = False
-            while not over:
+            environment = session.environment
+            lived = Session(environment, environment.design)
+            for seen in lived:
                 t = int(seen["trial"])
                 if t in (1, 2, n // 4, n // 2, n - 1):
-                    session.take_in(environment.recalled(turns, seen))
+                    session.take_in(environment.recalled(lived.turns, seen))
                     own = session.probabilities(seen)
-                    overheard, said = self._overhear(environment.render(seen, turns))
+                    overheard, said = self._overhear(environment.render(seen, lived.turns))
                     by_name = dict(zip(said, overheard, strict=True))
                     named = [by_name[name] for name in _sayings(environment, seen)]
                     if not np.allclose(own, named, rtol=1e-9, atol=1e-12):
                         return False
                 action = int(session.numbers[t][0] * environment.n_actions)
-                following, reward, over, *_ = environment.step(action)
-                turns.append(Turn(seen, action, reward, environment.say(action, seen)))
-                seen = following or seen
+                lived.take(action, environment.say(action, seen))
         return True
 
     def _say(self, thought: _Thought, prompt: Prompt, settings: Sampling) -> Reply:

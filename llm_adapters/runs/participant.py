@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -18,8 +17,8 @@ from knownminds.environments import (
     Observation,
     Outcome,
     Prompt,
+    Session,
     Trials,
-    Turn,
     session_stream,
 )
 from knownminds.llm_adapters.adapter import (
@@ -106,22 +105,19 @@ async def live(
         of it; None if the session is to stop there. Trials that share a reply are one question:
         what was sent, received and paid stands with the first of them.
     """
-    environment = copy(environment)  # sessions share one environment and not its state
     design = environment.draw(session_stream(seed, *address))
-    shown, _ = environment.reset(options={"design": design})
-    observation: Observation | None = shown
+    session = Session(environment, design)
+    environment = session.environment
     names = json.dumps(design.labels)
     subject = str(address[-1]) if address else "0"
-    turns: list[Turn] = []
-    rows: list[Row] = []
     every: list[tuple[Prompt, Asked]] | None = []
     questions: list[int] = []
-    while observation is not None:
+    for observation in session:
         if every and environment.continues(observation):
             prompt, asked = every[-1]
             every, n = [(prompt, _again(asked, environment, observation))], 0
         else:
-            prompt = environment.render(observation, turns)
+            prompt = environment.render(observation, session.turns)
             every = await _ask_on(environment, observation, prompt, ask, sum(questions))
             n = len(every or ())
         if every is None:
@@ -130,13 +126,9 @@ async def live(
         prompt, last = every[-1]
         answer, reply = last.answer, last.reply
         costs = [asked.cost for _, asked in every if asked.cost is not None]
-        following, reward, _, _, _ = environment.step(answer.choice)
-        rows.append(
+        session.take(answer.choice, answer.text)
+        session.rows[-1].update(
             {
-                **observation,
-                **environment.concealed(int(observation["trial"])),
-                **{name: getattr(answer, name) for name in environment.answer_columns},
-                "reward": reward,
                 "outcome": answer.outcome.value,
                 "raw_text": answer.text,
                 "note": answer.note,
@@ -151,9 +143,7 @@ async def live(
                 "subject": subject,
             }
         )
-        turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
-        observation = following
-    return LivedSession(rows, observation is None, questions)
+    return LivedSession(session.rows, session.over, questions)
 
 
 async def _ask_on(

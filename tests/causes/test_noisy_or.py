@@ -132,7 +132,7 @@ def test_merged_answers_have_the_likelihood_of_single_ones(model):
     theta = model.parameters.draw(np.random.default_rng(4), 1)
     merged, single = several.log_likelihood(theta), several.log_likelihood(theta, np.zeros(1))
     told_apart = 11 if model is NoisyOrPooled else len(asked) // 3
-    assert len(several.merged[1][0]) == told_apart
+    assert len(several.prepared()[1][0]) == told_apart
     assert merged[0] == pytest.approx(single[0], rel=1e-12)
     assert np.allclose(merged[1], single[1][:, :-1], rtol=1e-9, atol=1e-9)
 

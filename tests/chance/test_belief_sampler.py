@@ -197,7 +197,7 @@ def test_extreme_parameters_give_finite_values(lapse):
 def test_merged_places_hold_what_the_answers_say():
     trials = together(PLAIN, np.repeat(drawn(PLAIN, 1), 2, axis=0), [Dice(1, 6)] * 5)
     data = ModelData.read(PLAIN, trials)
-    _, (what, many, count, *_rest, gone, every) = data.merged
+    _, (what, many, count, *_rest, gone, every) = data.prepared()
     assert count.sum() + gone.sum() == len(trials)
     assert (what == 1).sum() == 2 * 23
     assert set(every[what == 1]) == {6.0}

@@ -388,7 +388,7 @@ def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(t
 def test_decisions_that_are_alike_are_one_place_and_count_as_often_as_they_came_up(truthful):
     rows = truthful["subject"] < 3
     three = read(RandomUtility, only(truthful, rows))
-    sequences, (kind, number, action, count, *_) = three.arranged
+    sequences, (kind, number, action, count, *_) = three.prepared()
     decisions = np.flatnonzero(kind == 1)
     place = np.empty(len(kind), dtype=int)
     for k, begin in enumerate(sequences.begin):
@@ -401,7 +401,7 @@ def test_decisions_that_are_alike_are_one_place_and_count_as_often_as_they_came_
     assert len(found) == len(decisions) < done.size  # some came up more than once
     # Only for who peeks does the state tell alike decisions apart.
     turned = only(truthful | {"state": truthful["repetition"]}, rows)
-    apart, alike = (read(m, turned).arranged[1][0] for m in (OutcomePeeker, RandomUtility))
+    apart, alike = (read(m, turned).prepared()[1][0] for m in (OutcomePeeker, RandomUtility))
     assert (apart == 1).sum() > (alike == 1).sum() == len(decisions)
 
 

@@ -229,3 +229,9 @@ def test_a_subject_without_any_response_is_a_counted_failure():
     assert fit.status[1] == "failed"
     assert fit.message[1] == "no trial has a response"
     assert fit.counts()["failed"] == 1
+
+
+@pytest.mark.parametrize("name", ["condense", "arrange"])
+def test_a_model_that_prepares_trials_by_an_older_name_is_refused(name):
+    with pytest.raises(TypeError, match=f"Agent.prepare; got {name} in Merger. Write prepare"):
+        type("Merger", (RescorlaWagner,), {name: staticmethod(lambda *places: places)})

@@ -91,7 +91,7 @@ def test_merged_trials_have_the_likelihood_of_single_ones(model):
     assert np.allclose(merged[1], single[1][:, :-1], rtol=1e-7, atol=1e-6)
     at_ends = ((trials.frame["response"] == 0) | (trials.frame["response"] == 1)).sum()
     assert 0 < at_ends < 0.3 * len(trials.frame)
-    places = sum(len(part) for part in own.merged[1][:1])
+    places = sum(len(part) for part in own.prepared()[1][:1])
     assert places <= 3 * 40 + at_ends
 
 

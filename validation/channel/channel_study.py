@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.agents.parameters import Array
+from knownminds.agents.play import Player
 from knownminds.environments import (
     ANSWERED,
     Environment,
     Outcome,
+    Session,
     Trials,
     outcome_rates,
     session_stream,
@@ -505,21 +507,15 @@ def _withheld(
         for k in range(cell.sessions):
             address = (cell.data_key, int(subjects.replicate[i]), k, int(subjects.number[i]))
             rng = session_stream(study.seed, *address)
-            seen, _ = environment.reset(options={"design": environment.draw(rng)})
-            mind.reset()
-            over, drawn = False, 0
-            while not over:
-                trial = int(seen["trial"])
-                rng.random((trial - drawn) * mind.n_uniforms)  # of trials that fell away
-                drawn, silent = trial + 1, unread[i, k, trial]
-                action, _ = environment.split(mind.choose(seen, rng))
-                assert action is not None
-                following, reward, over, *_ = environment.step(None if silent else action)
-                if not silent:
-                    mind.learn(seen, action, np.nan if reward is None else reward)
-                given = {"action": np.nan if silent else action, "reward": reward}
-                rows.append({"subject": i, "session": k, **seen, **given})
-                seen = following or seen
+            session = Session(environment, environment.draw(rng))
+            player = Player(mind, rng)
+            for seen in session:
+                choice = player.choose(seen)
+                if unread[i, k, int(seen["trial"])]:
+                    session.take(None)
+                else:
+                    player.learn(session.take(choice))
+            rows += [{"subject": i, "session": k, **row} for row in session.rows]
     return pd.DataFrame(rows)
 
 

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import takewhile
-from math import ceil, floor, inf, nan
+from math import ceil, floor, inf
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from scipy.stats import t
 
 from knownminds.agents import Agent
-from knownminds.environments import Environment, Observation, Prompt, Turn, session_stream, unknown
+from knownminds.agents.play import Player
+from knownminds.environments import Environment, Prompt, Session, session_stream, unknown
 from knownminds.environments.environment import Choice
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.llm_adapters.runs.prices import (
@@ -491,27 +492,19 @@ def dry_run(
         Bytes of filler put before each answer, for prompts that ask to think first.
     """
     agent.check_plays(environment)
-    environment = copy(environment)  # the caller's session goes on undisturbed
     rng = session_stream(seed, *address)
-    shown, _ = environment.reset(options={"design": environment.draw(rng)})
-    agent.reset()
-    observation: Observation | None = shown
+    session = Session(environment, environment.draw(rng))
+    environment, player = session.environment, Player(agent, rng)
     aloud = _think(thoughts)
-    turns: list[Turn] = []
     before: Prompt | None = None
     counts: list[tuple[int, ...]] = []
     text = ""
-    drawn = 0
-    while observation is not None:
-        prompt = environment.render(observation, turns)
-        absent = max(int(observation["trial"]) - drawn, 0)
-        rng.random(absent * agent.n_uniforms)
+    for observation in session:
+        prompt = environment.render(observation, session.turns)
         if counts and environment.continues(observation):
             answer = environment.parse(text, observation)
         else:
-            drawn_for = environment.together(observation)
-            choices = tuple(agent.choose(each, rng) for each in drawn_for)
-            drawn = int(drawn_for[-1]["trial"]) + 1
+            choices = tuple(player.choose(each) for each in environment.together(observation))
             whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
             for part, reply in enumerate(environment.spoken(whole)):
                 text = environment.joined(text, aloud + reply) if part else aloud + reply
@@ -521,14 +514,7 @@ def dry_run(
                 said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
                 counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
                 before, prompt = prompt, environment.further(prompt, answer) or prompt
-        following, reward, _, _, _ = environment.step(answer.choice)
-        agent.learn(
-            observation,
-            -1 if answer.action is None else answer.action,
-            nan if reward is None else reward,
-        )
-        turns.append(Turn(observation, answer.action, reward, answer.text, answer.response))
-        observation = following
+        player.learn(session.take(answer.choice, answer.text))
     return DryRun(*np.array(counts, dtype=np.int64).T)
 
 
