@@ -8,7 +8,6 @@ import importlib.resources
 import inspect
 import json
 import os
-import shlex
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,6 +25,7 @@ from knownminds.environments.record.folders import check_writable, writable, wri
 from knownminds.environments.record.result import Result, plain
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
 
@@ -107,14 +107,9 @@ class Recommendation:
 
     def command(self, study: str = "recover", **more: Any) -> str:
         """Return the command line of a study at this design."""
-        words = ["knownminds", study, self.environment, "--model", self.model]
-        for name, value in self.settings.items():
-            told = value if isinstance(value, str) else json.dumps(value)
-            words += ["--set", f"{name}={told}"]
         sizes = {"trials": self.trials, "sessions": self.sessions if self.sessions > 1 else None}
-        for name, size in {**sizes, **more}.items():
-            words += [] if size is None else [f"--{name}", str(size)]
-        return shlex.join(words)
+        asked = {"model": self.model, "set": self.settings, **sizes, **more}
+        return command_line(study, self.environment, **asked)
 
 
 @dataclass(frozen=True)
