@@ -32,6 +32,16 @@ CORE: Mapping[str, tuple[str, ...]] = {
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room
 COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
+# What says how a study is asked for, kept and shown: what it computes stands in its cells.
+SAYS = (
+    "question.py",
+    "questions.py",
+    "reported.py",
+    "studies.py",
+    "options.py",
+    "reading.py",
+    "completion.py",
+)
 # Of the other floor, only what puts a known mind into words; no study asks anybody.
 SPEAKS = (("", "adapter.py"), ("runs", "participant.py"), ("known_minds", "synthetic.py"))
 
@@ -72,7 +82,9 @@ def _room(floor: str, room: str) -> Iterator[tuple[str, Traversable]]:
     """Go through the files of a room that numbers hang on; a family may lack it on a floor."""
     folder = importlib.resources.files(f"knownminds.{floor}") / room
     for file in folder.iterdir() if folder.is_dir() else ():
-        if file.name.endswith((".py", ".toml")) and not file.name.endswith("_page.py"):
+        if file.name in SAYS or file.name.endswith("_page.py"):
+            continue
+        if file.name.endswith((".py", ".toml")):
             yield f"{floor}/{room}/{file.name}", file
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.options import (
     Contaminate,
     DesignName,
     Experiment,
@@ -19,8 +20,7 @@ from knownminds.validation.cli.options import (
     Seed,
     Values,
 )
-from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import (
+from knownminds.validation.reading import (
     read_caps,
     read_contaminants,
     read_rates,

@@ -6,16 +6,16 @@ from typing import Annotated
 
 import typer
 
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.completion import completes
+from knownminds.validation.options import (
     ExperimentOption,
     Seed,
     Sessions,
     SeveralTrials,
     Subjects,
 )
-from knownminds.validation.cli.reading import NOT_GIVEN, read_settings, resolve_experiment
-from knownminds.validation.cli.study import Ask, study
-from knownminds.validation.completion import completes
+from knownminds.validation.reading import NOT_GIVEN, read_settings, resolve_experiment
 
 
 @study

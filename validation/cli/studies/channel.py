@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.options import (
     DesignName,
     Experiment,
     FitLapse,
@@ -19,8 +20,7 @@ from knownminds.validation.cli.options import (
     Subjects,
     Values,
 )
-from knownminds.validation.cli.reading import read_numbers, resolve_experiment
-from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.reading import read_numbers, resolve_experiment
 
 
 @study

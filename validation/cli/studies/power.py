@@ -6,7 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.options import (
     DesignName,
     Experiment,
     Model,
@@ -15,8 +16,7 @@ from knownminds.validation.cli.options import (
     SeveralTrials,
     Values,
 )
-from knownminds.validation.cli.reading import NOT_GIVEN, read_numbers, resolve_experiment
-from knownminds.validation.cli.study import Ask, study
+from knownminds.validation.reading import NOT_GIVEN, read_numbers, resolve_experiment
 
 
 @study
