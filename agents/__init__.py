@@ -1,7 +1,8 @@
 """Decision makers with known parameters.
 
-`AGENTS` lists every model by name. Adding one is a file with its parameters, kernels and class,
-and a line here; the contract tests run over this dictionary.
+`AGENTS` lists every model by name. Adding one is a file with its class, a `Model` that is written
+once or an `Agent` with kernels of its own, and a line here; the contract tests run over this
+dictionary.
 """
 
 from .agent import Agent, Selection, merging
@@ -34,6 +35,19 @@ from .causes.logistic_collider import LogisticCollider
 from .causes.mutation_sampler import MutationSampler
 from .causes.noisy_or import NoisyOr, NoisyOrFive, NoisyOrGaussian, NoisyOrPooled, NoisyOrThree
 from .chance.belief_sampler import BeliefSampler, BeliefSamplerStated
+from .compiler.definition import (
+    Law,
+    LogitNormal,
+    Normal,
+    Payoffs,
+    Probabilities,
+    Table,
+    World,
+    positive,
+    real,
+    unit,
+)
+from .compiler.model import Model
 from .contaminants import Contaminants
 from .diagnosis.belief_violators import (
     FrameDependent,
@@ -171,11 +185,14 @@ __all__ = [
     "KalmanObserverLog",
     "KalmanObserverShared",
     "KalmanObserverSharedLog",
+    "Law",
     "LinearObserver",
     "LinearObserverLog",
     "LogisticCollider",
+    "LogitNormal",
     "MagnitudeObserver",
     "Misreporter",
+    "Model",
     "MutationSampler",
     "NoisyBayesObserver",
     "NoisyOr",
@@ -185,10 +202,13 @@ __all__ = [
     "NoisyOrThree",
     "NoisyReporter",
     "NonMonotoneDecider",
+    "Normal",
     "OutcomePeeker",
     "Parameter",
     "Parameters",
+    "Payoffs",
     "Perseverator",
+    "Probabilities",
     "ProspectUtility",
     "ProspectUtilityTverskyKahneman",
     "QuasiHyperbolicDiscounter",
@@ -209,16 +229,21 @@ __all__ = [
     "StaticBayesObserverShared",
     "StaticBayesObserverSharedLog",
     "Support",
+    "Table",
     "TwoStepHybrid",
     "TwoStepModelBased",
     "TwoStepModelFree",
     "TwoStepReduced",
     "WeightedBayes",
     "WinStayLoseShift",
+    "World",
     "interval",
     "merging",
     "play",
+    "positive",
+    "real",
     "simulate",
+    "unit",
 ]
 
 if __name__ != "knownminds.agents":

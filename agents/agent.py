@@ -182,6 +182,11 @@ class Agent(ABC):
         return cls(lapse=lapse, actions=actions, **named)
 
     @classmethod
+    def kernel(cls, n_actions: int) -> Kernel:
+        """Return the compiled likelihood for so many actions, which compiled code can call."""
+        return cls.log_likelihood
+
+    @classmethod
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError if this model cannot play the environment."""
         if not environment.feedback and ("reward" in cls.columns or "payoffs" in cls.design):

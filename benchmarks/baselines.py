@@ -5,8 +5,8 @@ from math import exp, log, log1p
 import numpy as np
 from numba import njit
 
-from knownminds.agents.bandits.rescorla_wagner import LANES
 from knownminds.agents.exponential import exp_of_negative
+from knownminds.agents.sequences import LANES
 
 
 def plain_log_likelihood(theta, context, action, reward):

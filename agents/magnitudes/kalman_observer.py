@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
+from knownminds.agents.exponential import log_of
 from knownminds.agents.parameters import POSITIVE, Parameter, Parameters
 from knownminds.environments.environment import Observation
 
@@ -42,27 +43,6 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
     r = 1.0 / (z * z)
     series = 1.0 - r * (1.0 - r * (3.0 - r * (SERIES - 105.0 * r)))
     return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
-
-
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
-def log_of(x):  # type: ignore[no-untyped-def]
-    """Logarithm of a normal positive number to 1e-15, in operations that exist for vectors.
-
-    x = 2**n m with sqrt(1/2) <= m < sqrt(2), and log m = 2 artanh(s) with s = (m - 1) / (m + 1).
-    The integer n becomes a double by standing in the lowest bits of 2**52 + n.
-    """
-    bits = np.float64(x).view(np.int64) + (0x3FF0000000000000 - 0x3FE6A09E667F3BCD)
-    high = np.int64((bits >> 52) | 0x4330000000000000).view(np.float64)
-    n = high - (4503599627370496.0 + 1023.0)
-    m = np.int64((bits & 0x000FFFFFFFFFFFFF) + 0x3FE6A09E667F3BCD).view(np.float64)
-    s = (m - 1.0) / (m + 1.0)
-    r = s * s
-    r2 = r * r
-    r4 = r2 * r2
-    low = (1 / 3 + r * (1 / 5)) + r2 * (1 / 7 + r * (1 / 9))
-    middle = (1 / 11 + r * (1 / 13)) + r2 * (1 / 15 + r * (1 / 17))
-    rest = s + s * r * (low + r4 * (middle + r4 * (1 / 19 + r * (1 / 21))))
-    return n * 0.693147180369123816490 + (2.0 * rest + n * 1.90821492927058770002e-10)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

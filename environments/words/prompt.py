@@ -8,9 +8,9 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 
@@ -112,6 +112,11 @@ class Template:
         return found.groupdict() if found else None
 
 
+@lru_cache(maxsize=64)
+def _parsed(text: str) -> Mapping[str, Any]:
+    return tomllib.loads(text)
+
+
 def load_templates(
     file: str | Path,
     wanted: Mapping[str, frozenset[str]],
@@ -134,7 +139,7 @@ def load_templates(
     """
     path = Path(file)
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
+        found = _parsed(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ValueError(
             f"Templates are a readable TOML file; {path.name} is not: {error}"

@@ -100,7 +100,7 @@ def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
     upper = np.array([s.upper for s in supports])
     full = np.nan_to_num(unknowns.full)
     columns = unknowns.columns
-    kernel: Any = model.log_likelihood
+    kernel: Any = model.kernel(n_actions)
 
     if unknowns.lapse:
         places = np.append(columns, len(full))
@@ -144,7 +144,7 @@ def _funcify(op: LogLikelihood, **_: Any) -> tuple[Any, str]:
     def call(z, *rest):  # type: ignore[no-untyped-def]
         return inner(np.ascontiguousarray(z), *rest)
 
-    kernel: Any = op.model.log_likelihood
+    kernel: Any = op.model.kernel(op.n_actions)
     supports = [(p.name, str(p.support)) for p in op.unknowns.parameters]
     names = [f"{kind.__module__}.{kind.__qualname__}" for kind in (type(op), op.model)]
     made_from = repr((names, op.n_actions, op.fixed, op.with_lapse, supports)).encode()

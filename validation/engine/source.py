@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 CORE: Mapping[str, tuple[str, ...]] = {
     "environments": ("", "record", "words"),
-    "agents": ("", "baselines"),  # at whose estimates fits of other models begin
+    # At the estimates of baselines fits of other models begin.
+    "agents": ("", "baselines", "compiler"),
     "inference": ("", "fits", "posteriors"),
     "validation": ("engine",),
 }

@@ -1,0 +1,7 @@
+"""From one plain definition of a trial to everything else: its slopes, its kernels, its checks.
+
+Read in this order: `model` (what an author writes), `tracing` (its run on symbols), `expressions`
+and `slopes` (what the run leaves), `printing`, `likelihood` and `simulation` (their text),
+`cache` and `checking` (that text as functions, and held against the definition). Imported through
+`knownminds.agents`; itself imports the core of this floor.
+"""

@@ -1,0 +1,85 @@
+"""Printed kernels as functions: a file for each text, beside which numba keeps what it compiled."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from knownminds.agents.exponential import exp_of, exp_of_negative, log_of
+from knownminds.agents.sequences import LANES
+
+from .likelihood import likelihood
+from .program import Program
+from .simulation import simulation
+
+HEAD = f"""\
+from math import exp, log, sqrt
+
+import numpy as np
+from numba import njit
+
+LANES = {LANES}
+TINY = 1e-150  # a product of probabilities is rescaled below this, and each counts at least this
+LOG_TINY = log(TINY)
+"""
+
+
+def source(program: Program) -> str:
+    """Return the text of a module with the kernels of a program."""
+    body = "\n".join([*likelihood(program), "", "", *simulation(program)])
+    title = f'"""Kernels of {program.name} for {program.actions} actions, from its definition."""'
+    used = [f for f in (exp_of_negative, exp_of, log_of) if f"{f.__name__}(" in body]
+    # What a kernel calls stands in its own file: numba's cache sees no other.
+    brought = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]
+    return "\n\n".join([title, HEAD, *("\n" + text for text in brought), "\n" + body + "\n"])
+
+
+def folder_of(model: type[Any]) -> Path:
+    """Return the folder for a model's texts: beside the file it is written in, if one can write.
+
+    `KNOWNMINDS_CACHE` names another.
+    """
+    if os.environ.get("KNOWNMINDS_CACHE"):
+        return Path(os.environ["KNOWNMINDS_CACHE"])
+    try:
+        beside = Path(inspect.getfile(model)).parent / "__pycache__"
+        beside.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=beside):
+            return beside
+    except (OSError, TypeError):
+        return Path.home() / ".cache" / "knownminds"
+
+
+def loaded(text: str, name: str, folder: Path, check: Callable[[], None]) -> ModuleType:
+    """Import a text by way of a file named by its hash; one that is new is checked before."""
+    key = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    file = folder / f"{key}.py"
+    if not file.exists():  # numba's cache goes by the file's time: it is written once, and at once
+        check()
+        folder.mkdir(parents=True, exist_ok=True)
+        part = file.with_suffix(f".{os.getpid()}.part")
+        part.write_text(text, encoding="utf-8")
+        part.replace(file)
+    module = sys.modules.get(key)
+    if module is None or module.__file__ != str(file):
+        module = imported(file, key)
+    return module
+
+
+def imported(file: Path, key: str) -> ModuleType:
+    """Import a file under a name."""
+    spec = importlib.util.spec_from_file_location(key, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[key] = module
+    spec.loader.exec_module(module)
+    return module

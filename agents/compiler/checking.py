@@ -1,0 +1,286 @@
+"""A kernel is held against its definition before it is used: draws, likelihood, gradient.
+
+The definition runs on numbers and its slopes are differences; the kernel's text runs as plain
+Python. Neither knows of the other, and nothing has to be compiled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import exp, log
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from knownminds.agents.parameters import Array
+from knownminds.agents.sequences import MISSING, Sequences
+
+from . import expressions as ex
+from .definition import SMALLEST, Law, probabilities
+from .program import Program, Through, trace
+
+if TYPE_CHECKING:
+    from .model import Model
+
+N_TRIALS, N_SUBJECTS = 20, 5
+LAPSE = 0.1
+GAPS = 0.15  # share of trials without an answer
+RANGES = ((0.05, 0.95), (1.0, 9.0), (-1.0, 1.0))  # of columns that are just numbers
+CLOSE = 1e-9  # of values, relative to 1 + their size: sums are in another order
+STEP = 1e-4  # of differences, relative to the parameter
+AS_DIFFERENCES = 1e-5  # of slopes; differences are off by about STEP**2 and rounding / STEP
+KINK = 1e-4  # differences of two steps that are further apart stand on both sides of a kink
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Random trials of a few subjects: columns and tables [N, T, ...] that a definition reads."""
+
+    theta: Array
+    columns: Mapping[str, Array]
+    tables: Mapping[str, Array]
+    uniforms: Array
+
+
+def check_kernels(model: type[Model], text: str, actions: int) -> None:
+    """Raise ValueError if the kernels of a text do not do what the definition says."""
+    with ex.new_graph():
+        program = trace(model, actions)
+        hints = hints_of(program)
+    kernels = _as_python(text)
+    with np.errstate(all="ignore"):
+        for span, bounded in product(RANGES, (True, False)):
+            trials = random_trials(model, program, hints, span, bounded)
+            plain = [plain_log_likelihood(model, program, trials, lapse) for lapse in (None, LAPSE)]
+            if np.isfinite(plain).all():
+                break
+        else:
+            raise ValueError(
+                f"{model.__name__} gives no finite likelihood on any of {2 * len(RANGES)} sets "
+                "of random trials; keep what stands under logarithms, roots and fractions in range "
+                "(np.clip)."
+            )
+        for lapse, expected in zip((None, LAPSE), plain, strict=True):
+            _compare_likelihood(model, program, kernels, trials, lapse, expected)
+            _compare_draws(model, program, kernels, trials, lapse)
+
+
+def _as_python(text: str) -> SimpleNamespace:
+    """Run a text without numba."""
+    plain = text.replace("from numba import njit", "njit = lambda **_: lambda function: function")
+    names: dict[str, Any] = {}
+    exec(compile(plain, "kernels", "exec"), names)
+    return SimpleNamespace(**names)
+
+
+@dataclass(frozen=True)
+class Hints:
+    """What a definition tells of the values of columns and tables, by name.
+
+    `values` are those it compares them with or indexes by, `bounds` where it sets cases apart.
+    """
+
+    values: Mapping[str, Sequence[float]]
+    bounds: Mapping[str, Sequence[float]]
+
+
+def hints_of(program: Program) -> Hints:
+    """Read the comparisons and indices of a program, in the graph in which it was traced."""
+    roots = [
+        x
+        for k in program.kinds
+        for parts in (k.outcome.parts, k.after, k.shown.parts, k.played, {"": k.present})
+        for x in parts.values()
+    ]
+    values: dict[str, set[float]] = {}
+    bounds: dict[str, set[float]] = {}
+    for x in ex.within(roots):
+        if x.op not in ("equal", "greater"):
+            continue
+        constant, column = sorted(x.args, key=lambda a: a.op != "number")
+        if constant.op == "number" and column.op == "symbol" and column.on == ex.DATA:
+            found = values if x.op == "equal" else bounds
+            found.setdefault(column.value, set()).add(constant.value)
+    known = {name: [*sorted(v), max(v) + 1.0] for name, v in values.items()}
+    for column, size in ex.index_sizes().items():
+        if column.op == "symbol":
+            known[column.value] = list(map(float, range(size)))
+    return Hints(known, {name: sorted(v) for name, v in bounds.items()})
+
+
+def random_trials(
+    model: type[Model], program: Program, hints: Hints, span: tuple[float, float], bounded: bool
+) -> Trials:
+    """Draw trials; numbers lie in a span, on both sides of bounds if `bounded`."""
+    rng = np.random.default_rng(7)
+    shape = (N_SUBJECTS, N_TRIALS)
+
+    def numbers(name: str) -> Array:
+        if name == program.kind_column:
+            assert model.kinds is not None
+            return rng.choice(model.kinds[1], shape).astype(float)
+        if name in hints.values:
+            return rng.choice(hints.values[name], shape)
+        if bounded and name in hints.bounds:
+            return rng.choice(hints.bounds[name], shape) + rng.uniform(-0.5, 0.5, shape)
+        return rng.uniform(*span, shape)
+
+    columns = {name: numbers(name) for name in program.columns}
+    answer = "response" if program.law else "action"
+    given = rng.random(shape) >= GAPS
+    if program.law:
+        columns[answer] = np.where(given, rng.uniform(0.02, 0.98, shape), -np.inf)
+    else:
+        columns[answer] = np.where(given, rng.integers(0, program.actions, shape), MISSING)
+    tables = {
+        name: np.stack([numbers(f"{name}_{k}") for k in range(int(np.prod(size)))], axis=-1)
+        if (size := program.arrays.get(name)) is not None
+        else columns.get(name, numbers(name))
+        for name in program.design
+    }
+    uniforms = rng.random((*shape, 2)) if program.law else rng.random(shape)
+    theta = model.parameters.draw(rng, N_SUBJECTS)
+    return Trials(theta, columns, tables, uniforms)
+
+
+def plain_log_likelihood(
+    model: type[Model], program: Program, trials: Trials, lapse: float | None,
+    theta: Array | None = None,
+) -> Array:  # fmt: skip
+    """Run the definition on numbers; return the log-likelihood of each subject."""
+    total = np.zeros(N_SUBJECTS)
+    for n, values in enumerate(trials.theta if theta is None else theta):
+        named = dict(zip(program.parameters, values.tolist(), strict=True))
+        mind = model.mind(named, program.actions)
+        for t in range(N_TRIALS):
+            row = {name: column[n, t].item() for name, column in trials.columns.items()}
+            trial = _as_trial(row, program)
+            if trial is None:
+                continue
+            outcome = mind.respond(trial)
+            if isinstance(outcome, Law):
+                own, each = float(outcome.log_density(row["response"])), 1.0
+            else:
+                p = float(probabilities(outcome)[trial.action])
+                own, each = log(p) if p > 0 else -np.inf, 1.0 / program.actions
+            total[n] += own if lapse is None else log((1 - lapse) * exp(own) + lapse * each)
+            mind.update(trial)
+    return total
+
+
+def _as_trial(row: Mapping[str, float], program: Program) -> SimpleNamespace | None:
+    """Return a trial as definitions see it, whole numbers as such; None without an answer."""
+    whole = {n: int(v) if np.isfinite(v) and v == int(v) else v for n, v in row.items()}
+    answer = row["response" if program.law else "action"]
+    return None if answer < -1e300 or (not program.law and answer < 0) else SimpleNamespace(**whole)
+
+
+def _compare_likelihood(
+    model: type[Model], program: Program, kernels: Any, trials: Trials, lapse: float | None,
+    expected: Array,
+) -> None:  # fmt: skip
+    sequences = Sequences.group(np.repeat(np.arange(N_SUBJECTS), N_TRIALS), (), N_SUBJECTS)
+    packed = [
+        sequences.pack(trials.columns[name].ravel(), -np.inf if name == "response" else MISSING)
+        for name in program.columns
+    ]
+    rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
+    total, gradient = kernels.log_likelihood(
+        trials.theta, rates, program.actions, sequences.row, sequences.start, *packed
+    )
+    told = "" if lapse is None else ", with lapses"
+    if not np.allclose(total, expected, rtol=CLOSE, atol=CLOSE):
+        _refuse(model, f"log-likelihood{told}", total, expected)
+
+    def at(theta: Array, share: float | None = lapse) -> Array:
+        return plain_log_likelihood(model, program, trials, share, theta)
+
+    for k, name in enumerate(program.parameters):
+        slopes = []
+        for size in (STEP, STEP / 2):
+            h = np.zeros_like(trials.theta)
+            h[:, k] = size * np.minimum(1.0, np.abs(trials.theta[:, k]))
+            slopes.append((at(trials.theta + h) - at(trials.theta - h)) / (2 * h[:, k]))
+        smooth = np.abs(slopes[0] - slopes[1]) < KINK * (1 + np.abs(slopes[1]))
+        off = np.abs(gradient[:, k] - slopes[1]) > AS_DIFFERENCES * (1 + np.abs(expected))
+        if (smooth & off).any():
+            _refuse(model, f"slope in {name}{told}", gradient[:, k], slopes[1])
+    if lapse is not None:
+        slope = (at(trials.theta, lapse + STEP) - at(trials.theta, lapse - STEP)) / (2 * STEP)
+        if not np.allclose(gradient[:, -1], slope, rtol=1e-4, atol=1e-4):
+            _refuse(model, "slope in the lapse rate", gradient[:, -1], slope)
+
+
+def _compare_draws(
+    model: type[Model], program: Program, kernels: Any, trials: Trials, lapse: float | None
+) -> None:
+    sequences = Sequences.group(np.repeat(np.arange(N_SUBJECTS), N_TRIALS), (), N_SUBJECTS)
+
+    def packed(table: Array) -> Array:
+        return sequences.pack(table.reshape(N_SUBJECTS * N_TRIALS, *table.shape[2:]))
+
+    design = [packed(trials.tables[name]) for name in program.design]
+    if program.law:
+        design.insert(0, packed(ndtri(trials.uniforms[..., 1])))
+    rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
+    drawn = kernels.simulate(
+        trials.theta, rates, program.actions, sequences.row, sequences.start,
+        packed(trials.uniforms), *design,
+    )  # fmt: skip
+    got = sequences.unpack(drawn, N_SUBJECTS * N_TRIALS).reshape(N_SUBJECTS, N_TRIALS)
+    lived = [_plain_session(model, program, trials, n, lapse or 0.0) for n in range(N_SUBJECTS)]
+    expected = np.stack(lived)
+    if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+        _refuse(model, "draws", got, expected)
+
+
+def _plain_session(
+    model: type[Model], program: Program, trials: Trials, n: int, lapse: float
+) -> Array:
+    """Let the definition live one session among the tables, on numbers; return its answers."""
+    values = dict(zip(program.parameters, trials.theta[n].tolist(), strict=True))
+    mind, place = model.mind(values, program.actions), model.world()
+    place.begin()
+    answers = np.full(N_TRIALS, MISSING)
+    for t in range(N_TRIALS):
+        row: dict[str, Any] = {}
+        for name, table in trials.tables.items():
+            value = table[n, t]
+            shape = program.arrays.get(name)
+            row[name] = _whole(value.item()) if shape is None else value.reshape(shape)
+        unread = dict.fromkeys(program.arrays, np.zeros(8))  # tables that no kernel reads
+        drawn = SimpleNamespace(**{**unread, **row})
+        shown = place.show(drawn)
+        if not shown.pop("present", True):
+            continue
+        shown = {name: _whole(value) for name, value in shown.items()}
+        outcome = mind.respond(Through(drawn, shown))
+        action = -1
+        if isinstance(outcome, Law):
+            lapses, u = trials.uniforms[n, t]
+            answers[t] = u if lapses < lapse else outcome.at(float(ndtri(max(u, SMALLEST))))
+        else:
+            p = (1 - lapse) * probabilities(outcome) + lapse / program.actions
+            action = int((np.cumsum(p)[:-1] <= trials.uniforms[n, t]).sum())
+            answers[t] = action
+        reward = place.pay(drawn, action)
+        mind.update(Through(drawn, {**shown, "action": action, "reward": reward}))
+    return answers
+
+
+def _whole(x: Any) -> Any:
+    return int(x) if float(x) == int(x) else float(x)
+
+
+def _refuse(model: type[Model], what: str, got: Array, expected: Array) -> None:
+    k = int(np.nanargmax(np.abs(got - expected).ravel()))
+    raise ValueError(
+        f"The kernel of {model.__name__} gives another {what} than the definition on the same "
+        f"random trials, {got.ravel()[k]:.10g} against {expected.ravel()[k]:.10g}. Either the "
+        "definition gives different numbers when it is run twice, or this is a mistake of the "
+        "compiler: please report it with the definition."
+    )

@@ -1,0 +1,167 @@
+"""What a definition is made of besides its methods: parameters, laws of answers, a world."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp
+from typing import Any, ClassVar
+
+import numpy as np
+
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Support
+
+SMALLEST = 1e-300  # a uniform number whose normal quantile is finite
+HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
+
+
+def declared(support: Support, description: str, mean: float, sd: float, **more: Any) -> Any:
+    """Declare a parameter of a model; its name is that of the class attribute.
+
+    Parameters
+    ----------
+    mean, sd
+        Prior on the unconstrained scale, Normal(mean, sd).
+    more
+        `source`, and `group_sd`, the scale of the spread between subjects.
+    """
+    return Parameter("", support, mean=mean, sd=sd, description=description, **more)
+
+
+def real(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> Any:
+    """Declare a parameter on the real line; see `declared`."""
+    return declared(IDENTITY, description, mean, sd, **more)
+
+
+def positive(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> Any:
+    """Declare a parameter in (0, inf), by its logarithm; see `declared`."""
+    return declared(POSITIVE, description, mean, sd, **more)
+
+
+def unit(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> Any:
+    """Declare a parameter in (0, 1), by its log odds; see `declared`."""
+    return declared(UNIT, description, mean, sd, **more)
+
+
+class Law:
+    """How a number that is given scatters: a dataclass whose fields a definition fills.
+
+    Lapses are uniform between 0 and 1.
+    """
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density of a response."""
+        raise NotImplementedError
+
+    def at(self, normal: Any) -> Any:
+        """Return the response at a quantile, given as a standard normal number."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class LogitNormal(Law):
+    """A stated probability whose log odds are normal, held within `least` of 0 and 1."""
+
+    mean: Any
+    sd: Any
+    least: ClassVar[float] = 1e-5
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density of y itself, not of its log odds."""
+        y = np.clip(y, self.least, 1.0 - self.least)
+        off = (np.log(y / (1.0 - y)) - self.mean) / self.sd
+        return -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI - np.log(y * (1.0 - y))
+
+    def at(self, normal: Any) -> Any:
+        """Return the response at a quantile."""
+        x = self.mean + self.sd * normal
+        return np.clip(1.0 / (1.0 + np.exp(-x)), self.least, 1.0 - self.least)
+
+
+@dataclass(frozen=True)
+class Normal(Law):
+    """A number with a normal error."""
+
+    mean: Any
+    sd: Any
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density."""
+        off = (y - self.mean) / self.sd
+        return -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI
+
+    def at(self, normal: Any) -> Any:
+        """Return the response at a quantile."""
+        return self.mean + self.sd * normal
+
+
+@dataclass(frozen=True)
+class Probabilities:
+    """The probability of each action, [n_actions]; they sum to 1."""
+
+    values: Any
+
+
+def probabilities(outcome: Any) -> Array:
+    """Return the probability of each action by what `respond` returned on numbers."""
+    if isinstance(outcome, Probabilities):
+        return np.asarray(outcome.values, dtype=float)
+    if np.size(outcome) == 1:
+        x = float(outcome)
+        e = exp(-abs(x))
+        p = (1.0 if x > 0.0 else e) / (1.0 + e)
+        return np.array([1.0 - p, p])
+    utilities = np.asarray(outcome, dtype=float)
+    weight = np.exp(utilities - utilities.max())
+    share: Array = weight / weight.sum()
+    return share
+
+
+class World:
+    """What a session shows and pays, by what was drawn before it and what was done in it.
+
+    Simulation runs it between the trials. `drawn` has the design's tables of the trial as
+    attributes; those with several numbers a trial are named in `arrays` with their shape (None:
+    one number per action).
+    """
+
+    arrays: ClassVar[dict[str, Any]] = {}
+
+    def begin(self) -> None:
+        """Set what changes in the course of a session."""
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Return the columns of a trial that hang on earlier actions.
+
+        Where they include "present" and that is false, the trial falls away.
+        """
+        return {}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Return the reward, and take note of the action."""
+        return 0.0
+
+
+class Payoffs(World):
+    """Each action pays what was drawn for it."""
+
+    arrays: ClassVar[dict[str, Any]] = {"payoffs": None}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Look it up."""
+        return drawn.payoffs[action]
+
+
+class Table:
+    """Constants that are looked up by what is only known in a trial."""
+
+    def __init__(self, values: Any):
+        self.values = np.asarray(values)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Look up, also by expressions."""
+        from .expressions import Expr
+        from .tracing import Traced
+
+        keys = key if isinstance(key, tuple) else (key,)
+        symbolic = any(isinstance(k, Expr) for k in keys)
+        return Traced.of(self.values)[key] if symbolic else self.values[key]

@@ -1,0 +1,295 @@
+"""What an author writes: one class with its parameters, what it remembers, and one trial."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from scipy.special import ndtri
+
+from knownminds.agents.agent import Agent
+from knownminds.agents.parameters import Array, Parameter, Parameters
+from knownminds.environments.environment import Choice, Environment, Observation
+
+from . import expressions as ex
+from .cache import folder_of, loaded, source
+from .checking import check_kernels
+from .definition import SMALLEST, Law, Payoffs, World, probabilities
+from .program import trace
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What a definition tells by itself, for so many actions."""
+
+    columns: tuple[str, ...]
+    design: tuple[str, ...]
+    given: str
+    n_uniforms: int
+    remembers: bool
+
+
+class _Told:
+    """A class attribute that the definition tells, by tracing it at the first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        return getattr(owner.outline(), self.name)
+
+
+class _Actions:
+    """How many actions there are where an author does not say: two, and any if there are none."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> int | None:
+        return None if owner.given == "response" else 2
+
+
+class _Kernel:
+    """A kernel as a class attribute: traced, printed and checked at the first use."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        if owner.n_actions is not None or owner.given == "response":
+            return getattr(owner.kernels(owner.n_actions or 2), self.name)
+
+        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+            return getattr(owner.kernels(n_actions), self.name)(theta, lapse, n_actions, *rest)
+
+        return kernel
+
+
+def _told() -> Any:
+    return _Told()
+
+
+def _kernel() -> Any:
+    return _Kernel()
+
+
+def _two_or_any() -> Any:
+    return _Actions()
+
+
+class Model(Agent):
+    """A mind written once: parameters as class attributes, and one trial in plain NumPy.
+
+    An author writes `begin`, `respond` and `update`. Run on numbers they are the step agent; run
+    on symbols, at the first use, they become the likelihood with its exact gradient and the
+    simulation. Columns and tables are what the methods read. A subclass holds a parameter by
+    setting it to a number, and ties some by properties.
+
+    Attributes
+    ----------
+    n_actions
+        How many actions there are, 2 unless said otherwise; None for any number, which is
+        `self.actions` within the methods.
+    kinds
+        A column that tells kinds of trials apart, and its values: `trial.stage` is then a
+        number, and `if trial.stage == 0` is decided when the kernel is made.
+    world
+        What the experiment does between trials, which simulation needs.
+    """
+
+    source: ClassVar[str] = ""
+    summary: ClassVar[str] = ""
+    parameters: ClassVar[Parameters] = Parameters()
+    n_actions: ClassVar[int | None] = _two_or_any()
+    kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
+    world: ClassVar[type[World]] = Payoffs
+    columns: ClassVar[tuple[str, ...]] = _told()
+    design: ClassVar[tuple[str, ...]] = _told()
+    given: ClassVar[Any] = _told()
+    n_uniforms: ClassVar[int] = _told()
+    remembers: ClassVar[bool] = _told()
+    log_likelihood: ClassVar[Any] = _kernel()
+    simulate: ClassVar[Any] = _kernel()
+
+    _outline: ClassVar[Outline | None] = None
+    _kernels: ClassVar[dict[int, Any]] = {}
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        found: dict[str, Parameter] = {}
+        for base in reversed(cls.__mro__):
+            for name, value in vars(base).items():
+                if isinstance(value, Parameter):
+                    found.pop(name, None)  # one declared anew stands where it is declared anew
+                    found[name] = Parameter(**{**vars(value), "name": name})
+                elif name in found:  # a subclass holds it at a value, or ties it
+                    del found[name]
+        every = {name for base in Model.__mro__ for name in vars(base)} | set(_OWN)
+        taken = [name for name in found if name in every]
+        if taken:
+            raise ValueError(
+                f"{cls.__name__} calls a parameter {taken[0]!r}, as something is called that every "
+                "model has; give it another name."
+            )
+        if "parameters" not in vars(cls):
+            cls.parameters = Parameters(*found.values())
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if not cls.summary:
+            cls.summary = (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        cls._outline, cls._kernels = None, {}
+
+    @classmethod
+    def outline(cls) -> Outline:
+        """Return what the definition tells by itself."""
+        if cls._outline is None:
+            with ex.new_graph():
+                declared = inspect.getattr_static(cls, "n_actions")
+                program = trace(cls, declared if isinstance(declared, int) else 2)
+                cls._outline = Outline(
+                    program.columns,
+                    program.design,
+                    "response" if program.law else "action",
+                    2 if program.law else 1,
+                    program.remembers,
+                )
+        return cls._outline
+
+    @classmethod
+    def kernel_source(cls, actions: int | None = None) -> str:
+        """Return the text of the kernels, for so many actions."""
+        with ex.new_graph():
+            return source(trace(cls, actions or cls.n_actions or 2))
+
+    @classmethod
+    def kernels(cls, actions: int) -> Any:
+        """Return the module of the kernels for so many actions, `log_likelihood` and `simulate`.
+
+        Raises
+        ------
+        ValueError
+            If the definition cannot be traced, or its kernels do something else than it does.
+        """
+        if actions not in cls._kernels:
+            text = cls.kernel_source(actions)
+            module = loaded(
+                text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
+            )
+            own = SimpleNamespace(log_likelihood=module.log_likelihood, simulate=module.simulate)
+            if cls.given == "response":
+                own.simulate = _with_noise(module.simulate)
+            cls._kernels[actions] = own
+        return cls._kernels[actions]
+
+    @classmethod
+    def kernel(cls, n_actions: int) -> Any:
+        """Return the compiled likelihood for so many actions."""
+        if "log_likelihood" in vars(cls):
+            return cls.log_likelihood
+        return cls.kernels(n_actions if cls.given == "action" else 2).log_likelihood
+
+    @classmethod
+    def check_plays(cls, environment: Environment) -> None:
+        """Raise ValueError also where responses do not go from 0 to 1."""
+        super().check_plays(environment)
+        low, high = environment.response_range
+        if cls.given == "response" and (low, high) != (0.0, 1.0):
+            raise ValueError(
+                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
+                f"{low:g} to {high:g}. Choose another model."
+            )
+
+    # What an author writes.
+
+    def begin(self) -> None:
+        """Set what is remembered to what it is before the first trial."""
+
+    def respond(self, trial: Any) -> Any:
+        """Return utilities of the actions, log odds of action 1, `Probabilities`, or a `Law`."""
+        raise NotImplementedError(f"{type(self).__name__} needs a method respond(self, trial)")
+
+    def update(self, trial: Any) -> None:
+        """Change what is remembered by what the trial brought: `trial.action`, `trial.reward`."""
+
+    # The step agent.
+
+    @classmethod
+    def mind(cls, values: Mapping[str, Any], actions: int) -> Self:
+        """Make one mind of the model: parameters as attributes, and what it remembers at first."""
+        made = cls.__new__(cls)
+        made.__dict__.update(values)
+        made.actions = actions
+        made._own = frozenset(made.__dict__) | {"_own"}
+        made.begin()
+        return made
+
+    def remembered(self) -> dict[str, Any]:
+        """Return what a mind remembers, by name."""
+        return {k: v for k, v in self.__dict__.items() if k not in self._own}
+
+    def __repr__(self) -> str:
+        """Show the parameters."""
+        return super().__repr__() if "theta" in vars(self) else f"a mind of {type(self).__name__}"
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self.minds: dict[tuple[Any, ...], Model] = {}
+
+    def _mind_of(self, observation: Observation) -> Model:
+        place = tuple(observation[name] for name in self.separate if name in observation)
+        found = self.minds.get(place)
+        if found is None:
+            values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
+            found = self.minds[place] = type(self).mind(values, self.actions)
+        return found
+
+    def action_probabilities(self, observation: Observation) -> Array:
+        """Return the probability of each action before any lapse."""
+        if self.given == "response":
+            return np.empty(0)
+        return probabilities(self._mind_of(observation).respond(SimpleNamespace(**observation)))
+
+    def learn(self, observation: Observation, action: int, reward: float) -> None:
+        """Take in what the action brought; a trial without an answer teaches nothing."""
+        if action >= 0 or self.given == "response":
+            seen = {**observation, "action": action, "reward": reward}
+            self._mind_of(observation).update(SimpleNamespace(**seen))
+
+    def _law(self, observation: Observation) -> Law:
+        law: Law = self._mind_of(observation).respond(SimpleNamespace(**observation))
+        return law
+
+    def log_density(
+        self, observation: Observation, response: float, action: int | None = None
+    ) -> float:
+        """Return the log density of a response."""
+        if self.given != "response":
+            return super().log_density(observation, response, action)
+        return float(self._law(observation).log_density(response))
+
+    def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
+        """Draw what is given: an action with one uniform number, a response with two."""
+        if self.given != "response":
+            return super().choose(observation, rng)
+        lapses, u = rng.random(2).tolist()
+        if lapses < self.lapse:
+            return float(u)
+        return float(self._law(observation).at(float(ndtri(max(u, SMALLEST)))))
+
+
+# Names that a parameter must not have, besides those of every agent.
+_OWN = ("theta", "lapse", "actions", "minds", "action", "reward", "response", "trial")
+
+
+def _with_noise(simulate: Any) -> Any:
+    """Hand a kernel the normal numbers of its uniforms, which it has no quantile function for."""
+
+    def with_noise(
+        theta: Any, lapse: Any, n_actions: int, row: Any, start: Any, uniforms: Any, *design: Any
+    ) -> Any:
+        noise = ndtri(np.maximum(uniforms[:, 1], SMALLEST))
+        return simulate(theta, lapse, n_actions, row, start, uniforms, noise, *design)
+
+    return with_noise

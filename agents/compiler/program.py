@@ -1,0 +1,332 @@
+"""A definition as expressions: what is answered and remembered on each kind of trial."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import expressions as ex
+from .definition import Law, Probabilities
+from .expressions import ACTION, Expr, UntraceableError
+from .tracing import Seen, flat, merged, shaped, with_symbols
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What `respond` returned: utilities, log odds, probabilities, or the fields of a law."""
+
+    law: type[Law] | None
+    stated: bool  # whether the parts are probabilities
+    parts: dict[str, Expr]
+
+    @property
+    def as_law(self) -> Law:
+        """Return the law; there must be one."""
+        assert self.law is not None
+        return self.law(**self.parts)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of trial.
+
+    Parameters
+    ----------
+    value : of the column that tells kinds apart
+    outcome, after : what is answered, and what is remembered afterwards, by the columns of a trial
+    shown, played : the same by what was drawn for the session; `played` with the state of the world
+    present : whether the trial takes place
+    """
+
+    value: int | None
+    outcome: Outcome
+    after: dict[str, Expr]
+    shown: Outcome
+    played: dict[str, Expr]
+    present: Expr
+
+
+@dataclass(frozen=True)
+class Program:
+    """A definition, run on symbols.
+
+    Parameters
+    ----------
+    name, actions, parameters : of the model
+    kind_column : the column that tells kinds of trials apart; None if there is one kind
+    start, world_start : what is remembered before the first trial, by flat names
+    """
+
+    name: str
+    actions: int
+    parameters: tuple[str, ...]
+    kind_column: str | None
+    start: dict[str, Expr]
+    world_start: dict[str, Expr]
+    kinds: tuple[Kind, ...]
+    arrays: dict[str, tuple[int, ...]]
+
+    @property
+    def law(self) -> bool:
+        """Whether a number is given."""
+        return self.kinds[0].outcome.law is not None
+
+    @property
+    def remembers(self) -> bool:
+        """Whether a trial changes what is remembered."""
+        after = (pair for kind in self.kinds for pair in kind.after.items())
+        return any(x is not ex.symbol(name, ex.STATE) for name, x in after)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Columns that the likelihood reads: the answer first."""
+        roots = [x for k in self.kinds for x in (*k.outcome.parts.values(), *k.after.values())]
+        read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.DATA]
+        first = ["response" if self.law else "action"]
+        return tuple(dict.fromkeys([*first, *self._kind_columns, *sorted(read, key=_rank)]))
+
+    @property
+    def design(self) -> tuple[str, ...]:
+        """Tables of the design that the simulation reads."""
+        roots = [
+            x for k in self.kinds for x in (*k.shown.parts.values(), *k.played.values(), k.present)
+        ]
+        read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.DATA]
+        whole = {f"{n}_{k}": n for n, s in self.arrays.items() for k in range(int(np.prod(s)))}
+        names = [whole.get(n, n) for n in read if n not in ("action", "response")]
+        return tuple(dict.fromkeys([*self._kind_columns, *names]))
+
+    @property
+    def _kind_columns(self) -> list[str]:
+        return [self.kind_column] if self.kind_column else []
+
+
+def _rank(name: str) -> bool:
+    return name != "reward"  # which comes right after the answer, as elsewhere
+
+
+def trace(model: type[Model], actions: int) -> Program:
+    """Run the definition on symbols; within `new_graph`.
+
+    Raises
+    ------
+    ValueError
+        Naming model, line, and what to write instead.
+    """
+    with told_by_line(model):
+        return _Run(model, actions).program()
+
+
+class _Run:
+    """One run of a definition on symbols, kind by kind."""
+
+    def __init__(self, model: type[Model], actions: int):
+        self.model, self.actions, self.world = model, actions, model.world
+        self.parameters = {n: ex.symbol(n, ex.PARAMETER) for n in model.parameters.names}
+        self.begun = self._mind().remembered()
+        place = self.world()
+        place.begin()
+        self.world_begun = dict(vars(place))
+        taken = set(flat(self.begun)) & set(flat(self.world_begun))
+        if taken:
+            names = ", ".join(sorted(taken))
+            raise UntraceableError(f"model and world both remember {names}; rename one")
+        self.arrays = {
+            n: (actions,) if s is None else tuple(np.ravel(s).tolist())
+            for n, s in self.world.arrays.items()
+        }
+
+    def _mind(self, remembered: Mapping[str, Any] | None = None) -> Model:
+        made = self.model.mind(self.parameters, self.actions)
+        made.__dict__.update(remembered or {})
+        return made
+
+    def program(self) -> Program:
+        kinds = self.model.kinds
+        values = kinds[1] if kinds else (None,)
+        return Program(
+            self.model.name,
+            self.actions,
+            tuple(self.parameters),
+            kinds[0] if kinds else None,
+            {n: ex.as_number(v) for n, v in flat(self.begun).items()},
+            {n: ex.as_number(v) for n, v in flat(self.world_begun).items()},
+            tuple(self._kind(kinds[0] if kinds else "", value) for value in values),
+            self.arrays,
+        )
+
+    def _kind(self, column: str, value: int | None) -> Kind:
+        told = {} if value is None else {column: value}
+        symbols = with_symbols(self.begun)
+        outcome = self._outcome(lambda: Seen(told))
+        after = self._after(lambda: Seen({**told, "action": ACTION}))
+
+        tables = Seen(told, self.arrays)
+        shown, present, world = self._show(tables)
+        seen = self._outcome(lambda: Through(tables, {**told, **shown}))
+        reward, world = self._pay(tables, world)
+        known = {**told, **shown, "action": ACTION, "reward": reward}
+        played = self._after(lambda: Through(tables, known))
+        before = {n: ex.as_number(v) for n, v in flat(symbols).items()}
+        for name, value_after in played.items():
+            played[name] = ex.select(present, value_after, before[name])
+        return Kind(value, outcome, after, seen, {**world(present), **played}, present)
+
+    def _outcome(self, trial: Callable[[], Any]) -> Outcome:
+        found: dict[str, Any] = {}
+
+        def run() -> dict[str, Any]:
+            out = self._mind(with_symbols(self.begun)).respond(trial())
+            law = type(out) if isinstance(out, Law) else None
+            stated = isinstance(out, Probabilities)
+            if found.setdefault("form", (law, stated)) != (law, stated):
+                raise UntraceableError(
+                    "respond() returns different kinds of answers; return one kind"
+                )
+            if isinstance(out, Law):
+                return {f.name: getattr(out, f.name) for f in fields(out)}  # type: ignore[arg-type]
+            values = out.values if isinstance(out, Probabilities) else out
+            if out is None:
+                raise UntraceableError("respond() returns nothing; return utilities or log odds")
+            parts = np.ravel(np.asarray(values, dtype=object))
+            return {str(k): ex.as_number(x) for k, x in enumerate(parts)}
+
+        parts = merged(run)
+        law, stated = found["form"]
+        wanted = (self.actions, 1) if self.actions == 2 and not stated else (self.actions,)
+        if law is None and len(parts) not in wanted:
+            raise UntraceableError(
+                f"respond() returns {len(parts)} numbers for {self.actions} actions; return one "
+                "for each"
+            )
+        return Outcome(law, stated, parts)
+
+    def _after(self, trial: Callable[[], Any]) -> dict[str, Expr]:
+        def run() -> dict[str, Any]:
+            made = self._mind(with_symbols(self.begun))
+            made.update(trial())
+            remembered = made.remembered()
+            check_remembered(self.begun, remembered)
+            return {n: ex.as_number(v) for n, v in flat(remembered).items()}
+
+        return merged(run)
+
+    def _show(self, tables: Seen) -> tuple[dict[str, Any], Expr, Callable[[str], Expr]]:
+        """Run what the world shows; return columns, whether the trial is there, and its state."""
+        place = self.world()
+
+        def run() -> dict[str, Any]:
+            place.__dict__.update(with_symbols(self.world_begun))
+            shown = self.world.show(place, tables)
+            state = {f"world {n}": ex.as_number(v) for n, v in flat(vars(place)).items()}
+            return {**{f"shown {n}": v for n, v in shown.items()}, **state}
+
+        found = merged(run)
+        shown: dict[str, Any] = {
+            n.removeprefix("shown "): v for n, v in found.items() if n.startswith("shown ")
+        }
+        present = shown.pop("present", ex.TRUE)
+        return shown, present, lambda name: found[f"world {name}"]
+
+    def _pay(
+        self, tables: Seen, shown: Callable[[str], Expr]
+    ) -> tuple[Expr, Callable[[Expr], dict[str, Expr]]]:
+        """Run what the world pays; return the reward, and its state if a trial takes place."""
+        place = self.world()
+
+        def run() -> dict[str, Any]:
+            place.__dict__.update(shaped(self.world_begun, shown))
+            reward = place.pay(tables, ACTION)
+            return {"": reward, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
+
+        found = merged(run)
+        reward = found.pop("")
+        return reward, lambda present: {
+            n: ex.select(present, x, shown(n)) for n, x in found.items()
+        }
+
+
+class Through:
+    """A trial in simulation: what the world shows, and otherwise what was drawn."""
+
+    def __init__(self, tables: Any, shown: Mapping[str, Any]):
+        self.__dict__.update(shown)
+        self._tables = tables
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_tables"], name)
+
+
+def check_remembered(begun: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Refuse what would mean one thing on numbers and another in kernels."""
+    odd = ", ".join(f"self.{name}" for name in sorted(set(after) ^ set(begun)))
+    if odd:
+        raise UntraceableError(
+            f"update() sets or drops {odd}; set all that is remembered in begin()"
+        )
+    arrays = {n: v for n, v in after.items() if isinstance(v, np.ndarray)}
+    for n, v in after.items():
+        if np.shape(v) != np.shape(begun[n]):
+            raise UntraceableError(f"self.{n} changes its shape in update(); keep that of begin()")
+    for n, v in arrays.items():
+        for m, w in arrays.items():
+            if m < n and np.shares_memory(v, w):
+                raise UntraceableError(
+                    f"self.{m} and self.{n} are one array after update(), and what changes one "
+                    f"would change the other; assign a copy, self.{m}.copy()"
+                )
+
+
+@contextmanager
+def told_by_line(model: type[Model]) -> Iterator[None]:
+    """Turn what goes wrong in a definition into a sentence with its line."""
+    try:
+        yield
+    except (RecursionError, MemoryError):
+        raise
+    except Exception as error:  # whatever an author's code raises
+        raise ValueError(refusal(model, error)) from error
+
+
+def refusal(model: type[Model], error: Exception) -> str:
+    """Say which line of which model cannot be traced, and what to write instead."""
+    own = {inspect.getfile(base) for base in model.__mro__ if _written_by_an_author(base)}
+    place = ""
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        file = frame.f_code.co_filename
+        if file in own:
+            text = linecache.getline(file, line).strip()
+            name = file.replace("\\", "/").rpartition("/")[2]
+            place = f" ({name}, line {line}: `{text}`)" if text else f" (line {line})"
+    why = str(error) if isinstance(error, UntraceableError) else _reason(error)
+    return f"{model.__name__} cannot be turned into a kernel{place}: {why}."
+
+
+def _written_by_an_author(base: type) -> bool:
+    if base.__module__ in ("builtins", "abc"):
+        return False
+    try:
+        return "/agents/compiler/" not in inspect.getfile(base).replace("\\", "/")
+    except (OSError, TypeError):
+        return False
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Expr):
+        return (
+            "a dictionary is asked for something that is only known in the trial; "
+            "use a NumPy array and index it"
+        )
+    if isinstance(error, TypeError) and "not callable" in str(error):
+        return f"{error}; a trial's columns are attributes, such as trial.reward"
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,155 @@
+"""Definitions that tests of the compiler share."""
+
+import numpy as np
+
+from knownminds.agents import Model, Normal, Probabilities, Table, World, positive, real, unit
+
+
+class Forgetful(Model):
+    """Any number of arms; the value of one that was not chosen fades toward its start."""
+
+    alpha = unit("learning rate", mean=-0.5)
+    phi = unit("share of a value that is forgotten each trial", mean=-1.5)
+    beta = positive("inverse temperature", mean=1.0, sd=0.7)
+    n_actions = None
+
+    def begin(self):
+        self.values = np.full(self.actions, 0.5)
+
+    def respond(self, trial):
+        return self.beta * self.values
+
+    def update(self, trial):
+        chosen = self.values[trial.action]
+        self.values += self.phi * (0.5 - self.values)
+        self.values[trial.action] = chosen + self.alpha * (trial.reward - chosen)
+
+
+class Odd(Model):
+    """Nobody's model: as many ways of writing as possible."""
+
+    alpha = unit("rate")
+    beta = positive("inverse temperature")
+    n_actions = None
+
+    def begin(self):
+        self.q = np.full((2, self.actions), 0.5)
+        self.count = np.zeros(self.actions)
+        self.streak = 0
+
+    def respond(self, trial):
+        row = self.q[trial.state]
+        best = np.argmax(row)
+        bonus = np.zeros(self.actions)
+        bonus = bonus + 1 / (1 + self.count) ** 2
+        utilities = self.beta * row + 0.3 * bonus
+        utilities[best] += 0.1 * self.streak
+        return utilities
+
+    def update(self, trial):
+        row = self.q[trial.state]
+        surprise = trial.reward - row[trial.action]
+        row[trial.action] += self.alpha * surprise  # writes to self.q
+        row *= 0.99
+        for k in range(self.actions):
+            if k == trial.action:
+                self.count[k] += 1
+            elif self.count[k] > 2 and surprise > 0:
+                self.count[k] -= 0.5
+        self.streak = max(self.streak - 1, 0) if surprise < 0 else min(self.streak + 1, 3)
+        self.q[0][trial.action] -= 0.01 * np.sign(surprise) * self.q.sum() / self.q.size
+
+
+class Stage(World):
+    """First choices lead to a place, which pays."""
+
+    arrays = {"gems": (2, 2)}  # noqa: RUF012
+    waits = Table([[0.0, 1.0], [1.0, 0.0]])
+
+    def begin(self):
+        self.went = self.place = 0
+
+    def show(self, drawn):
+        self.place = np.where(drawn.arrives > 0, self.went, 1 - self.went)
+        return {"state": self.place}
+
+    def pay(self, drawn, action):
+        if drawn.stage == 0:
+            self.went = action
+            return 0.0
+        return drawn.gems[self.place, action] + self.waits[action, self.place]
+
+
+class Staged(Model):
+    """Two kinds of trials; a parameter that is named as templates name things."""
+
+    x = unit("rate")
+    A_1 = positive("inverse temperature")
+    kinds = ("stage", (0, 1))
+    separate = ()
+    world = Stage
+
+    def begin(self):
+        self.t1 = np.full((2, 2), 0.5)
+        self.a_1 = np.zeros(2)
+
+    def respond(self, trial):
+        if trial.stage == 1:
+            return self.A_1 * self.t1[trial.state]
+        return self.t1.max(axis=1) + self.a_1
+
+    def update(self, trial):
+        if trial.stage == 0:
+            self.a_1[:] = 0
+            self.a_1[trial.action] = 1
+        else:
+            surprise = trial.reward - self.t1[trial.state, trial.action]
+            self.t1[trial.state, trial.action] += self.x * surprise
+
+
+class Tied(Staged):
+    """The same with its rate held."""
+
+    x = 0.3
+
+
+class Kalman(Model):
+    """Answers with its estimate of a drifting number."""
+
+    drift = positive("variance of the step")
+    first = positive("variance of the first belief")
+    mu = real("first belief", mean=0.5, sd=0.2)
+    sigma = positive("standard deviation of the answer", mean=-2.0, sd=0.5)
+    separate = ()
+    world = World
+
+    def begin(self):
+        self.mean, self.variance = self.mu, self.first
+
+    def respond(self, trial):
+        return Normal(self.after(trial)[0], self.sigma)
+
+    def update(self, trial):
+        self.mean, self.variance = self.after(trial)
+
+    def after(self, trial):
+        before = self.variance + self.drift
+        gain = before / (before + 1)
+        return self.mean + gain * (trial.value - self.mean), gain
+
+
+class Stayer(Model):
+    """States its probabilities itself."""
+
+    stay = unit("probability of the last action")
+    n_actions = None
+
+    def begin(self):
+        self.last = np.full(self.actions, 1 / self.actions)
+
+    def respond(self, trial):
+        return Probabilities(self.stay * self.last + (1 - self.stay) / self.actions)
+
+    def update(self, trial):
+        self.last[:] = 0
+        self.last[trial.action] = 1

@@ -1,0 +1,114 @@
+"""Kernels from definitions: what they do is what the definition does, and a mistake is found."""
+
+import re
+import subprocess
+import sys
+
+import hand_written_learner
+import numpy as np
+import pytest
+from compiler.definitions import Forgetful, Kalman, Odd, Staged, Stayer, Tied
+
+from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
+from knownminds.agents.compiler.cache import loaded
+from knownminds.agents.compiler.checking import check_kernels
+from knownminds.environments import InstrumentalLearning
+from knownminds.inference import ModelData
+
+CASES = [
+    *((Forgetful, n) for n in (2, 3, 4, 6)),
+    (Odd, 2),
+    (Odd, 3),
+    (Staged, 2),
+    (Tied, 2),
+    (Kalman, 2),
+    (Stayer, 2),
+    (Stayer, 3),
+    (RescorlaWagnerDual, 2),
+    (RescorlaWagner, 2),
+]
+
+
+@pytest.mark.parametrize(("model", "actions"), CASES, ids=[f"{m.name}-{n}" for m, n in CASES])
+def test_draws_likelihood_and_slopes_are_those_of_the_definition(model, actions):
+    check_kernels(model, model.kernel_source(actions), actions)
+
+
+@pytest.mark.parametrize("name", ["RescorlaWagnerDual", "RescorlaWagner"])
+def test_a_generated_kernel_does_what_the_one_written_by_hand_does(name):
+    ours = {"RescorlaWagnerDual": RescorlaWagnerDual, "RescorlaWagner": RescorlaWagner}[name]
+    theirs = getattr(hand_written_learner, name)
+    assert ours.parameters.table() == theirs.parameters.table()
+    assert (ours.columns, ours.design) == (theirs.columns, theirs.design)
+    n, rng = 50, np.random.default_rng(0)
+    theta, place = theirs.parameters.draw(rng, n), InstrumentalLearning()
+    for lapse in (None, 0.1):
+        left, right = (simulate(m, theta, place, 3, lapse=lapse) for m in (ours, theirs))
+        assert left.frame.equals(right.frame)
+        rates = None if lapse is None else rng.uniform(0.01, 0.3, n)
+        a, b = (ModelData.read(m, left).log_likelihood(theta, rates) for m in (ours, theirs))
+        for x, y in zip(a, b, strict=True):
+            assert (np.abs(x - y) <= 1e-13 * (1 + np.abs(y))).all()
+
+
+MISTAKES = {
+    "a slope with the wrong sign": (r"push = side \* missed", "push = -side * missed", "slope in"),
+    "a slope that lapses leave out": (r"\* taken \* missed / mixed", "* taken / mixed", "slope in"),
+    "the other action": (r"side \* \(", "-side * (", "log-likelihood"),
+    "missing trials that teach": (
+        r"(new_last_0) if given > 0.0 else last_0", r"\1", "log-likelihood"
+    ),
+    "draws of the other side": (r"uniforms\[t, i\] < p_0", "uniforms[t, i] >= p_0", "draws"),
+    "a lapse rate that counts twice": (r"0.5 \* share", "share", "log-likelihood, with lapses"),
+    "a rate for another": (
+        r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_of_the_compiler_is_found_and_the_model_refused_by_name(mistake):
+    pattern, wrong, told = MISTAKES[mistake]
+    text = RescorlaWagnerDual.kernel_source()
+    changed = re.sub(pattern, wrong, text)
+    assert changed != text
+    with pytest.raises(ValueError, match=f"kernel of RescorlaWagnerDual gives another {told}"):
+        check_kernels(RescorlaWagnerDual, changed, 2)
+
+
+def test_what_is_refused_leaves_no_file_that_the_next_process_would_take(tmp_path):
+    def refuse():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        loaded("x = 1\n", "nobody", tmp_path, refuse)
+    assert not list(tmp_path.iterdir())
+    assert loaded("x = 1\n", "nobody", tmp_path, lambda: None).x == 1
+    assert loaded("x = 1\n", "nobody", tmp_path, refuse).x == 1  # checked once
+
+
+def test_the_text_hangs_on_the_definition_alone():
+    """Traced alone in a new process, and here after others: the same file is found again."""
+    code = "from knownminds.agents import WinStayLoseShift as m; print(m.kernel_source(3), end='')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    from knownminds.agents import WinStayLoseShift
+
+    assert WinStayLoseShift.kernel_source(3) == run.stdout
+
+
+def test_columns_and_tables_are_what_is_read():
+    assert RescorlaWagnerDual.columns == ("action", "reward")
+    assert Staged.columns == ("action", "stage", "state", "reward") or Staged.columns == (
+        "action", "stage", "reward", "state",
+    )  # fmt: skip
+    assert set(Staged.design) == {"stage", "arrives", "gems"}
+    assert Kalman.columns == ("response", "value")
+    assert Kalman.design == ("value",)
+    assert (Kalman.given, Kalman.n_uniforms, Kalman.n_actions) == ("response", 2, None)
+    assert Stayer.design == ()
+    assert Tied.parameters.names == ("A_1",)
+
+
+def test_no_slope_of_what_is_held_is_carried():
+    assert "BY_X" in Staged.kernel_source()
+    assert "BY_" not in Tied.kernel_source()

@@ -1,0 +1,167 @@
+"""What cannot be traced gets a sentence that says what to write instead, with its line."""
+
+import inspect
+import math
+
+import numpy as np
+import pytest
+
+from knownminds.agents import Model, positive, unit
+
+
+class Learner(Model):
+    """What the refused ones change."""
+
+    alpha = unit("rate")
+    beta = positive("inverse temperature")
+
+    def begin(self):
+        self.values = np.full(2, 0.5)
+
+    def respond(self, trial):
+        return self.beta * self.values
+
+    def update(self, trial):
+        self.values[trial.action] += self.alpha * (trial.reward - self.values[trial.action])
+
+
+class MathFunction(Learner):
+    def respond(self, trial):
+        return math.exp(self.beta) * self.values  # here
+
+
+class WholeNumber(Learner):
+    def update(self, trial):
+        self.values[int(trial.action)] = trial.reward  # here
+
+
+class ByDictionary(Learner):
+    def respond(self, trial):
+        return {0: self.beta, 1: 2 * self.beta}[trial.state] * self.values  # here
+
+
+class ByList(Learner):
+    def respond(self, trial):
+        return [self.beta, 1.0][trial.state] * self.values  # here
+
+
+class While(Learner):
+    def update(self, trial):
+        while self.values[0] > 0.1:  # here
+            self.values[0] = self.values[0] * self.alpha
+
+
+class StillWhile(Learner):
+    def update(self, trial):
+        while trial.reward > 0:  # here
+            pass
+
+
+class Alias(Learner):
+    def begin(self):
+        self.values = np.full(2, 0.5)
+        self.before = np.zeros(2)
+
+    def update(self, trial):
+        self.before = self.values
+        self.values[trial.action] = trial.reward
+
+
+class NewNames(Learner):
+    def update(self, trial):
+        self.last = trial.action
+
+
+class NewShape(Learner):
+    def update(self, trial):
+        self.values = np.zeros(3)
+
+
+class RememberedText(Learner):
+    def begin(self):
+        self.values = np.full(2, 0.5)
+        self.mood = {"good": 1}
+
+
+class UnknownFunction(Learner):
+    def respond(self, trial):
+        return np.sinh(self.beta) * self.values  # here
+
+
+class ThreeOfTwo(Learner):
+    def respond(self, trial):
+        return np.zeros(3)
+
+
+class Nothing(Learner):
+    def respond(self, trial):
+        self.beta * self.values
+
+
+class ByKey(Learner):
+    def update(self, trial):
+        self.values[trial["action"]] = 1.0  # here
+
+
+class TooManyCourses(Learner):
+    def update(self, trial):
+        total = 0.0
+        for k in range(13):
+            total = total + (1.0 if trial.reward > k else 0.0)
+        self.values[0] = total
+
+
+REFUSED = {
+    MathFunction: "write np.exp",
+    WholeNumber: "leave it out where it is an index",
+    ByDictionary: "use a NumPy array and index it",
+    ByList: "index a NumPy array",
+    While: "write `for` over a fixed range",
+    StillWhile: "write `for` over a fixed range",
+    Alias: "assign a copy, self.before.copy",
+    NewNames: "sets or drops self.last; set all that is remembered in begin",
+    NewShape: "self.values changes its shape",
+    RememberedText: "self.mood is a dict",
+    UnknownFunction: "np.sinh is not among the functions",
+    ThreeOfTwo: "3 numbers for 2 actions",
+    Nothing: "returns nothing",
+    ByKey: "write trial.action",
+    TooManyCourses: "write np.where for values",
+}
+
+
+@pytest.mark.parametrize("model", REFUSED, ids=lambda m: m.__name__)
+def test_the_refusal_names_the_model_the_line_and_the_remedy(model):
+    with pytest.raises(ValueError, match=f"^{model.__name__} cannot be turned into a ker") as told:
+        model.kernel_source()
+    text = str(told.value)
+    assert REFUSED[model] in text
+    assert text.endswith(".")
+    lines, first = inspect.getsourcelines(model)
+    marked = [first + k for k, line in enumerate(lines) if "# here" in line]
+    for line in marked:
+        assert f"line {line}" in text
+
+
+def test_a_parameter_that_is_called_as_what_every_model_has_is_refused():
+    with pytest.raises(ValueError, match=r"calls a parameter 'lapse'.*another name"):
+        type("Lapser", (Learner,), {"lapse": unit("share")})
+    with pytest.raises(ValueError, match="calls a parameter 'columns'"):
+        type("Reader", (Learner,), {"columns": unit("share")})
+
+
+class Random(Learner):
+    def respond(self, trial):
+        return self.beta * self.values * np.random.default_rng().random()
+
+
+class AlwaysNothing(Learner):
+    def respond(self, trial):
+        return self.beta * self.values + np.log(-np.exp(self.beta))
+
+
+def test_what_differs_when_run_twice_or_is_never_finite_is_refused_at_its_first_use(tmp_path):
+    with pytest.raises(ValueError, match=r"kernel of Random gives another .*twice"):
+        Random.kernels(2)
+    with pytest.raises(ValueError, match="AlwaysNothing gives no finite likelihood"):
+        AlwaysNothing.kernels(2)
