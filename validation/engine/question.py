@@ -45,8 +45,8 @@ class Typed:
 
     option: Any
     untyped: Any
-    name: str
-    read: Callable[[Any], Any] | None
+    name: str = ""
+    read: Callable[[Any], Any] | None = None
 
 
 def asks(
@@ -165,7 +165,7 @@ class ExperimentQuestion(StudyQuestion[R]):
         for name, how in super().typed().items():
             found[name] = how
             if name == "trials":
-                found["design"] = Typed(DesignName, None, "", None)
+                found["design"] = Typed(DesignName, None)
         return found
 
     @classmethod
