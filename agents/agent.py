@@ -194,7 +194,7 @@ class Agent(ABC):
                 f"{cls.name} learns from rewards; {environment.name} pays none. "
                 "Choose a model that does without, such as random_responder."
             )
-        if not environment.retold and cls.remembers:
+        if environment.past == "none" and cls.remembers:
             raise ValueError(
                 f"{cls.name} goes by earlier trials; those of {environment.name} stand alone, "
                 "untold by later ones. Choose a model that does without, such as random_responder."
@@ -204,7 +204,7 @@ class Agent(ABC):
                 f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
                 f"{_ASKED[environment.given]}. Choose another model."
             )
-        shown = {*environment.stimulus, *ANSWERS}
+        shown = {*environment.fields.stimulus, *ANSWERS}
         unknown = [name for name in cls.columns if name not in shown]
         unknown += [name for name in cls.design if name not in environment.drawn]
         if unknown:

@@ -19,6 +19,7 @@ from knownminds.environments import (
     Session,
     Trials,
     Turn,
+    answer_columns,
     session_stream,
 )
 from knownminds.environments.environment import Choice
@@ -190,9 +191,9 @@ def play_tables(
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
     lived = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
     subject = lived // n_trials
-    recorded = (*environment.stimulus, *environment.wording, *environment.hidden)
-    fields = [name for name in recorded if name in flat or name in environment.dependent]
-    stimuli = {name: flat[name] for name in fields if name not in environment.dependent}
+    recorded = (*environment.fields.shown, *environment.fields.hidden)
+    fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
+    stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [stimuli[name][lived] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
@@ -205,7 +206,7 @@ def play_tables(
         *(sequences.pack(flat[name][lived]) for name in model.design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
-    names = environment.answer_columns
+    names = answer_columns(environment)
     whole = {name: np.full(n * n_trials, np.nan) for name in names}
     for name, part in zip(names, parts, strict=True):
         whole[name][lived] = sequences.unpack(part, len(lived))
@@ -214,11 +215,11 @@ def play_tables(
         action[lived] = whole["action"][lived].astype(np.int64)
         whole["action"] = action
     if model.given == "either":  # what a trial does not ask for is empty
-        acts = environment.acts(stimuli)
+        acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
     brought = environment.follow(Design(tables), action.reshape(n, n_trials))
-    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.dependent}}
+    columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
         {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
     )

@@ -23,7 +23,8 @@ from .chance.scenarios import SCENARIOS, complete_grid, context_of
 from .conformance import check_environment
 from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
-from .environment import Environment, Observation, Turn
+from .environment import Environment, Observation, Turn, answer_columns
+from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -32,6 +33,8 @@ from .magnitudes.maze_distance import MazeDistance
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
+from .replies import Replies
+from .rerun import Rerun
 from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
@@ -65,6 +68,23 @@ def make(name: str, **settings: Any) -> Environment:
     return ENVIRONMENTS[name](**settings)
 
 
+def environment_of(trials: Trials, name: str) -> Environment:
+    """Return the experiment of trials with the settings they were made with.
+
+    As the file has them; of trials from elsewhere as far as their columns tell, and else as
+    shipped.
+
+    Raises
+    ------
+    ValueError
+        If there is no such experiment, or no setting that the trials tell.
+    """
+    if name not in ENVIRONMENTS:
+        raise ValueError(unknown("environment", name, ENVIRONMENTS))
+    told = trials.settings.get(name)
+    return ENVIRONMENTS[name].as_played(trials.frame) if told is None else make(name, **told)
+
+
 __all__ = [
     "ANSWERED",
     "COLUMNS",
@@ -87,6 +107,8 @@ __all__ = [
     "Dice",
     "Duration",
     "Environment",
+    "Field",
+    "Fields",
     "Horizon",
     "InstrumentalLearning",
     "LineRatio",
@@ -94,24 +116,33 @@ __all__ = [
     "MarkerLocation",
     "MazeDistance",
     "Message",
+    "Number",
+    "Numbers",
     "Observation",
+    "OneOf",
     "Outcome",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
     "Rate",
+    "Replies",
+    "Rerun",
     "RestlessBandit",
     "Session",
+    "SomeOf",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
     "Trials",
     "Turn",
     "TwoStep",
+    "Whole",
+    "answer_columns",
     "check_environment",
     "complete_grid",
     "context_of",
     "correctness",
+    "environment_of",
     "load_templates",
     "make",
     "outcome_rates",
@@ -120,6 +151,7 @@ __all__ = [
     "parse_number",
     "schema",
     "session_stream",
+    "setting",
     "stages_of_days",
     "trial_schema",
     "unknown",

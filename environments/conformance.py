@@ -41,12 +41,12 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
         if b is None:
             continue
         drawn = [
-            {k: v for k, v in turn.observation.items() if k not in environment.dependent}
+            {k: v for k, v in turn.observation.items() if k not in environment.fields.dependent}
             for turn in (a, b)
         ]
         _rule(
             drawn[0] == drawn[1],
-            "What is shown was drawn up front, but for the fields in `dependent`.",
+            "What is shown was drawn up front, but for the dependent fields.",
         )
         if a.action == b.action and a.observation == b.observation:
             _rule(
@@ -90,7 +90,7 @@ def _actions(
     """Return the actions among what is given, -1 where there is none."""
     if environment.given == "either":
         taken = np.array([choice[0] for choice in choices if isinstance(choice, tuple)])
-        return np.where(environment.acts(design.table), taken, -1)
+        return np.where(environment.asks(design.table) == "action", taken, -1)
     split = [environment.split(choice)[0] for choice in choices]
     return np.array([-1 if action is None else action for action in split])
 
@@ -110,7 +110,7 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
     _rule(
         np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
     )
-    for name in environment.dependent:
+    for name in environment.fields.dependent:
         shown = [turn.observation[name] for turn in turns]
         _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
 
@@ -118,17 +118,16 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
 def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -> list[Turn]:
     """Live a session; the choice of each trial stands at its number."""
     observation, _ = environment.reset(options={"design": design})
+    bounds = environment.fields.bounds(environment)
     turns: list[Turn] = []
     over, before = False, -1
     while not over:
         trial = int(observation["trial"])
         _rule(before < trial < environment.n_trials, "Trials are numbered in order, from 0.")
         _rule(
-            all(
-                low <= observation[name] <= high for name, (low, high) in environment.bounds.items()
-            )
-            and observation.keys() == {"trial", *environment.bounds},
-            f"An observation is the trial and the fields of `bounds`; got {observation}.",
+            all(low <= observation[name] <= high for name, (low, high) in bounds.items())
+            and observation.keys() == {"trial", *bounds},
+            f"An observation is the trial and the fields that are shown; got {observation}.",
         )
         choice = _asked(environment, choices[trial], observation)
         following, reward, terminated, truncated, info = environment.step(choice)
@@ -139,7 +138,8 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
             "A missing answer has no reward; without feedback, none has.",
         )
         over = terminated or truncated
-        shared = len(environment.together(observation)) > 1 or environment.continues(observation)
+        replies = environment.replies
+        shared = len(replies.together(observation)) > 1 or replies.continues(observation)
         text = "?" if missing or shared else environment.say(choice, observation)
         action, response = environment.split(choice, environment.asks(observation))
         turns.append(Turn(observation, action, reward, text, response))
@@ -197,12 +197,12 @@ def _check_words(
     told = list(turns)
     gap = len(told) // 2
     told[gap] = Turn(told[gap].observation, None, None, "?")
-    if environment.dependent:
+    if environment.fields.dependent:
         told = told[: gap + 1]  # what comes after a gap is not what came after an action
     rng = np.random.default_rng(seed)
     _check_shared(environment, turns, rng)
     for t in sorted({0, 1 % len(told), gap, len(told) - 1}):
-        while environment.continues(told[t].observation):
+        while environment.replies.continues(told[t].observation):
             t -= 1
         observation = told[t].observation
         prompt = environment.render(observation, told[:t])
@@ -221,7 +221,7 @@ def _check_words(
         asked = environment.asks(observation)
         if asked != "action":
             choices = [_any_choice(environment, rng, asked) for _ in range(5)]
-        for choice in choices if len(environment.together(observation)) == 1 else []:
+        for choice in choices if len(environment.replies.together(observation)) == 1 else []:
             answer = environment.parse(environment.say(choice, observation), observation)
             _rule(
                 answer.outcome is Outcome.OK and answer.choice == choice,
@@ -248,7 +248,7 @@ def _check_words(
         empty.outcome is Outcome.EMPTY and empty.choice is None,
         "An empty answer has the outcome empty and no action.",
     )
-    cut = environment.parse_cut("", told[0].observation)
+    cut = environment.replies.cut("", told[0].observation)
     _rule(
         cut.outcome is Outcome.TRUNCATED and cut.choice is None,
         "An answer cut off before its first word has the outcome truncated and no action.",
@@ -261,13 +261,13 @@ def _check_shared(
     """Trials that share a reply share a prompt; numbers that sum to 1 are said and read in one."""
     alone = 0
     for turn in turns:
-        shared = environment.together(turn.observation)
-        if environment.continues(turn.observation):
+        shared = environment.replies.together(turn.observation)
+        if environment.replies.continues(turn.observation):
             continue
         alone += 1
         if len(shared) == 1:
             continue
-        _rule(not environment.retold, "Trials share a reply only where nothing is retold.")
+        _rule(environment.past == "none", "Trials share a reply only where nothing is retold.")
         prompt = environment.render(turn.observation, [])
         numbers = tuple(
             (rng.multinomial(100, np.full(len(shared), 1 / len(shared))) / 100).tolist()
@@ -285,23 +285,23 @@ def _check_shared(
             )
         _, seen = environment.read(prompt.messages)
         _rule(seen == turn.observation, "`read` takes a shared prompt back to its first trial.")
-    _rule(alone <= environment.n_prompts, "A session asks no more than `n_prompts`.")
+    _rule(alone <= environment.replies.n_prompts, "A session asks no more than `n_prompts`.")
 
 
 def _check_replies(
     environment: Environment, said: str, prompt: Prompt, observation: Observation
 ) -> None:
     """An answer of several replies is asked for until it is whole, and each prompt is read."""
-    replies = environment.spoken(said)
+    replies = environment.replies.spoken(said)
     text, asked = "", prompt
     for k, reply in enumerate(replies):
         _rule(
-            environment.replies_told(asked.messages) == k
+            environment.replies.told(asked.messages) == k
             and environment.read(asked.messages)[1] == observation,
             "A question that follows a reply in the same trial tells of it, and is read.",
         )
-        text = environment.joined(text, reply) if k else reply
-        more = environment.further(asked, environment.parse(text, observation))
+        text = environment.replies.joined(text, reply) if k else reply
+        more = environment.replies.further(asked, environment.parse(text, observation))
         _rule(
             (more is None) == (k == len(replies) - 1),
             "As many questions are asked in a trial as replies make up its answer.",

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -28,77 +25,9 @@ class Design:
     table: Mapping[str, NDArray[Any]]
     labels: Any = ()
 
-
-@dataclass(frozen=True)
-class Recorded:
-    """Rows of N sessions, each at its place in time: what `Environment.again` makes designs of.
-
-    Parameters
-    ----------
-    columns
-        Each [N, T]. Where no row is stands the value of some other row, which means nothing.
-    there
-        Where a row is, [N, T].
-    answered
-        Where a row with an answer is, [N, T].
-    lost
-        Where trial numbers tell of a trial that took place and has no row, [N, T].
-    """
-
-    columns: Mapping[str, NDArray[Any]]
-    there: NDArray[np.bool_]
-    answered: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
-
-    def of(self, sessions: NDArray[np.int64]) -> Recorded:
-        """Return these sessions, of which one may be named several times."""
-        columns = {name: column[sessions] for name, column in self.columns.items()}
-        return Recorded(columns, self.there[sessions], self.answered[sessions], self.lost[sessions])
-
-
-def slots_by_number(
-    frame: pd.DataFrame, session: NDArray[np.int64], most: int, rank: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Return the places of rows by their trial numbers, counted from 0 or from 1.
-
-    Where a session has numbers beyond `most` they may number something else: there it is `rank`.
-    """
-    number = frame["trial"].to_numpy(dtype=np.int64)
-    place = number - min(int(number.min()), 1)
-    return place if len(place) and place.min() >= 0 and place.max() < most else rank
-
-
-def labels_of_the_lost(
-    labels: NDArray[np.int64],
-    there: NDArray[np.bool_],
-    lost: NDArray[np.bool_],
-    each: int,
-    total: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Draw labels for lost trials, where every label of a session is met equally often.
-
-    Parameters
-    ----------
-    labels, there, lost
-        Labels of the recorded trials, where these are, and where lost ones are, [N, T].
-    each, total
-        How often a session meets each label, and how many labels there are.
-
-    Returns
-    -------
-    [N, T]: the recorded labels, for lost trials one of those not met often enough, and -1 for a
-    label that no recorded trial has and where nothing is left.
-    """
-    seen = np.unique(labels[there])
-    filled = np.where(there, labels, -1)
-    for session in np.flatnonzero(lost.any(axis=1)):
-        met = np.array([(filled[session] == label).sum() for label in seen])
-        left = np.repeat(seen, np.maximum(each - met, 0))
-        left = np.append(left, np.full(max(total - len(seen), 0) * each, -1))
-        places = np.flatnonzero(lost[session])[: len(left)]
-        filled[session, places] = rng.permutation(left)[: len(places)]
-    return filled
+    def at(self, trial: int, names: Sequence[str]) -> dict[str, int | float]:
+        """Return what stands in the table for one trial."""
+        return {name: self.table[name][trial].item() for name in names}
 
 
 def session_stream(seed: int, *address: int) -> np.random.Generator:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.words.answer import CUT_OFF, Answer, Outcome
+from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import Message, Prompt
 
-from .design import Design, Recorded, session_stream
+from .design import Design, session_stream
+from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .replies import Replies
+from .rerun import Rerun
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,6 +31,27 @@ Choice = int | float | tuple[int, float] | None
 # What is said in one reply: a choice, or the numbers of all trials that the reply answers.
 Said = Choice | tuple[float, ...]
 Given = Literal["action", "response", "both", "either"]
+Past = Literal["none", "part", "all"]
+
+# What has another place than in an earlier version.
+_MOVED = {
+    **{name: f"fields.{name}" for name in ("stimulus", "wording", "dependent", "hidden")},
+    "bounds": "fields.bounds(environment)",
+    **{name: f"replies.{name}" for name in ("continues", "together", "n_prompts", "spoken")},
+    **{name: f"replies.{name}" for name in ("further", "joined")},
+    "replies_told": "replies.told",
+    "parse_cut": "replies.cut",
+    "rewards": 'follow(design, actions)["reward"]',
+    "acts": 'asks(columns) == "action"',
+    "concealed": "design.at(trial, fields.hidden)",
+    "slots": "rerun.slots",
+    "again": "rerun.tables",
+    "drawn_anew": "rerun.rule",
+    "answer_columns": "answer_columns(environment)",
+    "retold": 'past != "none"',
+    "forgets": 'past == "part"',
+    "scored": "performance_bounds is not None",
+}
 
 
 @dataclass(frozen=True)
@@ -50,24 +75,19 @@ class Environment(ABC):
     "trial" (from 0) and the stimulus fields. What a player sees in words is `render`, what their
     words mean is `parse`; neither touches the session's state.
 
+    What can be set are class attributes that `setting` makes; `prepare` then makes the rest.
+
     Attributes
     ----------
-    stimulus
-        Fields of the observation that are recorded as columns, and that trials must have.
-    wording
-        Further fields that matter only for the words, such as the order of mention; recorded,
-        but not demanded of trials that come from elsewhere.
-    dependent
-        Those of the stimulus fields that depend on earlier actions; all others were drawn up
-        front.
-    hidden
-        Entries of the design table that are recorded with each trial and never shown, such as
-        the means of the arms.
+    fields
+        What is recorded with each trial, shown or hidden; a table of `Field`s.
+    setting_table
+        What can be set, by attribute; made of the class's `setting`s.
     size
         The setting to which the number of trials is proportional; None if it is fixed.
     given
         What a trial asks for: an "action", a "response" (a number), or "both"; "either" where
-        some trials ask for the one and some for the other, as `acts` says.
+        some trials ask for the one and some for the other, as `asks` says.
     n_actions
         Actions are whole numbers from 0 to n_actions - 1; 0 if a trial asks for none.
     response_range
@@ -75,36 +95,62 @@ class Environment(ABC):
     ends_early
         Whether actions can make later trials fall away.
     performance_bounds
-        Between which values the performance of a trial lies.
+        Between which values the performance of a trial lies; None where trials cannot be done
+        well or badly.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
-    forgets
-        Whether a prompt tells of a part of the past only, such as the last ten trials. A mind
-        that remembers more has to live through the rest by itself.
-    retold
-        Whether a player is told of earlier trials. Where not, each trial stands alone: a prompt
-        is that of its trial, and `read` finds no turns in it.
+    past
+        What a prompt tells of earlier trials: "all", a "part" such as the last ten (a model that
+        remembers more has to live through the rest by itself), or "none": each trial then stands
+        alone, and `read` finds no turns in its prompt.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
-    stimulus: ClassVar[tuple[str, ...]] = ()
-    wording: ClassVar[tuple[str, ...]] = ()
-    dependent: ClassVar[tuple[str, ...]] = ()
-    hidden: ClassVar[tuple[str, ...]] = ()
+    fields: ClassVar[Fields] = Fields()
+    setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"
     n_actions: int
     response_range: tuple[float, float] = (0.0, 1.0)
-    performance_bounds: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
-    ends_early: ClassVar[bool] = False
+    performance_bounds: tuple[float, float] | None = (-np.inf, np.inf)
+    ends_early: bool = False
     feedback: ClassVar[bool] = True
-    forgets: ClassVar[bool] = False
-    retold: ClassVar[bool] = True
+    past: ClassVar[Past] = "all"
+    _pays: ClassVar[str] = "payoffs"  # the table of what actions pay
 
     _design: Design | None = None
     _trial: int = 0
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Gather the settings of a class."""
+        super().__init_subclass__(**kwargs)
+        old = sorted(_MOVED.keys() & vars(cls).keys())
+        if old:
+            raise TypeError(f"{cls.__name__} has {old[0]}; {_MOVED[old[0]]} took its place.")
+        cls.setting_table = settings_of(cls, cls.setting_table)
+        sizes = [found.called or name for name, found in cls.setting_table.items() if found.size]
+        if sizes:
+            cls.size = sizes[0]
+        # Of a class with a constructor of its own the signature is that one's.
+        own = "__init__" in vars(cls)
+        cls.__signature__ = None if own else signature_of(cls.setting_table)  # type: ignore[attr-defined]
+        if cls.__doc__ and "__doc__" in vars(cls):
+            cls.__doc__ = documented(cls.__doc__, cls.setting_table)
+
+    def __init__(self, *values: Any, **settings: Any):
+        given = signature_of(self.setting_table).bind(*values, **settings)
+        given.apply_defaults()
+        self._settings: dict[str, Any] = {}
+        for name, found in self.setting_table.items():
+            called = found.called or name
+            self._settings[called] = found.rule(called, given.arguments[called])
+            setattr(self, name, self._settings[called])
+        self.prepare()
+
+    def prepare(self) -> None:  # noqa: B027
+        """Check settings against each other, and make what follows from them; once, at first."""
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -118,9 +164,9 @@ class Environment(ABC):
         return cls()
 
     @property
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments, JSON-able: `make(name, **settings)` rebuilds it."""
+        return {name: jsonable(value) for name, value in self._settings.items()}
 
     @property
     def pictures(self) -> bool:
@@ -136,57 +182,23 @@ class Environment(ABC):
         those that earlier actions make pointless. The others keep their numbers.
         """
 
-    @property
-    def answer_columns(self) -> tuple[str, ...]:
-        """Columns in which answers stand."""
-        if self.given in ("both", "either"):
-            return ("action", "response")
-        return (self.given,)
+    def asks(self, columns: Mapping[str, Any]) -> Any:
+        """Return what a trial asks for: "action", "response" or "both".
 
-    def acts(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Say which trials ask for an action, from their stimulus columns; where `given` is either.
-
-        The others ask for a number. An observation is a mapping with a single trial.
+        `columns` is an observation. Where `given` is "either" an experiment says what trials ask
+        for, and `columns` may hold those of many trials: an array of words is then returned.
         """
-        raise NotImplementedError(f"Every trial of {self.name} asks for the same.")
-
-    def asks(self, observation: Observation) -> Given:
-        """Return what a trial asks for: "action", "response" or "both"."""
-        if self.given != "either":
-            return self.given
-        return "action" if bool(self.acts(observation)) else "response"
-
-    def continues(self, observation: Observation) -> bool:
-        """Say whether the reply to the trial before answers this one too: both are one question.
-
-        Trials that share a reply share a prompt, follow each other, ask for numbers, and tell of
-        nothing earlier.
-        """
-        return False
-
-    def together(self, observation: Observation) -> list[Observation]:
-        """Return the trials of the present session that one reply answers, from this one on."""
-        found = [observation]
-        if type(self).continues is Environment.continues:
-            return found
-        table = self.design.table
-        for trial in range(int(observation["trial"]) + 1, self.n_trials):
-            fields = (*self.stimulus, *self.wording)
-            following = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
-            if not self.continues(following):
-                break
-            found.append(following)
-        return found
+        return self.given
 
     @property
-    def n_prompts(self) -> int:
-        """How many questions a session asks at most: `n_trials`, less those that share a reply."""
-        return self.n_trials
+    def replies(self) -> Replies:
+        """How replies make up answers; by default each trial has one."""
+        return Replies(self)
 
     @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Lowest and highest value of each field of the observation but "trial"."""
-        return dict.fromkeys((*self.stimulus, *self.wording), (-np.inf, np.inf))
+    def rerun(self) -> Rerun:
+        """How recorded rows are lived once more."""
+        return Rerun(self)
 
     @property
     @abstractmethod
@@ -216,58 +228,22 @@ class Environment(ABC):
         tables = self.tables(uniforms[None])
         return Design({name: table[0] for name, table in tables.items()}, self.labels(uniforms))
 
-    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of a whole session pay, [n_trials]; NaN without feedback.
-
-        The design's tables and the actions may have a leading axis of sessions.
-        """
-        return np.full(np.shape(actions), np.nan)
-
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of a whole session bring, each [n_trials].
 
-        "reward"; the fields in `dependent`; and "present", where a trial takes place, if some may
-        fall away. Of trials that do not take place the values mean nothing. Actions are -1 where
-        there is none. The design's tables and the actions may have a leading axis of sessions.
+        "reward", NaN without feedback; the dependent fields; and "present", where a trial takes
+        place, if some may fall away. Of trials that do not take place the values mean nothing.
+        Actions are -1 where there is none. The design's tables and the actions may have a leading
+        axis of sessions.
         """
-        brought: dict[str, NDArray[Any]] = {"reward": self.rewards(design, actions)}
+        reward = np.full(np.shape(actions), np.nan)
+        if self.feedback:
+            pays = design.table[self._pays]
+            reward = np.take_along_axis(pays, actions[..., None], axis=-1)[..., 0]
+        brought: dict[str, NDArray[Any]] = {"reward": reward}
         if "present" in design.table:
             brought["present"] = design.table["present"]
         return brought
-
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row in its session, from 0; by default one after the other.
-
-        `session` numbers the sessions. Places that stay free between rows are trials that were
-        lost, such as rows that were left out of a file.
-        """
-        rank: NDArray[Any] = frame.groupby(session, sort=False).cumcount().to_numpy()
-        return rank.astype(np.int64)
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables [N, T, ...] for sessions[N] of the recorded ones: the same rows once more.
-
-        What was shown is shown again; what actions bring is drawn anew. "present" says which
-        trials take place, those without an answer not among them, since they teach nothing, and
-        "kept" of which an answered row is there. By default the stimuli are the whole design.
-        """
-        own = recorded.of(sessions)
-        shown = {name: own.columns[name] for name in self.stimulus}
-        return {**shown, "present": own.answered, "kept": own.answered}
-
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say in a sentence by what rule `again` draws, given the columns that trials have.
-
-        "" where the rows determine all.
-        """
-        return ""
-
-    @property
-    def scored(self) -> bool:
-        """Whether trials can be done well or badly, so that there is a `performance`."""
-        return self.feedback or type(self).performance is not Environment.performance
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return how well each trial was done, [rows]: the reward; NaN where a row has none."""
@@ -278,7 +254,7 @@ class Environment(ABC):
 
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         """Return those of the earlier turns that the prompt of a trial tells of."""
-        return turns if self.retold else ()
+        return () if self.past == "none" else turns
 
     @abstractmethod
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
@@ -290,10 +266,6 @@ class Environment(ABC):
 
         Of a reply that answers several trials it is the answer to this one.
         """
-
-    def parse_cut(self, text: str, observation: Observation) -> Answer:
-        """Read an answer that was cut off at the limit of tokens: by default, nothing."""
-        return Answer(Outcome.TRUNCATED, text=text, note=CUT_OFF)
 
     @abstractmethod
     def say(self, choice: Any, observation: Observation) -> str:
@@ -308,33 +280,6 @@ class Environment(ABC):
 
         Of trials that share a prompt, the observation is the first.
         """
-
-    def spoken(self, text: str) -> list[str]:
-        """Return the replies of which the text of an answer is made; by default it is one."""
-        return [text]
-
-    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
-        """Return what is asked next in the same trial; None, as is the rule, if nothing is.
-
-        An experiment whose trials take several replies asks on as long as the answer so far is
-        readable and not whole. The answer is then made of the replies, see `joined`.
-
-        Parameters
-        ----------
-        prompt
-            That of the latest reply.
-        answer
-            As far as it has come.
-        """
-        return None
-
-    def joined(self, before: str, reply: str) -> str:
-        """Return the text of an answer, of which there was a part before, with one more reply."""
-        raise NotImplementedError(f"A trial of {self.name} takes one reply.")
-
-    def replies_told(self, messages: Sequence[Message]) -> int:
-        """Return how many replies to the present trial a prompt tells of already."""
-        return 0
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
         """Return the true probability of each action's outcome, [n_actions]; None if none has."""
@@ -367,7 +312,7 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        for column in (*self.stimulus, *self.answer_columns):
+        for column in (*self.fields.stimulus, *answer_columns(self)):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
@@ -392,7 +337,8 @@ class Environment(ABC):
                     f"{trials.place(wrong[0])} has {response[wrong[0]]:g}. Rescale them."
                 )
         if self.given == "either":
-            asked = np.asarray(self.acts({name: frame[name].to_numpy() for name in self.stimulus}))
+            shown = {name: frame[name].to_numpy() for name in self.fields.stimulus}
+            asked = np.asarray(self.asks(shown)) == "action"
             for name, wrongly in (("action", ~asked), ("response", asked)):
                 wrong = np.flatnonzero(frame[name].notna().to_numpy() & wrongly)
                 if len(wrong):
@@ -425,9 +371,11 @@ class Environment(ABC):
             design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
         self._design = design
         # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
-        self._fields = (*self.stimulus, *self.wording)
+        self._shows = self.fields.shown
+        self._depends = bool(self.fields.dependent)
         self._stimuli = [
-            [] if name in self.dependent else design.table[name].tolist() for name in self._fields
+            [] if name in self.fields.dependent else design.table[name].tolist()
+            for name in self._shows
         ]
         present = design.table.get("present")
         self._absent = [] if present is None else np.logical_not(present).tolist()
@@ -504,11 +452,6 @@ class Environment(ABC):
             None if response is None else float(response),
         )
 
-    def concealed(self, trial: int) -> dict[str, int | float]:
-        """Return the fields in `hidden` of a trial of the present session."""
-        table = self.design.table
-        return {name: table[name][trial].item() for name in self.hidden}
-
     def _from(self, trial: int) -> int:
         """Return the first trial from this one on that takes place; n_trials if none does."""
         while trial < self.n_trials and (
@@ -520,13 +463,13 @@ class Environment(ABC):
     def _observation(self) -> Observation:
         t = self._trial
         shown: dict[str, int | float] = {"trial": t}
-        left = self._shown(t) if self.dependent else {}
-        for name, column in zip(self._fields, self._stimuli, strict=True):
+        left = self._shown(t) if self._depends else {}
+        for name, column in zip(self._shows, self._stimuli, strict=True):
             shown[name] = left[name] if name in left else column[t]
         return shown
 
     def _shown(self, trial: int) -> dict[str, int | float]:
-        """Return the fields in `dependent`, as earlier actions have left them."""
+        """Return the dependent fields, as earlier actions have left them."""
         return {}
 
     def _pointless(self, trial: int) -> bool:
@@ -536,14 +479,52 @@ class Environment(ABC):
     def _take(self, trial: int, action: int | None) -> None:  # noqa: B027
         """Remember an action on which later trials depend."""
 
-    def _begin(self, design: Design) -> None:  # noqa: B027
+    def _begin(self, design: Design) -> None:
         """Prepare whatever the session needs."""
+        self._payoffs = design.table[self._pays].tolist() if self._pays in design.table else []
 
     def _reward(self, trial: int, action: int) -> float | None:
         """Return what the action pays on this trial; None if nothing. -1 is no action."""
-        return None
+        reward: float | None = self._payoffs[trial][action] if self._payoffs else None
+        return reward
 
     def __repr__(self) -> str:
         """Show the settings."""
         inside = ", ".join(f"{k}={v!r}" for k, v in self.settings.items())
         return f"{type(self).__name__}({inside})"
+
+
+def answer_columns(environment: Environment) -> tuple[str, ...]:
+    """Return the columns of trials in which answers stand."""
+    given = environment.given
+    return ("action", "response") if given in ("both", "either") else (given,)
+
+
+class _Moved:
+    """What an earlier version called by another name; says what to use, and gives it."""
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
+        """Return what the name stood for; of a class only what is no property of its members."""
+        warn(f"Environment.{self.name} is now {_MOVED[self.name]}.", DeprecationWarning, 2)
+        place: Any = kind if environment is None else environment
+        found: dict[str, Callable[[], Any]] = {
+            "bounds": lambda: place.fields.bounds(place),
+            "answer_columns": lambda: answer_columns(place),
+            "retold": lambda: place.past != "none",
+            "forgets": lambda: place.past == "part",
+            "scored": lambda: place.performance_bounds is not None,
+            "rewards": lambda: lambda design, actions: place.follow(design, actions)["reward"],
+            "acts": lambda: lambda columns: place.asks(columns) == "action",
+            "concealed": lambda: lambda trial: place.design.at(trial, place.fields.hidden),
+        }
+        if self.name in found:
+            return found[self.name]()
+        room, member = _MOVED[self.name].split(".")
+        return getattr(getattr(place, room), member)
+
+
+for _name in _MOVED:
+    setattr(Environment, _name, _Moved(_name))

@@ -7,7 +7,7 @@ from copy import copy
 from typing import Any
 
 from .design import Design
-from .environment import Choice, Environment, Observation, Turn
+from .environment import Choice, Environment, Observation, Turn, answer_columns
 
 
 class Session:
@@ -54,10 +54,10 @@ class Session:
             raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
         environment, seen = self.environment, self._seen
         action, response = environment.split(choice, environment.asks(seen))
-        hidden = environment.concealed(int(seen["trial"]))
+        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
         self._seen, reward, *_ = environment.step(choice)
         turn = Turn(seen, action, reward, text, response)
-        given = {name: getattr(turn, name) for name in environment.answer_columns}
+        given = {name: getattr(turn, name) for name in answer_columns(environment)}
         self.turns.append(turn)
         self.rows.append({**seen, **hidden, **given, "reward": reward})
         return turn

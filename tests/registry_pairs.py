@@ -9,7 +9,7 @@ def pairs(retold=None):
 
     `retold` keeps the experiments whose prompts tell of the past, or those whose do not.
     """
-    places = [name for name in ENVIRONMENTS if retold in (None, make(name).retold)]
+    places = [name for name in ENVIRONMENTS if retold in (None, make(name).past != "none")]
     found = []
     for name, model in AGENTS.items():
         playable = [place for place in places if model.plays(make(place))]

@@ -12,14 +12,15 @@ import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
-from knownminds.environments.design import Design, Recorded, labels_of_the_lost
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
+from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
+    FIRST,
     Found,
-    History,
     Names,
-    Reasoning,
     Retelling,
     is_missing,
     told_name,
@@ -35,6 +36,16 @@ _WORDS = ("stop", "inflate", "held", "burst", "stopped")
 _BITS = 32  # fair coins taken from one uniform number
 
 
+def _maxima(name: str, given: Any) -> tuple[int, ...]:
+    types = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    if not 1 <= len(types) <= len(_LETTERS) or isinstance(given, str):
+        raise ValueError(
+            f"{name} holds the highest number of pumps of 1 to {len(_LETTERS)} types; "
+            f"got {given!r}."
+        )
+    return tuple(Whole(1)(f"Each of {name}", most) for most in types)
+
+
 class BalloonRisk(Retelling):
     """Balloons of several types are inflated pump by pump until the player stops or they burst.
 
@@ -47,34 +58,18 @@ class BalloonRisk(Retelling):
     (from 1: the one that would come next). A balloon has as many trials as its type has pumps;
     those after a stop or a burst fall away. After an answer that cannot be read the balloon is
     taken away: it was neither inflated nor stopped, and counts for nothing.
-
-    Parameters
-    ----------
-    n_balloons
-        Balloons of each type, at least 1; if None, 10 as in the paper, or 15 as in the released
-        code.
-    maxima
-        The highest number of pumps of each type.
-    released
-        Whether the order is drawn as in the released code, each time a type evenly from those
-        that have balloons left; otherwise all balloons are shuffled.
-    history
-        "prompt" retells the past in one message, a line for each balloon that is over; "chat"
-        sends it as past turns.
-    reasoning
-        "none" asks for the number of the option alone; "chain_of_thought" and "step_back" for
-        thoughts first and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `balloon_risk.toml`.
     """
 
     name = "balloon_risk"
     summary = "balloons of three types, inflated for points until one stops or they burst"
     source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
-    stimulus = ("balloon", "type", "pump")
-    wording = ("first",)
-    dependent = ("pump",)
-    size = "n_balloons"
+    fields = Fields(
+        Field("balloon", lambda place: (0, place.n_all - 1), "number of the balloon, from 0"),
+        Field("type", lambda place: (0, place.n_types - 1), "position in `maxima`"),
+        Field("pump", lambda place: (1, max(place.maxima)), "pump that is next", dependent=True),
+        FIRST,
+    )
+    shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
     performance_bounds = (0.0, np.inf)
     ends_early = True
@@ -92,65 +87,44 @@ class BalloonRisk(Retelling):
     noun = "option"
     thought = "I weigh one point more against all that this balloon holds."
 
-    def __init__(
-        self,
-        n_balloons: int | None = None,
-        maxima: Sequence[int] = (128, 32, 8),
-        released: bool = False,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        if not isinstance(released, bool):
-            raise ValueError(f"released is True or False; got {released!r}.")
-        self.released = released
-        if n_balloons is None:
-            n_balloons = 15 if released else 10
-        self.n_balloons = _whole("n_balloons", n_balloons)
-        self.maxima = _maxima(maxima)
+    n_balloons: int = setting(
+        None,
+        Unless(Whole(1)),
+        "Balloons of each type; if None, 10 as in the paper, or 15 as in the released code.",
+        size=True,
+    )
+    maxima: tuple[int, ...] = setting(
+        (128, 32, 8),
+        Told(_maxima, "the highest number of pumps of each type"),
+        "The highest number of pumps of each type.",
+    )
+    released: bool = setting(
+        False,
+        YES_OR_NO,
+        "Whether the order is drawn as in the released code, each time a type evenly from those "
+        "that have balloons left; otherwise all balloons are shuffled.",
+    )
+
+    def prepare(self) -> None:
+        """Take the number of balloons, and load the words."""
+        self.n_balloons = self.n_balloons or (15 if self.released else 10)
+        self._settings["n_balloons"] = self.n_balloons
         self.n_types = len(self.maxima)
         self.n_all = self.n_types * self.n_balloons
-
-        self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
+        words = self._choose_words(
             n_types=self.n_types,
             types=", ".join(_LETTERS[: self.n_types]),
             n_balloons=self.n_balloons,
             n_all=self.n_all,
         )
-        self._say_results(templates)
+        self._say_results(words)
         self._most = np.array(self.maxima)
         self._types = np.repeat(np.arange(self.n_types), self.n_balloons)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_balloons": self.n_balloons,
-            "maxima": list(self.maxima),
-            "released": self.released,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
 
     @property
     def n_trials(self) -> int:
         """All pumps that all balloons could take."""
         return self.n_balloons * sum(self.maxima)
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Balloons and types are numbered from 0, pumps from 1; action 0 or 1 is option 1."""
-        return {
-            "balloon": (0, self.n_all - 1),
-            "type": (0, self.n_types - 1),
-            "pump": (1, max(self.maxima)),
-            "first": (0, 1),
-        }
 
     @property
     def n_draws(self) -> int:
@@ -188,74 +162,10 @@ class BalloonRisk(Retelling):
             "first": first.astype(np.int64),
         }
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its balloon's, and within it its pump."""
-        balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
-        if balloon.max() >= self.n_all:  # numbered in another way: lost balloons are not seen
-            rank = frame.groupby(session, sort=False)["balloon"]
-            balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
-        place: NDArray[np.int64] = balloon * max(self.maxima) + pump - 1
-        return place
-
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say by what rule `again` draws."""
-        most = ", ".join(map(str, self.maxima))
-        return (
-            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
-            f"likely ({most} by type)."
-        )
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded balloons, lost ones among them; each is inflated anew.
-
-        A balloon ends where an answer is missing, and the last one of a session where the rows end
-        although it still held.
-        """
-        own, most = recorded.of(sessions), max(self.maxima)
-        n = len(sessions)
-        spare = -own.there.shape[1] % most
-
-        def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
-            padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
-            return padded.reshape(n, -1, most)
-
-        there, answered = by_balloon(own.there), by_balloon(own.answered)
-        known = there[..., 0]
-        kind = labels_of_the_lost(
-            by_balloon(own.columns["type"])[..., 0],
-            known,
-            by_balloon(own.lost)[..., 0] & ~known,
-            self.n_balloons,
-            self.n_types,
-            rng,
-        )
-        lived, kind = kind >= 0, np.maximum(kind, 0)
-        pump = np.arange(1, most + 1)
-        fatal = (rng.random(kind.shape) * self._most[kind]).astype(np.int64) + 1
-        # The pump before which a balloon ends, whatever happens.
-        unread = there & ~answered
-        end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
-        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
-        row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
-        held = by_balloon(own.columns["action"])[each, last, row - 1] == INFLATE
-        held &= by_balloon(own.columns["reward"])[each, last, row - 1] > 0.0
-        held &= answered[each, last, row - 1]
-        end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
-        present = lived[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
-
-        def flat(values: NDArray[Any]) -> NDArray[Any]:
-            return np.broadcast_to(values, there.shape).reshape(n, -1)
-
-        return {
-            "balloon": flat(np.arange(there.shape[1])[:, None]),
-            "type": flat(kind[..., None]),
-            "pump": flat(pump),
-            "bursts": flat(pump == fatal[..., None]),
-            "present": flat(present),
-            "kept": flat(present & known[..., None]),
-        }
+    @property
+    def rerun(self) -> Rerun:
+        """Balloons once more, each inflated anew."""
+        return _Balloons(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letter of each type."""
@@ -385,9 +295,7 @@ class BalloonRisk(Retelling):
     def _wanted(self) -> dict[str, Names]:
         return super()._wanted() | {name: frozenset() for name in _WORDS}
 
-    def _say_results(self, templates: str | None) -> None:
-        file = templates or Path(__file__).with_suffix(".toml")
-        words = load_templates(file, self._wanted(), self.required)
+    def _say_results(self, words: Mapping[str, Template]) -> None:
         self._choices = [words["stop"].text, words["inflate"].text]
         self._results = {name: words[name].text for name in ("stopped", "held", "burst")}
         for said in (self._choices, list(self._results.values())):
@@ -429,7 +337,7 @@ class BalloonRisk(Retelling):
         if n == 0:
             return []
         begun = self._seen("", {**found, "pumps": "0"}, turns)
-        shown = {name: begun[name] for name in ("trial", *self.stimulus)}
+        shown = {name: begun[name] for name in ("trial", *self.fields.stimulus)}
         return [
             Turn({**shown, "trial": shown["trial"] + k, "pump": k + 1}, INFLATE, 1.0)
             for k in range(n)
@@ -448,7 +356,7 @@ class BalloonRisk(Retelling):
             )
         pumped = self._pumped(told, n, turns)
         last = self._seen("", {**told, "pumps": str(n)}, [*turns, *pumped])
-        shown = {name: last[name] for name in ("trial", *self.stimulus)}
+        shown = {name: last[name] for name in ("trial", *self.fields.stimulus)}
         ends = {
             None: Turn(shown, None, None),
             0: Turn(shown, STOP, 0.0),
@@ -531,7 +439,9 @@ class BalloonRisk(Retelling):
         frame = trials.frame
         action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
         reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
-        balloon, kind, pump = (frame[name].to_numpy(dtype=np.int64) for name in self.stimulus)
+        balloon, kind, pump = (
+            frame[name].to_numpy(dtype=np.int64) for name in self.fields.stimulus
+        )
         session = pd.factorize(frame["subject"])[0] * len(frame)
         session = session + pd.factorize(frame["session"])[0]
         goes_on = np.zeros(len(frame), dtype=bool)
@@ -553,6 +463,84 @@ class BalloonRisk(Retelling):
             )
 
 
+class _Balloons(Rerun):
+    """Recorded balloons once more."""
+
+    environment: BalloonRisk
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its balloon's, and within it its pump."""
+        balloon, pump = (frame[name].to_numpy(dtype=np.int64) for name in ("balloon", "pump"))
+        if (
+            balloon.max() >= self.environment.n_all
+        ):  # numbered in another way: lost balloons are not seen
+            rank = frame.groupby(session, sort=False)["balloon"]
+            balloon = rank.transform(lambda b: pd.factorize(b)[0]).to_numpy(dtype=np.int64)
+        place: NDArray[np.int64] = balloon * max(self.environment.maxima) + pump - 1
+        return place
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        most = ", ".join(map(str, self.environment.maxima))
+        return (
+            "The pump at which a balloon bursts was drawn anew, each from the first to the last as "
+            f"likely ({most} by type)."
+        )
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded balloons, lost ones among them; each is inflated anew.
+
+        A balloon ends where an answer is missing, and the last one of a session where the rows end
+        although it still held.
+        """
+        place, own = self.environment, recorded.of(sessions)
+        most = max(place.maxima)
+        n = len(sessions)
+        spare = -own.there.shape[1] % most
+
+        def by_balloon(values: NDArray[Any]) -> NDArray[Any]:
+            padded: NDArray[Any] = np.pad(values, ((0, 0), (0, spare)))
+            return padded.reshape(n, -1, most)
+
+        there, answered = by_balloon(own.there), by_balloon(own.answered)
+        known = there[..., 0]
+        kind = labels_of_the_lost(
+            by_balloon(own.columns["type"])[..., 0],
+            known,
+            by_balloon(own.lost)[..., 0] & ~known,
+            place.n_balloons,
+            place.n_types,
+            rng,
+        )
+        lived, kind = kind >= 0, np.maximum(kind, 0)
+        pump = np.arange(1, most + 1)
+        fatal = (rng.random(kind.shape) * place._most[kind]).astype(np.int64) + 1
+        # The pump before which a balloon ends, whatever happens.
+        unread = there & ~answered
+        end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
+        last = known.shape[1] - 1 - known[:, ::-1].argmax(axis=1)
+        row, each = there[np.arange(n), last].sum(axis=1), np.arange(n)
+        held = by_balloon(own.columns["action"])[each, last, row - 1] == INFLATE
+        held &= by_balloon(own.columns["reward"])[each, last, row - 1] > 0.0
+        held &= answered[each, last, row - 1]
+        end[each, last] = np.where(held, np.minimum(end[each, last], row + 1), end[each, last])
+        present = lived[..., None] & (pump <= fatal[..., None]) & (pump < end[..., None])
+
+        def flat(values: NDArray[Any]) -> NDArray[Any]:
+            return np.broadcast_to(values, there.shape).reshape(n, -1)
+
+        return {
+            "balloon": flat(np.arange(there.shape[1])[:, None]),
+            "type": flat(kind[..., None]),
+            "pump": flat(pump),
+            "bursts": flat(pump == fatal[..., None]),
+            "present": flat(present),
+            "kept": flat(present & known[..., None]),
+        }
+
+
 @njit(cache=True, nogil=True)
 def _follow(pump, bursts, reachable, action, present, reward):  # type: ignore[no-untyped-def]
     """Fill in which trials take place, and what they pay, of sessions one after the other."""
@@ -566,22 +554,6 @@ def _follow(pump, bursts, reachable, action, present, reward):  # type: ignore[n
             reward[t] = 1.0 - pump[t] if bursts[t] else 1.0
         else:
             goes_on = False
-
-
-def _whole(name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} is a whole number from 1 on; got {value!r}.")
-    return int(value)
-
-
-def _maxima(maxima: Any) -> tuple[int, ...]:
-    given = list(maxima) if isinstance(maxima, Sequence | np.ndarray) else []
-    if not 1 <= len(given) <= len(_LETTERS) or isinstance(maxima, str):
-        raise ValueError(
-            f"maxima holds the highest number of pumps of 1 to {len(_LETTERS)} types; "
-            f"got {maxima!r}."
-        )
-    return tuple(_whole("Each of maxima", most) for most in given)
 
 
 def _count(text: str) -> int:

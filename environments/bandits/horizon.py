@@ -11,13 +11,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Design, Recorded
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
+from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
+    FIRST,
     Found,
-    History,
-    Reasoning,
     Retelling,
     told_name,
     told_number,
@@ -35,7 +36,13 @@ _FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what a placeholder
 
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _PER_GAME = 2 + N_FORCED + 4 + N_FORCED  # uniforms of a game besides those of its free plays
+_MEAN = "points per play of machine {} so far"
 _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
+
+
+def _plays(place: Horizon) -> tuple[int, int]:
+    """Return how often a machine can have been played."""
+    return 0, N_FORCED + place.long_horizon - 1
 
 
 class Horizon(Retelling):
@@ -53,41 +60,29 @@ class Horizon(Retelling):
     mentioned first); forced_1 to forced_4 and forced_points_1 to forced_points_4 (what was
     played for the participant, and what it paid); and, never shown, true_mean_0, true_mean_1. A
     prompt tells of its own game alone.
-
-    Parameters
-    ----------
-    n_games
-        At least 1; 100 in CogBench.
-    long_horizon
-        Free plays of a long game, at least 2; short games have one.
-    long_share
-        Probability that a game is a long one.
-    unequal_share
-        Probability that one machine is shown once and the other three times.
-    base_means
-        Means of the one machine, drawn evenly.
-    differences
-        By how much the other one's mean lies above or below it, drawn evenly; above 0.
-    sd
-        Standard deviation of a play's points, before they are rounded.
-    history
-        "prompt" retells the game in one message; "chat" sends its free plays as past turns.
-    reasoning
-        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `horizon.toml`.
     """
 
     name = "horizon"
     summary = "two-armed bandits after four forced plays, one or six free ones"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
-    stimulus = ("game", "horizon", "play", "mean_0", "mean_1", "count_0", "count_1")
-    wording = ("first", *ARMS, *POINTS)
-    dependent = ("mean_0", "mean_1", "count_0", "count_1")
-    hidden = ("true_mean_0", "true_mean_1")
+    fields = Fields(
+        Field("game", lambda place: (0, place.n_games - 1), "number of the game, from 0"),
+        Field("horizon", lambda place: (1, place.long_horizon), "free plays of the game"),
+        Field("play", lambda place: (0, place.long_horizon - 1), "which free play, from 0"),
+        *(Field(f"mean_{a}", help=_MEAN.format(a), dependent=True, unit="points") for a in (0, 1)),
+        *(
+            Field(f"count_{a}", _plays, f"plays of machine {a} so far", dependent=True)
+            for a in (0, 1)
+        ),
+        FIRST,
+        *(Field(name, (0, 1), "machine of a forced play", "wording") for name in ARMS),
+        *(Field(name, help="what it paid", role="wording", unit="points") for name in POINTS),
+        Field("true_mean_0", help="mean of machine 0", role="hidden", unit="points"),
+        Field("true_mean_1", help="mean of machine 1", role="hidden", unit="points"),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    _pays = "points"
     n_actions = 2
-    size = "n_games"
 
     introducing = frozenset({"n_games", "game", "horizon", *_WORDS})
     placing = frozenset({"game", "play"})
@@ -103,73 +98,38 @@ class Horizon(Retelling):
     noun = "machine"
     thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
 
-    def __init__(
-        self,
-        n_games: int = 100,
-        long_horizon: int = 6,
-        long_share: float = 0.5,
-        unequal_share: float = 0.5,
-        base_means: Sequence[float] = (40.0, 60.0),
-        differences: Sequence[float] = (4.0, 8.0, 12.0, 20.0, 30.0),
-        sd: float = 8.0,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        self.n_games = _whole("n_games", n_games, 1)
-        self.long_horizon = _whole("long_horizon", long_horizon, 2)
-        self.long_share = _share("long_share", long_share)
-        self.unequal_share = _share("unequal_share", unequal_share)
-        self.base_means = _numbers("base_means", base_means, -np.inf)
-        self.differences = _numbers("differences", differences, 0.0)
-        self.sd = float(_numbers("sd", [sd], 0.0)[0])
-        self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
-            n_games=self.n_games,
-            # An introduction tells the forced plays of its game: filled in when it is rendered.
-            **{name: f"{{{name}}}" for name in ("game", "horizon", *_WORDS)},
-        )
+    n_games: int = setting(100, Whole(1), "Games; 100 in CogBench.", size=True)
+    long_horizon: int = setting(6, Whole(2), "Free plays of a long game; short games have one.")
+    long_share: float = setting(0.5, Number(0.0, 1.0), "Probability that a game is a long one.")
+    unequal_share: float = setting(
+        0.5,
+        Number(0.0, 1.0),
+        "Probability that one machine is shown once and the other three times.",
+    )
+    base_means: NDArray[np.float64] = setting(
+        (40.0, 60.0), Numbers("are numbers", np.isfinite), "Means of the one machine, drawn evenly."
+    )
+    differences: NDArray[np.float64] = setting(
+        (4.0, 8.0, 12.0, 20.0, 30.0),
+        Numbers("are numbers above 0", lambda values: np.isfinite(values) & (values > 0.0)),
+        "By how much the other one's mean lies above or below it, drawn evenly.",
+    )
+    sd: float = setting(
+        8.0,
+        Number(above=0.0),
+        "Standard deviation of a play's points, before they are rounded.",
+    )
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_games": self.n_games,
-            "long_horizon": self.long_horizon,
-            "long_share": self.long_share,
-            "unequal_share": self.unequal_share,
-            "base_means": self.base_means.tolist(),
-            "differences": self.differences.tolist(),
-            "sd": self.sd,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
+    def prepare(self) -> None:
+        """Load the words."""
+        # An introduction tells the forced plays of its game: filled in when it is rendered.
+        later = {name: f"{{{name}}}" for name in ("game", "horizon", *_WORDS)}
+        self._choose_words(n_games=self.n_games, **later)
 
     @property
     def n_trials(self) -> int:
         """Free plays there would be if all games were long."""
         return self.n_games * self.long_horizon
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Games and plays are numbered from 0; points know no bounds."""
-        most = N_FORCED + self.long_horizon - 1
-        whole: dict[str, tuple[int, int]] = {
-            "game": (0, self.n_games - 1),
-            "horizon": (1, self.long_horizon),
-            "play": (0, self.long_horizon - 1),
-            "count_0": (0, most),
-            "count_1": (0, most),
-            "first": (0, 1),
-            **dict.fromkeys(ARMS, (0, 1)),
-        }
-        return {
-            name: whole.get(name, (-np.inf, np.inf)) for name in (*self.stimulus, *self.wording)
-        }
 
     @property
     def n_draws(self) -> int:
@@ -227,107 +187,21 @@ class Horizon(Retelling):
             "points": points.reshape(n, -1, 2),
         }
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its game's in the order of the rows, and its play."""
-        game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
-        places = game.to_numpy(dtype=np.int64) * self.long_horizon
-        within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
-        return within
-
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say by what rule `again` draws."""
-        if {"true_mean_0", "true_mean_1"} <= set(columns):
-            means = "the machines' true means, which stand in the rows"
-        else:
-            means = "means of machines that the points in the rows make likely"
-        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded games, from the first play of each that has a row.
-
-        Lost plays before the last one of a game are played. Points come from the true means where
-        rows tell them; else a game's means are drawn given the points that rows tell.
-        """
-        own = recorded.of(sessions)
-        n = len(sessions)
-        spare = -own.there.shape[1] % self.long_horizon  # of the last game
-
-        def by_game(values: NDArray[Any]) -> NDArray[Any]:
-            return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, self.long_horizon)
-
-        def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
-            told = by_game(own.columns[name])
-            return np.take_along_axis(told, place[..., None], axis=2)[..., 0]
-
-        there: NDArray[np.bool_] = by_game(own.there)
-        answered = by_game(own.answered)
-        play = np.arange(self.long_horizon)
-        first = there.argmax(axis=2)
-        last = self.long_horizon - 1 - there[..., ::-1].argmax(axis=2)
-        counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
-        means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
-        if {"true_mean_0", "true_mean_1"} <= set(own.columns):
-            true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
-        else:
-            seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
-            seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
-            true = self._means_given(seen_mean, seen, rng)
-        within = (play >= first[..., None]) & (play <= last[..., None])
-        played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
-        lost = by_game(own.lost) & within & played
-        noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
-        points = self._pay(true[:, :, None, :], noise)
-
-        def by_play(values: NDArray[Any]) -> NDArray[Any]:
-            repeated: NDArray[Any] = np.repeat(values, self.long_horizon, axis=1)
-            return repeated
-
-        return {
-            "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
-            "horizon": by_play(at("horizon", first)),
-            "play": np.broadcast_to(play, there.shape).reshape(n, -1),
-            "forced_count": by_play(counts),
-            "forced_sum": by_play(counts * means),
-            "points": points.reshape(n, -1, 2),
-            "present": (answered | lost).reshape(n, -1),
-            "kept": answered.reshape(n, -1),
-        }
-
-    def _means_given(
-        self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
-        pairs = [
-            pair
-            for base in self.base_means
-            for gap in (*self.differences, *(-self.differences))
-            for pair in ((base, base + gap), (base + gap, base))
-        ]
-        possible = np.array(pairs)
-        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / self.sd
-        fit = -0.5 * (away**2).sum(axis=-1)
-        below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
-        thrown = rng.random(mean.shape[:-1]) * below[..., -1]
-        drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
-        return drawn
+    @property
+    def rerun(self) -> Rerun:
+        """Games once more; points come from true means, or from those that rows make likely."""
+        return _Games(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
         return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
 
-    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of whole sessions pay."""
-        points: NDArray[np.float64] = design.table["points"]
-        return np.take_along_axis(points, actions[..., None], axis=-1)[..., 0]
-
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what actions bring: points, and what is known of the machines before each."""
-        reward = self.rewards(design, actions)
+        brought = dict(super().follow(design, actions))
+        reward = brought["reward"]
         by_game = (*actions.shape[:-1], -1, self.long_horizon)
         chosen = actions.reshape(by_game)
-        brought: dict[str, NDArray[Any]] = {"reward": reward, "present": design.table["present"]}
         for a in range(self.n_actions):
             taken = chosen == a
             paid = np.where(taken, reward.reshape(by_game), 0.0)
@@ -350,7 +224,7 @@ class Horizon(Retelling):
         frame = trials.frame
         shown = {
             name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            for name in self.stimulus
+            for name in self.fields.stimulus
         }
         horizon, play = shown["horizon"], shown["play"]
         self._must(
@@ -421,7 +295,6 @@ class Horizon(Retelling):
 
     def _begin(self, design: Design) -> None:
         super()._begin(design)
-        self._points = design.table["points"].tolist()
         self._forced = (design.table["forced_count"].tolist(), design.table["forced_sum"].tolist())
         self._count, self._total = [0, 0], [0.0, 0.0]
         self._game = -1
@@ -436,14 +309,10 @@ class Horizon(Retelling):
             **{f"count_{a}": self._count[a] for a in range(2)},
         }
 
-    def _reward(self, trial: int, action: int) -> float:
-        points: float = self._points[trial][action]
-        return points
-
     def _take(self, trial: int, action: int | None) -> None:
         if action is not None:
             self._count[action] += 1
-            self._total[action] += self._points[trial][action]
+            self._total[action] += self._payoffs[trial][action]
 
     def _words(self, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {
@@ -551,6 +420,98 @@ class Horizon(Retelling):
             )
 
 
+class _Games(Rerun):
+    """Recorded games once more."""
+
+    environment: Horizon
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its game's in the order of the rows, and its play."""
+        game = frame.groupby(session, sort=False)["game"].transform(lambda g: pd.factorize(g)[0])
+        places = game.to_numpy(dtype=np.int64) * self.environment.long_horizon
+        within: NDArray[np.int64] = places + frame["play"].to_numpy(dtype=np.int64)
+        return within
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        if {"true_mean_0", "true_mean_1"} <= set(columns):
+            means = "the machines' true means, which stand in the rows"
+        else:
+            means = "means of machines that the points in the rows make likely"
+        return f"Points were drawn anew, with an sd of {self.environment.sd:g} around {means}."
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded games, from the first play of each that has a row.
+
+        Lost plays before the last one of a game are played. Points come from the true means where
+        rows tell them; else a game's means are drawn given the points that rows tell.
+        """
+        own, n, plays = recorded.of(sessions), len(sessions), self.environment.long_horizon
+        spare = -own.there.shape[1] % plays  # of the last game
+
+        def by_game(values: NDArray[Any]) -> NDArray[Any]:
+            return np.pad(values, ((0, 0), (0, spare))).reshape(n, -1, plays)
+
+        def at(name: str, place: NDArray[np.int64]) -> NDArray[Any]:
+            told = by_game(own.columns[name])
+            return np.take_along_axis(told, place[..., None], axis=2)[..., 0]
+
+        there: NDArray[np.bool_] = by_game(own.there)
+        answered = by_game(own.answered)
+        play = np.arange(plays)
+        first = there.argmax(axis=2)
+        last = plays - 1 - there[..., ::-1].argmax(axis=2)
+        counts = np.stack([at("count_0", first), at("count_1", first)], axis=2)
+        means = np.stack([at("mean_0", first), at("mean_1", first)], axis=2)
+        if {"true_mean_0", "true_mean_1"} <= set(own.columns):
+            true = np.stack([at("true_mean_0", first), at("true_mean_1", first)], axis=2)
+        else:
+            seen_mean = np.stack([at("mean_0", last), at("mean_1", last)], axis=2)
+            seen = np.stack([at("count_0", last), at("count_1", last)], axis=2)
+            true = self._means_given(seen_mean, seen, rng)
+        within = (play >= first[..., None]) & (play <= last[..., None])
+        played: NDArray[np.bool_] = np.asarray(there.any(axis=2, keepdims=True))
+        lost = by_game(own.lost) & within & played
+        noise = np.maximum(rng.random((n, *there.shape[1:], 2)), 2.0**-54)
+        points = self.environment._pay(true[:, :, None, :], noise)
+
+        def by_play(values: NDArray[Any]) -> NDArray[Any]:
+            repeated: NDArray[Any] = np.repeat(values, plays, axis=1)
+            return repeated
+
+        return {
+            "game": by_play(np.broadcast_to(np.arange(there.shape[1]), there.shape[:2])),
+            "horizon": by_play(at("horizon", first)),
+            "play": np.broadcast_to(play, there.shape).reshape(n, -1),
+            "forced_count": by_play(counts),
+            "forced_sum": by_play(counts * means),
+            "points": points.reshape(n, -1, 2),
+            "present": (answered | lost).reshape(n, -1),
+            "kept": answered.reshape(n, -1),
+        }
+
+    def _means_given(
+        self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
+    ) -> NDArray[np.float64]:
+        """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
+        place = self.environment
+        pairs = [
+            pair
+            for base in place.base_means
+            for gap in (*place.differences, *(-place.differences))
+            for pair in ((base, base + gap), (base + gap, base))
+        ]
+        possible = np.array(pairs)
+        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / place.sd
+        fit = -0.5 * (away**2).sum(axis=-1)
+        below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
+        thrown = rng.random(mean.shape[:-1]) * below[..., -1]
+        drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
+        return drawn
+
+
 def _before(values: NDArray[Any]) -> NDArray[Any]:
     """Return the sum of all earlier entries along the last axis."""
     before = np.zeros(values.shape, dtype=np.result_type(values, np.int64))
@@ -560,27 +521,3 @@ def _before(values: NDArray[Any]) -> NDArray[Any]:
 
 def _points_told(points: float) -> str:
     return np.format_float_positional(float(points), trim="-")
-
-
-def _whole(name: str, given: Any, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
-    return int(given)
-
-
-def _share(name: str, given: Any) -> float:
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
-        raise ValueError(f"{name} is a probability, from 0 to 1; got {given!r}.")
-    return float(given)
-
-
-def _numbers(name: str, given: Any, above: float) -> NDArray[np.float64]:
-    bound = "" if np.isinf(above) else f" above {above:g}"
-    rule = f"{name} is a number{bound}" if name == "sd" else f"{name} are numbers{bound}"
-    try:
-        values = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if values.ndim != 1 or not len(values) or not np.all(np.isfinite(values) & (values > above)):
-        raise ValueError(f"{rule}; got {values.tolist()}.")
-    return values

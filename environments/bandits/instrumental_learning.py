@@ -10,51 +10,46 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from knownminds.environments.design import Design, Recorded, labels_of_the_lost, slots_by_number
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Told, Whole, setting
+from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
+    FIRST,
     Found,
-    History,
-    Reasoning,
     Retelling,
     told_name,
     told_number,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from knownminds.environments.record.trials import Trials
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 
 
-class InstrumentalLearning(Retelling):
-    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a rate of its own.
+def _rates(name: str, given: Any) -> NDArray[np.float64]:
+    rule = f"{name} holds two probabilities, from 0 to 1, for each casino"
+    try:
+        rates = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
+        raise ValueError(f"{rule}; got {rates.tolist()}.")
+    return rates
 
-    Parameters
-    ----------
-    n_visits
-        Visits to each casino, at least 1; 24 in the original.
-    win_probability
-        For each casino (context) the win probabilities of its two machines (actions 0 and 1).
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `instrumental_learning.toml`.
-    """
+
+class InstrumentalLearning(Retelling):
+    """Two-armed bandits met in mixed order; each arm pays 1 or 0 at a rate of its own."""
 
     name = "instrumental_learning"
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
-    stimulus = ("context",)
-    wording = ("first",)
-    size = "n_visits"
+    fields = Fields(
+        Field("context", lambda place: (0, place.n_contexts - 1), "which casino, from 0"), FIRST
+    )
+    shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 
@@ -71,34 +66,18 @@ class InstrumentalLearning(Retelling):
     noun = "machine"
     thought = "I go by what these two machines have paid so far."
 
-    def __init__(
-        self,
-        n_visits: int = 24,
-        win_probability: Sequence[Sequence[float]] = (
-            (0.25, 0.25),
-            (0.25, 0.75),
-            (0.75, 0.25),
-            (0.75, 0.75),
-        ),
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        if isinstance(n_visits, bool) or not isinstance(n_visits, int | np.integer) or n_visits < 1:
-            raise ValueError(f"n_visits is a whole number from 1 on; got {n_visits!r}.")
-        self.n_visits = int(n_visits)
-        self.win_probability = _rates(win_probability)
-        self.n_contexts = len(self.win_probability)
+    n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True)
+    win_probability: NDArray[np.float64] = setting(
+        ((0.25, 0.25), (0.25, 0.75), (0.75, 0.25), (0.75, 0.75)),
+        Told(_rates, "two probabilities, from 0 to 1, for each casino"),
+        "For each casino (context) the win probabilities of its two machines (actions 0 and 1).",
+    )
 
-        self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
-            n_contexts=self.n_contexts,
-            n_visits=self.n_visits,
-            n_trials=self.n_trials,
-        )
+    def prepare(self) -> None:
+        """Load the words, and lay out the visits."""
+        self.n_contexts = len(self.win_probability)
+        sizes = {"n_contexts": self.n_contexts, "n_visits": self.n_visits}
+        self._choose_words(**sizes, n_trials=self.n_trials)
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
@@ -106,25 +85,9 @@ class InstrumentalLearning(Retelling):
         self._thresholds = np.hstack([self.win_probability, half])
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_visits": self.n_visits,
-            "win_probability": self.win_probability.tolist(),
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
-
-    @property
     def n_trials(self) -> int:
         """Visits to all casinos together."""
         return self.n_contexts * self.n_visits
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Contexts are numbered from 0; machine 0 or 1 is mentioned first."""
-        return {"context": (0, self.n_contexts - 1), "first": (0, 1)}
 
     @property
     def n_draws(self) -> int:
@@ -143,43 +106,10 @@ class InstrumentalLearning(Retelling):
             "first": below[..., 2].astype(np.int64),
         }
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its number, where sessions are no longer than these."""
-        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
-
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say by what rule `again` draws."""
-        return "Rewards were drawn anew, at the rates at which they came in these rows."
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded visits; both machines pay at the rates that rows show.
-
-        Lost trials are visits to the casinos that were not visited often enough.
-        """
-        told = recorded.columns
-        names, code = np.unique(told["context"], return_inverse=True)
-        code = code.reshape(recorded.there.shape)  # contexts may bear any number
-        chance = np.full((len(names), 2), 0.5)
-        for casino in range(len(names)):
-            for machine in (0, 1):
-                chosen = (code == casino) & (told["action"] == machine)
-                rewards = told["reward"][recorded.answered & chosen]
-                # Half a win and half a loss more, so that no few visits make it sure.
-                chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
-        own = recorded.of(sessions)
-        context = labels_of_the_lost(
-            code[sessions], own.there, own.lost, self.n_visits, self.n_contexts, rng
-        )
-        known = context >= 0
-        context = np.maximum(context, 0)
-        return {
-            "context": context,
-            "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
-            "present": own.answered | (own.lost & known),
-            "kept": own.answered,
-        }
+    @property
+    def rerun(self) -> Rerun:
+        """Visits once more; machines pay at the rates that the rows show."""
+        return _Visits(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return each context's casino number and the letters of its two machines."""
@@ -190,11 +120,6 @@ class InstrumentalLearning(Retelling):
             "casinos": (np.argsort(rest[-self.n_contexts :]) + 1).tolist(),
             "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
         }
-
-    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of whole sessions pay."""
-        payoffs: NDArray[np.float64] = design.table["payoffs"]
-        return np.take_along_axis(payoffs, actions[..., None], axis=-1)[..., 0]
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
@@ -247,14 +172,6 @@ class InstrumentalLearning(Retelling):
         machines = [(sorted(heard) + [_UNSEEN] * 2)[: self.n_actions] for heard in letters]
         return {"casinos": casinos, "machines": machines}
 
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._payoffs = design.table["payoffs"].tolist()
-
-    def _reward(self, trial: int, action: int) -> float:
-        payoff: float = self._payoffs[trial][action]
-        return payoff
-
     def _words(self, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {
             "visit": int(observation["trial"]) + 1,
@@ -297,15 +214,44 @@ class InstrumentalLearning(Retelling):
         return [(found["casino"], (found["first"], found["second"])), *lines, *asked]
 
 
-def _rates(win_probability: Sequence[Sequence[float]]) -> NDArray[np.float64]:
-    rule = "win_probability holds two probabilities, from 0 to 1, for each casino"
-    try:
-        rates = np.array(win_probability, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {win_probability!r}.") from None
-    if rates.ndim != 2 or rates.shape[1] != 2 or not np.all((rates >= 0) & (rates <= 1)):
-        raise ValueError(f"{rule}; got {rates.tolist()}.")
-    return rates
+class _Visits(ByNumber):
+    """Recorded visits once more."""
+
+    environment: InstrumentalLearning
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        return "Rewards were drawn anew, at the rates at which they came in these rows."
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded visits; both machines pay at the rates that rows show.
+
+        Lost trials are visits to the casinos that were not visited often enough.
+        """
+        place, told = self.environment, recorded.columns
+        names, code = np.unique(told["context"], return_inverse=True)
+        code = code.reshape(recorded.there.shape)  # contexts may bear any number
+        chance = np.full((len(names), 2), 0.5)
+        for casino in range(len(names)):
+            for machine in (0, 1):
+                chosen = (code == casino) & (told["action"] == machine)
+                rewards = told["reward"][recorded.answered & chosen]
+                # Half a win and half a loss more, so that no few visits make it sure.
+                chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
+        own = recorded.of(sessions)
+        context = labels_of_the_lost(
+            code[sessions], own.there, own.lost, place.n_visits, place.n_contexts, rng
+        )
+        known = context >= 0
+        context = np.maximum(context, 0)
+        return {
+            "context": context,
+            "payoffs": (rng.random((*context.shape, 2)) < chance[context]).astype(np.float64),
+            "present": own.answered | (own.lost & known),
+            "kept": own.answered,
+        }
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told

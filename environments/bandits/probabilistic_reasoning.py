@@ -11,14 +11,13 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
-from knownminds.environments.design import Recorded
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
+from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, parse_number
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
     Found,
-    History,
-    Reasoning,
     Retelling,
     told_name,
     told_number,
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 
 _LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _COLOURS = ("blue", "red")
+_SHARES = "multiples of 1 / n_parts between 0 and 1"
 
 
 class ProbabilisticReasoning(Retelling):
@@ -43,37 +43,24 @@ class ProbabilisticReasoning(Retelling):
     Trials have the columns prior (probability of the asked urn before the draw), likelihood
     (share of red balls in the asked urn; in the other one it is 1 - likelihood) and ball (1 red,
     0 blue), and the response is the probability of the asked urn after the draw.
-
-    Parameters
-    ----------
-    n_problems
-        Problems in a session, at least 1; 2 in the original.
-    informative, uninformative
-        The values from which the informative and the other quantity are drawn, evenly; a value
-        that stands twice is drawn twice as often. Multiples of 1 / n_parts between 0 and 1.
-    n_parts
-        Sections of the wheel, and balls in an urn.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `probabilistic_reasoning.toml`.
     """
 
     name = "probabilistic_reasoning"
     summary = "which urn a ball comes from, as a probability; a wheel gives the prior"
     source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020, as in CogBench"
-    stimulus = ("prior", "likelihood", "ball")
-    wording = ("asked",)
-    hidden = ("urn",)
+    fields = Fields(
+        Field("prior", (0.0, 1.0), "probability of the asked urn before the draw"),
+        Field("likelihood", (0.0, 1.0), "share of red balls in the asked urn"),
+        Field("ball", (0, 1), "0 blue, 1 red"),
+        Field("asked", (0, 1), "urn that is asked about, in the order of mention", "wording"),
+        Field("urn", (0, 1), "whether the ball came from the asked urn", "hidden"),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
     given = "response"
     n_actions = 0
     response_range = (0.0, 1.0)
     feedback = False
     performance_bounds = (0.0, 1.0)
-    size = "n_problems"
 
     introducing = frozenset({"n_problems", "n_parts"})
     placing = frozenset({"problem"})
@@ -98,57 +85,31 @@ class ProbabilisticReasoning(Retelling):
     }
     thought = "I weigh what the wheel says against what the ball says."
 
-    def __init__(
-        self,
-        n_problems: int = 2,
-        informative: Sequence[float] = (0.1, 0.2, 0.3, 0.7, 0.8, 0.9),
-        uninformative: Sequence[float] = (0.4, 0.5, 0.5, 0.6),
-        n_parts: int = 10,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        self.n_problems = _whole("n_problems", n_problems, 1)
-        self.n_parts = _whole("n_parts", n_parts, 2)
-        self.informative = _shares("informative", informative, self.n_parts)
-        self.uninformative = _shares("uninformative", uninformative, self.n_parts)
-        self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
-            n_problems=self.n_problems,
-            n_parts=self.n_parts,
-        )
-        self._likelihood_informs = np.arange(self.n_problems) % 2 == 0
+    n_problems: int = setting(2, Whole(1), "Problems in a session.", size=True)
+    informative: NDArray[np.float64] = setting(
+        (0.1, 0.2, 0.3, 0.7, 0.8, 0.9),
+        Told(as_given, _SHARES),
+        "The values from which the informative quantity is drawn, evenly; a value that stands "
+        "twice is drawn twice as often.",
+    )
+    uninformative: NDArray[np.float64] = setting(
+        (0.4, 0.5, 0.5, 0.6), Told(as_given, _SHARES), "The same for the other quantity."
+    )
+    n_parts: int = setting(10, Whole(2), "Sections of the wheel, and balls in an urn.")
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_problems": self.n_problems,
-            "informative": self.informative.tolist(),
-            "uninformative": self.uninformative.tolist(),
-            "n_parts": self.n_parts,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
+    def prepare(self) -> None:
+        """Put the values on the grid of parts, and load the words."""
+        for name in ("informative", "uninformative"):
+            shares = _shares(name, self._settings[name], self.n_parts)
+            self._settings[name] = shares
+            setattr(self, name, shares)
+        self._choose_words(n_problems=self.n_problems, n_parts=self.n_parts)
+        self._likelihood_informs = np.arange(self.n_problems) % 2 == 0
 
     @property
     def n_trials(self) -> int:
         """One trial per problem."""
         return self.n_problems
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Probabilities; the ball is 0 (blue) or 1 (red), the asked urn the first or the second."""
-        return {
-            "prior": (0.0, 1.0),
-            "likelihood": (0.0, 1.0),
-            "ball": (0, 1),
-            "asked": (0, 1),
-        }
 
     @property
     def n_draws(self) -> int:
@@ -177,15 +138,10 @@ class ProbabilisticReasoning(Retelling):
             "urn": asked_urn.astype(np.int64),
         }
 
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded problems, each with the ball that was drawn."""
-        tables = super().again(recorded, sessions, rng)
-        evidence = logit(tables["likelihood"])
-        tables["log_odds"] = logit(tables["prior"])
-        tables["log_likelihood_ratio"] = np.where(tables["ball"] == 1, evidence, -evidence)
-        return tables
+    @property
+    def rerun(self) -> Rerun:
+        """Problems once more, each with the ball that was drawn."""
+        return _Problems(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two urns, in the order in which they are mentioned."""
@@ -207,7 +163,7 @@ class ProbabilisticReasoning(Retelling):
         frame = trials.frame
         prior, likelihood, ball = (
             pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in self.stimulus
+            for name in self.fields.stimulus
         )
         strong = [_among(values, self.informative) for values in (prior, likelihood)]
         weak = [_among(values, self.uninformative) for values in (prior, likelihood)]
@@ -287,6 +243,20 @@ class ProbabilisticReasoning(Retelling):
         return Turn(seen, None, None, response=told_number(found["response"]))
 
 
+class _Problems(Rerun):
+    """Recorded problems once more."""
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded problems, each with the ball that was drawn."""
+        tables = super().tables(recorded, sessions, rng)
+        evidence = logit(tables["likelihood"])
+        tables["log_odds"] = logit(tables["prior"])
+        tables["log_likelihood_ratio"] = np.where(tables["ball"] == 1, evidence, -evidence)
+        return tables
+
+
 def posterior(
     prior: NDArray[np.float64], likelihood: NDArray[np.float64], ball: NDArray[Any]
 ) -> NDArray[np.float64]:
@@ -308,12 +278,6 @@ def _told(values: NDArray[np.float64]) -> str:
 def _among(given: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.bool_]:
     near = np.isclose(given[:, None], values, rtol=0.0, atol=1e-9)
     return np.asarray(near.any(axis=1))
-
-
-def _whole(name: str, given: Any, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
-    return int(given)
 
 
 def _shares(name: str, given: Sequence[float], n_parts: int) -> NDArray[np.float64]:

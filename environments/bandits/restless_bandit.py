@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Design, Recorded, slots_by_number
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
+from knownminds.environments.replies import Replies
+from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.words.answer import (
     _MARKED,
     _SIGNS,
@@ -27,19 +29,16 @@ from knownminds.environments.words.answer import (
 )
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.told_history import (
+    FIRST,
     REASONINGS,
     Found,
-    History,
     Names,
-    Reasoning,
     Retelling,
     told_name,
     told_number,
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from knownminds.environments.record.trials import Trials
 
 Confidence = Literal["together", "apart"]
@@ -57,6 +56,21 @@ _ALIKE = re.compile(
 )
 
 
+def _range(name: str, given: Any) -> tuple[int, int]:
+    rule = f"{name} holds the shortest and the longest block, whole numbers from 1 on"
+    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    if len(ends) != 2 or any(
+        isinstance(end, bool) or not isinstance(end, int | np.integer) or end < 1 for end in ends
+    ):
+        raise ValueError(f"{rule}; got {given!r}.")
+    shortest, longest = map(int, ends)
+    if shortest > longest or (shortest + longest) % 2:
+        raise ValueError(
+            f"{rule}, with a whole number as their mean; got {given!r}. Add 1 to one of them."
+        )
+    return shortest, longest
+
+
 class RestlessBandit(Retelling):
     """Two machines, one better than the other, that change places at the end of each block.
 
@@ -69,42 +83,23 @@ class RestlessBandit(Retelling):
     Trials have the columns first (the machine that is mentioned first); action; response (the
     confidence); reward; and, never shown, block, mean_0 and mean_1 (the machines' means in force
     when the choice was made).
-
-    Parameters
-    ----------
-    n_blocks
-        At least 1; 4 in CogBench.
-    block_length
-        Shortest and longest block; their sum is even, since a session has n_blocks times their
-        mean of trials.
-    high, low
-        Means of the better and of the other machine.
-    sd
-        Standard deviation of the points, before they are rounded.
-    confidence
-        "together" asks for machine and confidence at once; "apart", as in CogBench, for the
-        confidence in a second question, which shows the reply to the first. A trial then takes two
-        calls; it counts as answered if both replies can be read. What the machine pays is told
-        after both. Goes with history="prompt".
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for letter and number alone; "chain_of_thought" and "step_back" for thoughts
-        first and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `restless_bandit.toml`.
     """
 
     name = "restless_bandit"
     summary = "two machines that change places now and then; a choice and its confidence"
     source = "Ershadmanesh, Gholamzadeh, Desender and Dayan 2023, as in CogBench"
-    wording = ("first",)
-    hidden = ("block", "mean_0", "mean_1")
+    fields = Fields(
+        FIRST,
+        Field("block", help="which block, from 0", role="hidden"),
+        Field("mean_0", help="mean of machine 0 in force", role="hidden", unit="points"),
+        Field("mean_1", help="mean of machine 1 in force", role="hidden", unit="points"),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    _pays = "points"
     given = "both"
     performance_bounds = (0.0, 1.0)
     n_actions = 2
     response_range = (0.0, 1.0)
-    size = "n_blocks"
 
     introducing = frozenset({"n_blocks", "n_trials", "shortest", "longest"})
     placing = frozenset({"play"})
@@ -118,77 +113,54 @@ class RestlessBandit(Retelling):
     }
     thought = "I go by what the machines have paid of late, and by how clear that is."
 
-    def __init__(
-        self,
-        n_blocks: int = 4,
-        block_length: Sequence[int] = (18, 22),
-        high: float = 60.0,
-        low: float = 40.0,
-        sd: float = 8.0,
-        confidence: Confidence = "together",
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        if isinstance(n_blocks, bool) or not isinstance(n_blocks, int | np.integer) or n_blocks < 1:
-            raise ValueError(f"n_blocks is a whole number from 1 on; got {n_blocks!r}.")
-        self.n_blocks = int(n_blocks)
-        self.shortest, self.longest = _range(block_length)
-        self.high, self.low, self.sd = (
-            _number(name, value) for name, value in (("high", high), ("low", low), ("sd", sd))
-        )
+    n_blocks: int = setting(4, Whole(1), "Blocks in a session; 4 in CogBench.", size=True)
+    block_length: tuple[int, int] = setting(
+        (18, 22),
+        Told(_range, "the shortest and the longest block, with a whole number as their mean"),
+        "Shortest and longest block; their sum is even, since a session has n_blocks times their "
+        "mean of trials.",
+    )
+    high: float = setting(60.0, Number(), "Mean of the better machine.")
+    low: float = setting(40.0, Number(), "Mean of the other machine.")
+    sd: float = setting(
+        8.0, Number(above=0.0), "Standard deviation of the points, before they are rounded."
+    )
+    confidence: Confidence = setting(
+        "together",
+        OneOf(CONFIDENCES),
+        '"together" asks for machine and confidence at once; "apart", as in CogBench, for the '
+        "confidence in a second question, which shows the reply to the first. A trial then takes "
+        "two calls; it counts as answered if both replies can be read. What the machine pays is "
+        'told after both. Goes with history="prompt".',
+    )
+
+    def prepare(self) -> None:
+        """Check what goes together, load the words, and find the chances of lengths."""
+        self.shortest, self.longest = self.block_length
         if not self.high > self.low:
             raise ValueError(f"high is above low; got {self.high:g} and {self.low:g}.")
-        if not self.sd > 0:
-            raise ValueError(f"sd is above 0; got {self.sd:g}.")
-        if confidence not in CONFIDENCES:
-            raise ValueError(f"confidence is one of {', '.join(CONFIDENCES)}; got {confidence!r}.")
-        if confidence == "apart" and history != "prompt":
+        apart = self.confidence == "apart"
+        if apart and self.history != "prompt":
             raise ValueError(
                 "A confidence that is asked apart goes with history='prompt', where a line tells "
-                f"of both replies; got history={history!r}. Choose one or the other."
+                f"of both replies; got history={self.history!r}. Choose one or the other."
             )
-        self.confidence = confidence
         words = self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
-            asked="question_machine" if confidence == "apart" else "question",
-            answered="answer_machine" if confidence == "apart" else "answer",
+            asked="question_machine" if apart else "question",
+            answered="answer_machine" if apart else "answer",
             n_blocks=self.n_blocks,
             n_trials=self.n_trials,
             shortest=self.shortest,
             longest=self.longest,
         )
-        asks = words["question_confidence"].text, words[f"answer_confidence_{reasoning}"].text
-        self._asks_confidence = "\n".join(asks)
+        answer = words[f"answer_confidence_{self.reasoning}"]
+        self._asks_confidence = f"{words['question_confidence'].text}\n{answer.text}"
         self._chances = self._lengths()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_blocks": self.n_blocks,
-            "block_length": [self.shortest, self.longest],
-            "high": self.high,
-            "low": self.low,
-            "sd": self.sd,
-            "confidence": self.confidence,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
 
     @property
     def n_trials(self) -> int:
         """All blocks together."""
         return self.n_blocks * (self.shortest + self.longest) // 2
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Machine 0 or 1 is mentioned first."""
-        return {"first": (0, 1)}
 
     @property
     def n_draws(self) -> int:
@@ -219,48 +191,19 @@ class RestlessBandit(Retelling):
             "points": points,
         }
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its number, where sessions are no longer than these."""
-        return slots_by_number(frame, session, self.n_trials, super().slots(frame, session))
+    @property
+    def rerun(self) -> Rerun:
+        """Trials once more; points come from the means in force."""
+        return _Plays(self)
 
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say by what rule `again` draws."""
-        if {"mean_0", "mean_1"} <= set(columns):
-            means = "the means in force, which stand in the rows"
-        else:
-            means = f"{self.low:g} and {self.high:g} in blocks of the experiment's lengths"
-        return f"Points were drawn anew, with an sd of {self.sd:g} around {means}."
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded trials; points come from the means in force.
-
-        Where rows tell no means, a session gets the blocks of a new one of this experiment.
-        """
-        own = recorded.of(sessions)
-        n, n_slots = own.there.shape
-        if {"mean_0", "mean_1"} <= set(own.columns):
-            # A lost trial has the means of the last row before it, or else of the first row.
-            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
-            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
-            told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
-            noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
-            points = np.round(np.stack(told, axis=2) + self.sd * noise) + 0.0
-        else:
-            blocks = -(-n_slots * self.n_blocks // self.n_trials)
-            place = type(self)(**{**self.settings, "n_blocks": max(blocks, self.n_blocks)})
-            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
-        return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
+    @property
+    def replies(self) -> Replies:
+        """One reply for a trial, or two where the confidence is asked apart."""
+        return _Apart(self) if self.confidence == "apart" else Replies(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
         return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
-
-    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of whole sessions pay."""
-        points: NDArray[np.float64] = design.table["points"]
-        return np.take_along_axis(points, actions[..., None], axis=-1)[..., 0]
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
@@ -338,32 +281,12 @@ class RestlessBandit(Retelling):
         action, confidence = choice
         label, number = self._options(observation)[action], _decimal(confidence)
         if self.confidence == "apart":
-            return self.joined(self._aloud(label), self._aloud(number))
+            return self.replies.joined(self._aloud(label), self._aloud(number))
         return self._aloud(f"{label}, {number}")
-
-    def spoken(self, text: str) -> list[str]:
-        """Return the reply, or the two of a confidence that was asked apart."""
-        return text.split(_THEN, 1) if self.confidence == "apart" else [text]
-
-    def joined(self, before: str, reply: str) -> str:
-        """Return both replies of a trial as one text, with a line between them."""
-        return f"{before}{_THEN}{reply}"
-
-    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
-        """Return the question for the confidence, once a machine has been named."""
-        if answer.action is None or answer.response is not None:
-            return None
-        said = Message("assistant", answer.text), Message("user", self._asks_confidence)
-        return Prompt((*prompt.messages, *said))
-
-    def replies_told(self, messages: Sequence[Message]) -> int:
-        """Return 1 for the question for the confidence, 0 for any other."""
-        apart = self.confidence == "apart" and len(messages) == 3
-        return int(apart and messages[-1].content == self._asks_confidence)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt, or the question for the confidence, back to what it tells."""
-        return super().read(messages[:1] if self.replies_told(messages) else messages)
+        return super().read(messages[:1] if self.replies.told(messages) else messages)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
@@ -383,7 +306,7 @@ class RestlessBandit(Retelling):
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
         """Read a machine, and if there is a second reply its number as well."""
         marked = self.reasoning != "none"
-        named, *rest = self.spoken(text)
+        named, *rest = self.replies.spoken(text)
         options = self._options(observation)
         machine = parse_label(named, options, marked=marked, noun="machine")
         if machine.action is None or not rest:
@@ -394,14 +317,6 @@ class RestlessBandit(Retelling):
         notes = [note for note in (machine.note, sure.note) if note]
         outcome = Outcome.REPAIRED if notes else Outcome.OK
         return Answer(outcome, machine.action, sure.response, text, _told(notes))
-
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._points = design.table["points"].tolist()
-
-    def _reward(self, trial: int, action: int) -> float:
-        points: float = self._points[trial][action]
-        return points
 
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()
@@ -460,6 +375,69 @@ class RestlessBandit(Retelling):
         return letters
 
 
+class _Plays(ByNumber):
+    """Recorded plays once more."""
+
+    environment: RestlessBandit
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        place = self.environment
+        if {"mean_0", "mean_1"} <= set(columns):
+            means = "the means in force, which stand in the rows"
+        else:
+            means = f"{place.low:g} and {place.high:g} in blocks of the experiment's lengths"
+        return f"Points were drawn anew, with an sd of {place.sd:g} around {means}."
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded trials; points come from the means in force.
+
+        Where rows tell no means, a session gets the blocks of a new one of this experiment.
+        """
+        place, own = self.environment, recorded.of(sessions)
+        n, n_slots = own.there.shape
+        if {"mean_0", "mean_1"} <= set(own.columns):
+            # A lost trial has the means of the last row before it, or else of the first row.
+            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
+            told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
+            noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
+            points = np.round(np.stack(told, axis=2) + place.sd * noise) + 0.0
+        else:
+            blocks = -(-n_slots * place.n_blocks // place.n_trials)
+            place = type(place)(**{**place.settings, "n_blocks": max(blocks, place.n_blocks)})
+            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
+        return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
+
+
+class _Apart(Replies):
+    """A machine, and how sure the choice is, in two replies."""
+
+    environment: RestlessBandit
+
+    def spoken(self, text: str) -> list[str]:
+        """Return the two replies."""
+        return text.split(_THEN, 1)
+
+    def joined(self, before: str, reply: str) -> str:
+        """Return both replies of a trial as one text, with a line between them."""
+        return f"{before}{_THEN}{reply}"
+
+    def further(self, prompt: Prompt, answer: Answer) -> Prompt | None:
+        """Return the question for the confidence, once a machine has been named."""
+        if answer.action is None or answer.response is not None:
+            return None
+        said = Message("assistant", answer.text), Message("user", self.environment._asks_confidence)
+        return Prompt((*prompt.messages, *said))
+
+    def told(self, messages: Sequence[Message]) -> int:
+        """Return 1 for the question for the confidence, 0 for any other."""
+        asked = self.environment._asks_confidence
+        return int(len(messages) == 3 and messages[-1].content == asked)
+
+
 def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
     """Say of each row whether the machine with the higher mean was chosen; NaN without a choice.
 
@@ -516,28 +494,3 @@ def is_correct(
 
 def _decimal(number: float) -> str:
     return np.format_float_positional(float(number), trim="-")
-
-
-def _range(given: Any) -> tuple[int, int]:
-    rule = "block_length holds the shortest and the longest block, whole numbers from 1 on"
-    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
-    if len(ends) != 2 or any(
-        isinstance(end, bool) or not isinstance(end, int | np.integer) or end < 1 for end in ends
-    ):
-        raise ValueError(f"{rule}; got {given!r}.")
-    shortest, longest = map(int, ends)
-    if shortest > longest or (shortest + longest) % 2:
-        raise ValueError(
-            f"{rule}, with a whole number as their mean; got {given!r}. Add 1 to one of them."
-        )
-    return shortest, longest
-
-
-def _number(name: str, given: Any) -> float:
-    if (
-        isinstance(given, bool)
-        or not isinstance(given, int | float | np.number)
-        or not np.isfinite(given)
-    ):
-        raise ValueError(f"{name} is a number; got {given!r}.")
-    return float(given)

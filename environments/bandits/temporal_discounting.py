@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import inf
 from pathlib import Path
@@ -12,14 +12,24 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from knownminds.environments.design import Design, Recorded
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.words.prompt import load_templates
+from knownminds.environments.fields import (
+    YES_OR_NO,
+    Field,
+    Fields,
+    Numbers,
+    OneOf,
+    Rule,
+    Told,
+    Whole,
+    setting,
+)
+from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.told_history import (
+    FIRST,
     Found,
-    History,
     Names,
-    Reasoning,
     Retelling,
     told_name,
 )
@@ -57,6 +67,32 @@ _OPTIONS = ("receive", "pay", "wait_for_more", "pay_to_have_now", "wait")
 _LABELS = ("1", "2")
 
 
+def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
+    """Return the range of a column: the least and the most that any question holds."""
+
+    def ends(place: TemporalDiscounting) -> tuple[int, int]:
+        values = place._questions[column]
+        return int(values.min()), int(values.max())
+
+    return ends
+
+
+def _rising(low: float, high: float) -> Rule:
+    """Return the rule for numbers that rise between two others."""
+    numbers = Numbers(
+        f"are numbers between {low:g} and {high:g} in rising order",
+        lambda values: np.all((low < values) & (values < high)) and np.all(np.diff(values) > 0),
+    )
+    return Told(lambda name, given: tuple(numbers(name, given).tolist()), str(numbers))
+
+
+def _months(name: str, given: Any) -> tuple[int, ...]:
+    months = tuple(Whole(1)("every delay", each) for each in given)
+    if not months or list(months) != sorted(set(months)):
+        raise ValueError(f"{name} are months in rising order; got {list(given)}.")
+    return months
+
+
 class TemporalDiscounting(Retelling):
     """Choices between a sooner sum (action 0) and a later one (action 1); nothing is paid.
 
@@ -83,33 +119,21 @@ class TemporalDiscounting(Retelling):
 
     Trials have the columns item (a position in `ITEMS`; on the grid 0 for gains and 2 for
     losses), sooner_amount, sooner_delay, later_amount and later_delay; delays are in months.
-
-    Parameters
-    ----------
-    design
-        "adaptive" or "grid".
-    amount
-        The smaller sum of the questionnaire, the larger one of the grid; a whole number.
-    delay, factors
-        Of the questionnaire: months, and five factors in rising order.
-    shares, delays, losses, n_repeats
-        Of the grid: the sooner sum as shares of the later one, the delays of the later one in
-        months, whether losses are asked as well, and how often the whole grid is gone through.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number of the option alone; "chain_of_thought" and "step_back" for
-        thoughts first and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `temporal_discounting.toml`.
     """
 
     name = "temporal_discounting"
     summary = "a sum soon or another one later, adaptive questionnaire or grid, no rewards"
     source = "Ruggeri et al. 2022, as in CogBench"
-    stimulus = ("item", "sooner_amount", "sooner_delay", "later_amount", "later_delay")
-    wording = ("first",)
-    dependent = ("later_amount",)
+    fields = Fields(
+        Field("item", _held("item"), "position in `ITEMS`"),
+        Field("sooner_amount", _held("sooner_amount"), "the sooner sum"),
+        Field("sooner_delay", _held("sooner_delay"), "until the sooner sum", unit="months"),
+        Field("later_amount", _held("later_amounts"), "the later sum", dependent=True),
+        Field("later_delay", _held("later_delay"), "until the later sum", unit="months"),
+        FIRST,
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = None
     n_actions = 2
     feedback = False
     placing = frozenset({"one", "two"})
@@ -129,80 +153,54 @@ class TemporalDiscounting(Retelling):
     noun = "option"
     thought = "I weigh how much there is against how long it takes."
 
-    def __init__(
-        self,
-        design: Plan = "adaptive",
-        amount: int = 500,
-        delay: int = 12,
-        factors: Sequence[float] = (1.01, 1.02, 1.1, 1.2, 1.5),
-        shares: Sequence[float] = SHARES,
-        delays: Sequence[int] = DELAYS,
-        losses: bool = True,
-        n_repeats: int = 1,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        if design not in PLANS:
-            raise ValueError(f"design is one of {', '.join(PLANS)}; got {design!r}.")
-        self.plan: Plan = design
-        self.amount = _whole("amount", amount)
-        self.delay = _whole("delay", delay)
-        self.factors = _rising("factors", factors, 1.0, inf)
-        self.shares = _rising("shares", shares, 0.0, 1.0)
-        self.delays = tuple(_whole("every delay", months) for months in delays)
-        if not self.delays or list(self.delays) != sorted(set(self.delays)):
-            raise ValueError(f"delays are months in rising order; got {list(delays)}.")
-        if not isinstance(losses, bool):
-            raise ValueError(f"losses is True or False; got {losses!r}.")
-        self.losses = losses
-        self.n_repeats = _whole("n_repeats", n_repeats)
+    plan: Plan = setting(
+        "adaptive",
+        OneOf(PLANS),
+        'The questionnaire, "adaptive", or the "grid".',
+        called="design",
+    )
+    amount: int = setting(
+        500, Whole(1), "The smaller sum of the questionnaire, the larger one of the grid."
+    )
+    delay: int = setting(12, Whole(1), "Of the questionnaire, in months.")
+    factors: tuple[float, ...] = setting(
+        (1.01, 1.02, 1.1, 1.2, 1.5),
+        _rising(1.0, inf),
+        "Of the questionnaire: five, in rising order.",
+    )
+    shares: tuple[float, ...] = setting(
+        SHARES, _rising(0.0, 1.0), "Of the grid: the sooner sum as shares of the later one."
+    )
+    delays: tuple[int, ...] = setting(
+        DELAYS, Told(_months, "months in rising order"), "Of the grid: those of the later sum."
+    )
+    losses: bool = setting(True, YES_OR_NO, "Of the grid: whether losses are asked as well.")
+    n_repeats: int = setting(
+        1, Whole(1), "How often the whole grid is gone through; 1 for the questionnaire."
+    )
+
+    def prepare(self) -> None:
+        """Check what goes together, lay out the questions, and load the words."""
         if len(self.factors) != len(CLIMB):
             raise ValueError(
                 f"The questionnaire climbs through {len(CLIMB)} factors; got {len(self.factors)}."
             )
-        if design == "adaptive" and self.n_repeats != 1:
+        adaptive = self.plan == "adaptive"
+        if adaptive and self.n_repeats != 1:
             raise ValueError(
-                f"The questionnaire is asked once; got n_repeats {n_repeats}. Set design to "
+                f"The questionnaire is asked once; got n_repeats {self.n_repeats}. Set design to "
                 '"grid", or give each subject several sessions.'
             )
-        # These two are the same for all sessions of one design.
-        self.ends_early = design == "adaptive"  # type: ignore[misc]
-        self.size = "n_repeats" if design == "grid" else None
-        self._questions = self._questionnaire() if design == "adaptive" else self._grid()
+        self.ends_early = adaptive
+        self.size = None if adaptive else "n_repeats"
+        self._questions = self._questionnaire() if adaptive else self._grid()
         self._check_sums()
-        self._load_words(history, reasoning, templates)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "design": self.plan,
-            "amount": self.amount,
-            "delay": self.delay,
-            "factors": list(self.factors),
-            "shares": list(self.shares),
-            "delays": list(self.delays),
-            "losses": self.losses,
-            "n_repeats": self.n_repeats,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
+        self._load_words()
 
     @property
     def n_trials(self) -> int:
         """At most 13 for the questionnaire, all cells of the grid times the repeats otherwise."""
         return len(self._questions["item"]) * self.n_repeats
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """What the questions hold; option 1 is the sooner sum (first 0) or the later one (1)."""
-        later = self._questions["later_amounts"]
-        held = {name: self._questions[name] for name in self.stimulus if name in self._questions}
-        ends = {name: (int(v.min()), int(v.max())) for name, v in held.items()}
-        ends["later_amount"] = (int(later.min()), int(later.max()))
-        return {**{name: ends[name] for name in self.stimulus}, "first": (0, 1)}
 
     @property
     def n_draws(self) -> int:
@@ -224,44 +222,17 @@ class TemporalDiscounting(Retelling):
         tables["first"] = (uniforms[:, :n_trials] < 0.5).astype(np.int64)
         return tables
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row: its number in the questionnaire."""
-        if self.plan == "grid":
-            return super().slots(frame, session)
-        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        return number
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded questions.
-
-        Which question of the questionnaire follows hangs on the answers. It is asked whole, but
-        for answers that are missing; kept are the questions about items of which the session has
-        a row, as far as any session has them.
-        """
-        own = recorded.of(sessions)
-        if self.plan == "grid":
-            tables = super().again(recorded, sessions, rng)
-            later = tables.pop("later_amount")[..., None]
-            return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
-        tables = self.tables(np.full((len(sessions), self.n_draws), 0.5))
-        item = tables["item"]
-        spare = ((0, 0), (0, self.n_trials - own.there.shape[1]))
-        there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
-        kept = np.zeros(there.shape, dtype=bool)
-        for each in np.unique(item):
-            kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
-        anywhere = np.pad(recorded.there.any(axis=0), spare[1])
-        withheld = there & ~answered
-        return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
+    @property
+    def rerun(self) -> Rerun:
+        """Questions once more: on the grid as they stand, else as the answers ask for them."""
+        return _Questions(self)
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
         """Return the later sums that follow from the actions, and which trials take place."""
         later = design.table["later_amounts"]
         if "withheld" in design.table:
             actions = np.where(design.table["withheld"], -1, actions)
-        brought: dict[str, NDArray[Any]] = {"reward": self.rewards(design, actions)}
+        brought: dict[str, NDArray[Any]] = {"reward": np.full(actions.shape, np.nan)}
         if self.plan == "grid":
             return {**brought, "later_amount": later[..., 0]}
         factor = factors_asked(actions)
@@ -277,14 +248,14 @@ class TemporalDiscounting(Retelling):
         shown = np.column_stack(
             [
                 pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-                for name in self.stimulus
+                for name in self.fields.stimulus
             ]
         )
         fits = self._on_grid(shown) if self.plan == "grid" else self._on_path(trials, shown)
         wrong = np.flatnonzero(~fits)
         if len(wrong):
             row = frame.iloc[wrong[0]]
-            got = ", ".join(f"{name} {row[name]}" for name in self.stimulus)
+            got = ", ".join(f"{name} {row[name]}" for name in self.fields.stimulus)
             rule = (
                 "ask what is on the grid"
                 if self.plan == "grid"
@@ -347,7 +318,10 @@ class TemporalDiscounting(Retelling):
     def _on_grid(self, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
         q = self._questions
         cells = np.column_stack(
-            [q["later_amounts"][:, 0] if n == "later_amount" else q[n] for n in self.stimulus]
+            [
+                q["later_amounts"][:, 0] if n == "later_amount" else q[n]
+                for n in self.fields.stimulus
+            ]
         )
         known = pd.MultiIndex.from_arrays(list(cells.T.astype(float)))
         return np.asarray(pd.MultiIndex.from_arrays(list(shown.T)).isin(known))
@@ -364,7 +338,7 @@ class TemporalDiscounting(Retelling):
         at = np.where(inside, trial, 0)
         expected = {name: c[at] for name, c in self._questions.items() if name != "later_amounts"}
         expected["later_amount"] = self._questions["later_amounts"][at, np.maximum(factor, 0)]
-        wanted = np.column_stack([expected[name] for name in self.stimulus])
+        wanted = np.column_stack([expected[name] for name in self.fields.stimulus])
         fits: NDArray[np.bool_] = inside & (factor != OVER) & (wanted == shown).all(axis=1)
         return fits
 
@@ -396,15 +370,15 @@ class TemporalDiscounting(Retelling):
         if trial < LADDER and action is not None:
             self._waits_at = min(SCORES[factor][action], len(CLIMB) - 1)
 
-    def _load_words(self, history: History, reasoning: Reasoning, templates: str | None) -> None:
-        shipped = Path(__file__).with_suffix(".toml")
-        self._choose_words(history, reasoning, templates, shipped)
-        words = load_templates(templates or shipped, self._wanted(), self.required)
+    def _load_words(self) -> None:
+        words = self._choose_words()
         self._forms = {name: words[name] for name in _OPTIONS}
         self._now, self._months = words["now"].text, words["months"]
         for name in (*_OPTIONS, "now", "months"):
             if "\n" in words[name].text:
-                raise ValueError(f"The template {name!r} is one line; {templates} has several.")
+                raise ValueError(
+                    f"The template {name!r} is one line; {self.templates} has several."
+                )
         self._place_of: dict[tuple[int | float, ...], int] = {}
         self._question_of: dict[tuple[str, str], dict[str, int | float]] = {}
         q = self._questions
@@ -414,7 +388,7 @@ class TemporalDiscounting(Retelling):
                     continue
                 seen: dict[str, int | float] = {
                     name: amount if name == "later_amount" else int(q[name][place])
-                    for name in self.stimulus
+                    for name in self.fields.stimulus
                 }
                 told = (self._sentence(seen, SOONER), self._sentence(seen, LATER))
                 known = self._question_of.setdefault(told, seen)
@@ -484,6 +458,45 @@ class TemporalDiscounting(Retelling):
         return list(_LABELS[:: -1 if observation["first"] else 1])
 
 
+class _Questions(Rerun):
+    """Recorded questions once more."""
+
+    environment: TemporalDiscounting
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row: its number in the questionnaire."""
+        if self.environment.plan == "grid":
+            return super().slots(frame, session)
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions.
+
+        Which question of the questionnaire follows hangs on the answers. It is asked whole, but
+        for answers that are missing; kept are the questions about items of which the session has
+        a row, as far as any session has them.
+        """
+        own = recorded.of(sessions)
+        if self.environment.plan == "grid":
+            tables = super().tables(recorded, sessions, rng)
+            later = tables.pop("later_amount")[..., None]
+            return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
+        place = self.environment
+        tables = place.tables(np.full((len(sessions), place.n_draws), 0.5))
+        item = tables["item"]
+        spare = ((0, 0), (0, place.n_trials - own.there.shape[1]))
+        there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
+        kept = np.zeros(there.shape, dtype=bool)
+        for each in np.unique(item):
+            kept |= (item == each) & (there & (item == each)).any(axis=1, keepdims=True)
+        anywhere = np.pad(recorded.there.any(axis=0), spare[1])
+        withheld = there & ~answered
+        return {**tables, "withheld": withheld, "kept": kept & anywhere & ~withheld}
+
+
 def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
     climb, scores = np.array(CLIMB), np.array(SCORES)
@@ -502,21 +515,3 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
         factor = np.where(going, climb[factor, action], OVER)
     asked[..., BASELINES * LADDER :] = waits_at[..., None]
     return asked
-
-
-def _whole(name: str, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-        raise ValueError(f"{name} is a whole number from 1 on; got {given!r}.")
-    return int(given)
-
-
-def _rising(name: str, given: Sequence[float], low: float, high: float) -> tuple[float, ...]:
-    rule = f"{name} are numbers between {low:g} and {high:g} in rising order"
-    try:
-        values = np.array(given, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    inside = values.ndim == 1 and len(values) > 0 and np.all((low < values) & (values < high))
-    if not inside or np.any(np.diff(values) <= 0):
-        raise ValueError(f"{rule}; got {values.tolist()}.")
-    return tuple(values.tolist())

@@ -12,14 +12,15 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Design, Recorded
+from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
+    FIRST,
     Found,
-    History,
-    Reasoning,
     Retelling,
     told_name,
     told_number,
@@ -36,6 +37,17 @@ _N_ALIENS = 4  # two on each of two planets
 _SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
 
 
+def _rates(name: str, given: Any) -> tuple[float, float]:
+    rule = f"{name} holds the lowest and the highest probability of an alien to pay, from 0 to 1"
+    try:
+        low, high = (float(rate) for rate in given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if not 0.0 <= low <= high <= 1.0:
+        raise ValueError(f"{rule}; got {low:g} and {high:g}.")
+    return low, high
+
+
 class TwoStep(Retelling):
     """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
 
@@ -48,41 +60,18 @@ class TwoStep(Retelling):
     column "stage" is 0 or 1, "state" the planet (0 or 1) at the second stage and -1 at the
     first, where there is none yet. The first stage pays nothing. Where its answer is missing, the
     second stage falls away.
-
-    Parameters
-    ----------
-    n_days
-        Days of two choices, at least 1; 20 in CogBench, 200 is usual with people.
-    transition
-        Probability that a shuttle reaches its own planet, from 0.5 to 1.
-    drift
-        Standard deviation of the daily change of each alien's probability, from 0 on.
-    rates
-        Lowest and highest probability of an alien to pay.
-    released
-        Whether probabilities stop at the ends of `rates` as in the released code of CogBench,
-        instead of being reflected.
-    tell_transition
-        Whether the introduction says how often a shuttle reaches its own planet, and that the
-        chances of aliens change independently. Without, as in CogBench, players see from their
-        journal alone that flights may end elsewhere. Models of this task that plan know the
-        probability either way.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the letter alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `two_step.toml`.
     """
 
     name = "two_step"
     summary = "a shuttle to one of two planets, then a deal with one of two aliens there"
     source = "Daw, Gershman, Seymour, Dayan and Dolan 2011"
-    size = "n_days"
-    stimulus = ("stage", "transition", "state")
-    wording = ("first",)
-    dependent = ("state",)
+    fields = Fields(
+        Field("stage", (0, 1), "0 for the shuttle, 1 for the alien"),
+        Field("transition", (0.5, 1.0), "probability that a shuttle reaches its own planet"),
+        Field("state", (NOWHERE, 1), "the planet; -1 at the first stage", dependent=True),
+        FIRST,
+    )
+    shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 
@@ -103,69 +92,47 @@ class TwoStep(Retelling):
     }
     thought = "I go by what my days have brought so far."
 
-    def __init__(
-        self,
-        n_days: int = 20,
-        transition: float = 0.7,
-        drift: float = 0.025,
-        rates: Sequence[float] = (0.25, 0.75),
-        released: bool = False,
-        tell_transition: bool = False,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        if isinstance(n_days, bool) or not isinstance(n_days, int | np.integer) or n_days < 1:
-            raise ValueError(f"n_days is a whole number from 1 on; got {n_days!r}.")
-        self.n_days = int(n_days)
-        self.transition = _number("transition", transition, 0.5, 1.0)
-        self.drift = _number("drift", drift, 0.0, np.inf)
-        self.rates = _rates(rates)
-        if not isinstance(released, bool | np.bool_):
-            raise ValueError(f"released is True or False; got {released!r}.")
-        self.released = bool(released)
-        if not isinstance(tell_transition, bool | np.bool_):
-            raise ValueError(f"tell_transition is True or False; got {tell_transition!r}.")
-        self.tell_transition = bool(tell_transition)
+    n_days: int = setting(
+        20, Whole(1), "Days of two choices; 20 in CogBench, 200 is usual with people.", size=True
+    )
+    transition: float = setting(
+        0.7, Number(0.5, 1.0), "Probability that a shuttle reaches its own planet."
+    )
+    drift: float = setting(
+        0.025, Number(0.0), "Standard deviation of the daily change of each alien's probability."
+    )
+    rates: tuple[float, float] = setting(
+        (0.25, 0.75),
+        Told(_rates, "a lower and a higher probability, from 0 to 1"),
+        "Lowest and highest probability of an alien to pay.",
+    )
+    released: bool = setting(
+        False,
+        YES_OR_NO,
+        "Whether probabilities stop at the ends of `rates` as in the released code of CogBench, "
+        "instead of being reflected.",
+    )
+    tell_transition: bool = setting(
+        False,
+        YES_OR_NO,
+        "Whether the introduction says how often a shuttle reaches its own planet, and that the "
+        "chances of aliens change independently. Without, as in CogBench, players see from their "
+        "journal alone that flights may end elsewhere. Models of this task that plan know the "
+        "probability either way.",
+    )
+
+    def prepare(self) -> None:
+        """Load the words."""
         self._choose_words(
-            history,
-            reasoning,
-            templates,
-            Path(__file__).with_suffix(".toml"),
             introduction="introduction_told" if self.tell_transition else "introduction",
             n_days=self.n_days,
             percent=f"{100 * self.transition:g}",
         )
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_days": self.n_days,
-            "transition": self.transition,
-            "drift": self.drift,
-            "rates": list(self.rates),
-            "released": self.released,
-            "tell_transition": self.tell_transition,
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
-
-    @property
     def n_trials(self) -> int:
         """Two stages for each day."""
         return 2 * self.n_days
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Stage 0 or 1; state -1 (none yet), 0 or 1; option 0 or 1 is mentioned first."""
-        return {
-            "stage": (0, 1),
-            "transition": (0.5, 1.0),
-            "state": (NOWHERE, 1),
-            "first": (0, 1),
-        }
 
     @property
     def n_draws(self) -> int:
@@ -192,46 +159,10 @@ class TwoStep(Retelling):
             "first": (drawn[..., 9:] < 0.5).reshape(n, 2 * days).astype(np.int64),
         }
 
-    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the place of each row, which is its number: 2 d + stage for day d."""
-        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
-        return number
-
-    def drawn_anew(self, columns: Collection[str]) -> str:
-        """Say by what rule `again` draws."""
-        low, high = self.rates
-        return (
-            "Which planet was reached and what the aliens paid was drawn anew, their chances "
-            f"between {low:g} and {high:g} with daily steps of sd {self.drift:g}."
-        )
-
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
-        own = recorded.of(sessions)
-        n, n_slots = own.there.shape
-        odd = n_slots % 2
-
-        def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
-            return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
-
-        there, answered, lost = (whole(v, False) for v in (own.there, own.answered, own.lost))
-        days = there.shape[1] // 2
-        told = np.where(own.there, own.columns["transition"], np.nan)
-        transition = np.broadcast_to(np.nanmean(told, axis=1, keepdims=True), (n, days))
-        arrives = rng.random((n, days)) < transition
-        gems = rng.random((n, days, 4)) < self._chances(rng.random((n, days, 4)))
-        # After a first stage without an answer there is no second, so none was lost.
-        lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
-        return {
-            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
-            "transition": np.repeat(transition, 2, axis=1),
-            "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),
-            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
-            "present": answered | lost,
-            "kept": answered,
-        }
+    @property
+    def rerun(self) -> Rerun:
+        """Days once more; aliens' chances walk anew."""
+        return _Days(self)
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the planets (and their shuttles) and of the aliens on each."""
@@ -240,11 +171,6 @@ class TwoStep(Retelling):
             "planets": letters[:2].tolist(),
             "aliens": letters[2 : 2 + _N_ALIENS].reshape(2, 2).tolist(),
         }
-
-    def rewards(self, design: Design, actions: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return what the actions of whole sessions pay; NaN at the first stage."""
-        rewards: NDArray[np.float64] = self.follow(design, actions)["reward"]
-        return rewards
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return gems, planets, and which second stages take place."""
@@ -482,6 +408,53 @@ class TwoStep(Retelling):
         return named  # if nothing was found, `read` will say what is wrong
 
 
+class _Days(Rerun):
+    """Recorded days once more."""
+
+    environment: TwoStep
+
+    def slots(self, frame: pd.DataFrame, session: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the place of each row, which is its number: 2 d + stage for day d."""
+        number: NDArray[np.int64] = frame["trial"].to_numpy(dtype=np.int64)
+        return number
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        low, high = self.environment.rates
+        return (
+            "Which planet was reached and what the aliens paid was drawn anew, their chances "
+            f"between {low:g} and {high:g} with daily steps of sd {self.environment.drift:g}."
+        )
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded days, lost ones among them; aliens' chances walk anew."""
+        own = recorded.of(sessions)
+        n, n_slots = own.there.shape
+        odd = n_slots % 2
+
+        def whole(values: NDArray[Any], spare: Any = 0) -> NDArray[Any]:
+            return np.pad(values, ((0, 0), (0, odd)), constant_values=spare)
+
+        there, answered, lost = (whole(v, False) for v in (own.there, own.answered, own.lost))
+        days = there.shape[1] // 2
+        told = np.where(own.there, own.columns["transition"], np.nan)
+        transition = np.broadcast_to(np.nanmean(told, axis=1, keepdims=True), (n, days))
+        arrives = rng.random((n, days)) < transition
+        gems = rng.random((n, days, 4)) < self.environment._chances(rng.random((n, days, 4)))
+        # After a first stage without an answer there is no second, so none was lost.
+        lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
+        return {
+            "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
+            "transition": np.repeat(transition, 2, axis=1),
+            "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),
+            "gems": np.repeat(gems, 2, axis=1).astype(np.float64),
+            "present": answered | lost,
+            "kept": answered,
+        }
+
+
 def stages_of_days(
     days: pd.DataFrame,
     *,
@@ -556,25 +529,6 @@ def _code(name: Any, names: Sequence[Any], column: str, row: int) -> int | None:
 
 def _gems(reward: float) -> str:
     return f"{reward:g} gem{'' if reward == 1 else 's'}"
-
-
-def _number(name: str, value: Any, low: float, high: float) -> float:
-    good = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not good or not low <= value <= high or not np.isfinite(value):
-        scope = f"from {low:g} on" if np.isinf(high) else f"from {low:g} to {high:g}"
-        raise ValueError(f"{name} is a number {scope}; got {value!r}.")
-    return float(value)
-
-
-def _rates(rates: Any) -> tuple[float, float]:
-    rule = "rates holds the lowest and the highest probability of an alien to pay, from 0 to 1"
-    try:
-        low, high = (float(rate) for rate in rates)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {rates!r}.") from None
-    if not 0.0 <= low <= high <= 1.0:
-        raise ValueError(f"{rule}; got {low:g} and {high:g}.")
-    return low, high
 
 
 @lru_cache(maxsize=2**14)  # prompts of one session repeat what the earlier ones told

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
@@ -14,6 +14,18 @@ from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
 from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import (
+    WORDS,
+    YES_OR_NO,
+    Field,
+    Fields,
+    OneOf,
+    SomeOf,
+    Told,
+    Whole,
+    as_given,
+    setting,
+)
 from knownminds.environments.words.answer import Answer, Outcome, _told, _unreadable, parse_number
 from knownminds.environments.words.cover_stories import (
     SENSES,
@@ -71,6 +83,7 @@ _ALPHABETS = {  # of the greater and the smaller part of a name
 _NAME = 10  # characters of a name
 _SECOND = 4  # how many of them come from the second alphabet
 _PLACES = ("first", "second", "third")
+_TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
 _PLAIN = frozenset[str]()
 _SEEN = frozenset({"one", "many", "present", "absent", "more"})
@@ -138,108 +151,112 @@ class Collider(Environment):
     positions among the domains of the stories and in `SENSES`; and round, from 0. The response is
     the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman number
     or letter) and queried instead; see `complete`.
-
-    Parameters
-    ----------
-    graph
-        "collider" C1 -> E <- C2, "chain" C1 -> C2 -> C3, or "fork" C2 <- C1 -> C3.
-    domains
-        Which stories are told, in any part: "economy", "sociology", "weather".
-    senses
-        In which conditions: a letter per variable, p (as "high") or m (as "low") for its value 1.
-        Value 0 is "normal".
-    content
-        "meaningful" tells the stories. All others have random names of ten characters for
-        variables, drawn for each session, in a world of which nothing is known; values are high
-        or low, strong or weak, powerful or weak, without "normal", and there are no mechanisms.
-        The domain is then a triple of names. "all" (letters, digits and symbols), "alnum" (letters
-        and digits) and "num_symb" (digits and symbols) are the thesis's kinds: each character is
-        drawn from the whole of its alphabet, so that a name may by chance lack one part of it. Of
-        symbols only those occur that neither quote nor bracket nor end a sentence. "letters",
-        "letters_digits" and "digits_symbols" are kinds of ours, with six characters of the first
-        sort and four of the second.
-    overload
-        What is appended that has nothing to do with the question: "d" the description of another
-        domain's variable to each variable, "e" another domain's mechanism to each link, "de"
-        both, "none" neither.
-    control
-        Whether what is appended is filler without meaning, of the same length: each word is
-        replaced by one with as many letters. (Tokens may differ: the words are not English.) The
-        thesis reports overload="e" where variables mean something, and the control of "de" where
-        they do not.
-    directions
-        "both", or "one": 11 questions of the collider, about C1, or about the effect given C2
-        alone; 13 of the fork, about C1 and C2. A chain has no second direction.
-    repeats
-        How often a session asks each question, round by round. With more than one, a prompt
-        begins with the number of the round: the same prompt would bring the same answer again
-        from those who answer by a seed.
-    answer
-        "numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML
-        frame.
-    templates
-        A TOML file with wording of your own; None for ours, `collider.toml`.
-    stories
-        A TOML file with domains of your own; None for ours, `cover_stories.toml`.
     """
 
     name = "collider"
     summary = "how likely a cause or an effect is on a causal graph, 0 to 100; no true answers"
     source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
-    stimulus = ("graph", "query", "first", "second", "third", "domain", "sense")
-    wording = ("round",)
+    fields = Fields(
+        Field("graph", (0, len(GRAPHS) - 1), "0 collider, 1 chain, 2 fork"),
+        Field("query", (0, 2), "position of the variable asked about"),
+        Field("first", (NOT_TOLD, PRESENT), _TOLD.format("first")),
+        Field("second", (NOT_TOLD, PRESENT), _TOLD.format("second")),
+        Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
+        # Where there is one domain or round, bounds leave room for two: spaces of Gymnasium want
+        # ends that differ.
+        Field("domain", lambda place: (0, max(len(place._all_domains) - 1, 1)), "which story"),
+        Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
+        Field("round", lambda place: (0, max(place.repeats - 1, 1)), "from 0", "wording"),
+    )
+    performance_bounds = None
     given = "response"
     n_actions = 0
     response_range = (0.0, 100.0)
     feedback = False
-    retold = False
-    size = "repeats"
+    past = "none"
 
-    def __init__(
-        self,
-        graph: Graph = "collider",
-        domains: Sequence[str] | None = None,
-        senses: Sequence[str] = SENSES,
-        content: Content = "meaningful",
-        overload: Overload = "none",
-        control: bool = False,
-        directions: Directions = "both",
-        repeats: int = 1,
-        answer: Form = "numeric",
-        templates: str | None = None,
-        stories: str | None = None,
-    ):
-        for setting, given, known in (
-            ("graph", graph, GRAPHS),
-            ("content", content, CONTENTS),
-            ("overload", overload, OVERLOADS),
-            ("directions", directions, DIRECTIONS),
-            ("answer", answer, FORMS),
-        ):
-            if given not in known:
-                raise ValueError(f"{setting} is one of {', '.join(known)}; got {given!r}.")
-        if not isinstance(control, bool | np.bool_):
-            raise ValueError(f"control is True or False; got {control!r}.")
-        if control and overload == "none":
+    graph: Graph = setting(
+        "collider",
+        OneOf(GRAPHS),
+        '"collider" C1 -> E <- C2, "chain" C1 -> C2 -> C3, or "fork" C2 <- C1 -> C3.',
+    )
+    domains: tuple[str, ...] = setting(
+        None,
+        Told(as_given, "some of the stories, or None for all"),
+        'Which stories are told, in any part: "economy", "sociology", "weather".',
+    )
+    senses: tuple[str, ...] = setting(
+        SENSES,
+        SomeOf(SENSES),
+        'In which conditions: a letter per variable, p (as "high") or m (as "low") for its value '
+        '1. Value 0 is "normal".',
+    )
+    content: Content = setting(
+        "meaningful",
+        OneOf(CONTENTS),
+        '"meaningful" tells the stories. All others have random names of ten characters for '
+        "variables, drawn for each session, in a world of which nothing is known; values are high "
+        'or low, strong or weak, powerful or weak, without "normal", and there are no mechanisms. '
+        'The domain is then a triple of names. "all" (letters, digits and symbols), "alnum" '
+        '(letters and digits) and "num_symb" (digits and symbols) are the thesis\'s kinds: each '
+        "character is drawn from the whole of its alphabet, so that a name may by chance lack one "
+        "part of it. Of symbols only those occur that neither quote nor bracket nor end a "
+        'sentence. "letters", "letters_digits" and "digits_symbols" are kinds of ours, with six '
+        "characters of the first sort and four of the second.",
+    )
+    overload: Overload = setting(
+        "none",
+        OneOf(OVERLOADS),
+        'What is appended that has nothing to do with the question: "d" the description of '
+        "another domain's variable to each variable, \"e\" another domain's mechanism to each "
+        'link, "de" both, "none" neither.',
+    )
+    control: bool = setting(
+        False,
+        YES_OR_NO,
+        "Whether what is appended is filler without meaning, of the same length: each word is "
+        "replaced by one with as many letters. (Tokens may differ: the words are not English.) The "
+        'thesis reports overload="e" where variables mean something, and the control of "de" where '
+        "they do not.",
+    )
+    directions: Directions = setting(
+        "both",
+        OneOf(DIRECTIONS),
+        '"both", or "one": 11 questions of the collider, about C1, or about the effect given C2 '
+        "alone; 13 of the fork, about C1 and C2. A chain has no second direction.",
+    )
+    repeats: int = setting(
+        1,
+        Whole(1),
+        "How often a session asks each question, round by round. With more than one, a prompt "
+        "begins with the number of the round: the same prompt would bring the same answer again "
+        "from those who answer by a seed.",
+        size=True,
+    )
+    answer: Form = setting(
+        "numeric",
+        OneOf(FORMS),
+        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
+        "frame.",
+    )
+    templates: str | None = setting(
+        None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
+    stories: str | None = setting(
+        None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
+    )
+
+    def prepare(self) -> None:
+        """Load stories and words, and lay out the questions."""
+        if self.control and self.overload == "none":
             raise ValueError(
                 "A control is one of an overload; got control=True and overload='none'. "
                 "Set overload to d, e or de."
             )
-        if isinstance(repeats, bool) or not isinstance(repeats, int | np.integer) or repeats < 1:
-            raise ValueError(f"repeats is a whole number from 1 on; got {repeats!r}.")
-        self.graph = graph
-        self.content = content
-        self.overload = overload
-        self.control = bool(control)
-        self.directions = directions
-        self.repeats = int(repeats)
-        self.answer = answer
-        self.templates = templates
-        self.stories = stories
-        told = load_stories(stories or SHIPPED)
+        told = load_stories(self.stories or SHIPPED)
         self._all_domains = tuple(told)
-        self.domains = _part_of("domains", domains or self._all_domains, self._all_domains)
-        self.senses = _part_of("senses", senses, SENSES)
+        self.domains = SomeOf(self._all_domains)("domains", self.domains or self._all_domains)
+        self._settings["domains"] = self.domains
 
         self._scenes = {
             (d, s): told[domain].scene(sense)
@@ -250,52 +267,17 @@ class Collider(Environment):
             self._all_domains.index(story.words["distraction"]) for story in told.values()
         ]
         self._words = load_templates(
-            templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
         )
-        self._asked = questions(graph, directions)
+        self._asked = questions(self.graph, self.directions)
         self._contexts = self._grid()
         self._known: tuple[Names, dict[Context, str], dict[str, Context]] = ((), {}, {})
         self._check_words()
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "graph": self.graph,
-            "domains": list(self.domains),
-            "senses": list(self.senses),
-            "content": self.content,
-            "overload": self.overload,
-            "control": self.control,
-            "directions": self.directions,
-            "repeats": self.repeats,
-            "answer": self.answer,
-            "templates": self.templates,
-            "stories": self.stories,
-        }
-
-    @property
     def n_trials(self) -> int:
         """Questions x domains x senses x repeats."""
         return len(self._contexts)
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Positions in the lists of graphs, variables, domains and senses; -1 for nothing told.
-
-        Where there is one domain or round, the bounds leave room for two: spaces of Gymnasium
-        want ends that differ.
-        """
-        return {
-            "graph": (0, len(GRAPHS) - 1),
-            "query": (0, 2),
-            "first": (NOT_TOLD, PRESENT),
-            "second": (NOT_TOLD, PRESENT),
-            "third": (NOT_TOLD, PRESENT),
-            "domain": (0, max(len(self._all_domains) - 1, 1)),
-            "sense": (0, len(SENSES) - 1),
-            "round": (0, max(self.repeats - 1, 1)),
-        }
 
     @property
     def n_draws(self) -> int:
@@ -308,7 +290,7 @@ class Collider(Environment):
         columns = np.array(self._contexts, dtype=np.int64).T
         order = np.argsort(uniforms[:, : self.n_trials] + columns[-1], axis=1)
         tables: dict[str, NDArray[Any]] = {"graph": np.full_like(order, GRAPHS.index(self.graph))}
-        for name, column in zip((*self.stimulus[1:], *self.wording), columns, strict=True):
+        for name, column in zip(self.fields.shown[1:], columns, strict=True):
             tables[name] = column[order]
         return tables
 
@@ -343,7 +325,7 @@ class Collider(Environment):
         """
         frame = trials.frame
         added: dict[str, Any] = {}
-        asked = self.stimulus[1:5]
+        asked = self.fields.stimulus[1:5]
         if "task" in frame and not set(asked) & set(frame) and self.graph == "collider":
             names = [name for name in ("task", "queried", "present") if name in frame]
             kinds = frame.groupby(names, sort=False, dropna=False).ngroup().to_numpy()
@@ -367,14 +349,15 @@ class Collider(Environment):
         super().check(trials)
         frame = trials.frame
         columns = [
-            pd.to_numeric(frame[name], errors="coerce").astype(float) for name in self.stimulus
+            pd.to_numeric(frame[name], errors="coerce").astype(float)
+            for name in self.fields.stimulus
         ]
         grid = {(float(GRAPHS.index(self.graph)), *map(float, c[:-1])) for c in self._contexts}
         known = pd.MultiIndex.from_arrays(columns).isin(pd.MultiIndex.from_tuples(list(grid)))
         wrong = np.flatnonzero(~known)
         if len(wrong):
             row = frame.iloc[wrong[0]]
-            got = ", ".join(f"{name} {row[name]}" for name in self.stimulus)
+            got = ", ".join(f"{name} {row[name]}" for name in self.fields.stimulus)
             raise ValueError(
                 f"Trials of {self.name} ask questions of its grid; {trials.place(wrong[0])} has "
                 f"{got}, which is none of {self!r}. Use the settings it was asked with, or leave "
@@ -429,7 +412,7 @@ class Collider(Environment):
                 f"A prompt of {self.name} is one message, with a question of its grid; got "
                 f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
             )
-        fields = (*self.stimulus[1:], *self.wording)
+        fields = self.fields.shown[1:]
         asked = list(zip(*(design.table[name].tolist() for name in fields), strict=True))
         return [], {
             "trial": asked.index(context),
@@ -449,7 +432,7 @@ class Collider(Environment):
 
     def _context(self, observation: Observation) -> Context:
         query, first, second, third, domain, sense, r = (
-            int(observation[name]) for name in (*self.stimulus[1:], *self.wording)
+            int(observation[name]) for name in self.fields.shown[1:]
         )
         return query, first, second, third, domain, sense, r
 
@@ -664,13 +647,3 @@ def _positions(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[n
             f"0; {trials.place(wrong[0])} has {values[wrong[0]]!r}. Correct it."
         )
     return np.array([known.index(value) for value in values.tolist()])
-
-
-def _part_of(name: str, given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the chosen members in the order in which trials number them."""
-    many = isinstance(given, Iterable) and not isinstance(given, str)
-    chosen = list(given) if many else [given]
-    strange = [member for member in chosen if member not in known]
-    if strange or not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"{name} are one or more of {', '.join(known)}, each once; got {given!r}.")
-    return tuple(member for member in known if member in chosen)

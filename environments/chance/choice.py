@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
+from knownminds.environments.fields import OneOf, SomeOf, setting
+
 from .chance import uniform
 from .outcome_grid import (
     NONE,
-    Asking,
     BrokenOff,
     Context,
-    Distractors,
-    Form,
     Values,
-    one_of,
-    part_of,
     part_told,
     size_told,
 )
@@ -39,27 +36,16 @@ class Choice(BrokenOff):
     option that was picked before, -1 where there is none); cell (a number for all of these);
     asked and correct (the outcome whose probability is asked for, and the position of the right
     letter; -1 in the other forms).
-
-    Parameters
-    ----------
-    n_options
-        2, 4 or 6.
-    kinds
-        Which part of the grid is asked.
-    form, distractors, templates, asking
-        As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
     name = "choice"
     summary = "which of 2, 4 or 6 lettered options is picked, 3 to 7 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario choice"
-    own = ("options", "kind", "previous")
-    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "options": (2, 6),
-        "kind": (0, 1),
-        "previous": (-1, 5),
+    own: ClassVar = {
+        "options": (2, 6, "how many options there are"),
+        "kind": (0, 1, "0 single, 1 independent"),
+        "previous": (-1, 5, "option that was picked before; -1 where there is none"),
     }
-    stimulus = (*own, "cell", "asked", "correct")
     scenario = 3
     digits = (1, 1, 1)
     n_actions = 4
@@ -76,27 +62,8 @@ class Choice(BrokenOff):
         "and": ("before", "last"),
     }
 
-    def __init__(
-        self,
-        n_options: int = 4,
-        kinds: Sequence[Kind] = ("single", "independent"),
-        form: Form = "question",
-        distractors: Distractors = "published",
-        templates: str | None = None,
-        asking: Asking = "whole",
-    ):
-        self.n_options = one_of("n_options", n_options, SIZES)
-        self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates, asking)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_options": self.n_options,
-            "kinds": list(self.kinds),
-            **self._shared_settings,
-        }
+    n_options: int = setting(4, OneOf(SIZES), "2, 4 or 6.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
     def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:

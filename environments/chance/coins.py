@@ -6,20 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
+from knownminds.environments.fields import OneOf, SomeOf, setting
+
 from .chance import binomial, share_of
 from .outcome_grid import (
     NONE,
-    Asking,
     BrokenOff,
     Context,
-    Distractors,
-    Form,
     Values,
-    one_of,
-    part_of,
     part_told,
     size_told,
-    weights_of,
+    weights,
     weights_told,
 )
 
@@ -54,30 +51,18 @@ class Coins(BrokenOff):
     kind (0 single, 1 independent, 2 dependent); previous (the number of the first toss, -1
     where there is none); cell (a number for all of these); asked and correct (the outcome whose
     probability is asked for, and the position of the right letter; -1 in the other forms).
-
-    Parameters
-    ----------
-    n_coins
-        2 or 3.
-    faces, weights, kinds
-        Which part of the grid is asked; all of it in the original. A weight is a whole number
-        from 1 on: how many times as often as the other face the counted one comes up.
-    form, distractors, templates, asking
-        As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
     name = "coins"
     summary = "how many of 2 or 3 tossed coins show a face, 42 or 54 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario coins"
-    own = ("coins", "face", "weight", "kind", "previous")
-    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "coins": (2, 3),
-        "face": (0, 1),
-        "weight": (1, 5),
-        "kind": (0, 2),
-        "previous": (-1, 3),
+    own: ClassVar = {
+        "coins": (2, 3, "how many coins"),
+        "face": (0, 1, "the one that is counted: 0 heads, 1 tails"),
+        "weight": (1, 5, "how many times as often it comes up as the other"),
+        "kind": (0, 2, "0 single, 1 independent, 2 dependent"),
+        "previous": (-1, 3, "number of the first toss; -1 where there is none"),
     }
-    stimulus = (*own, "cell", "asked", "correct")
     scenario = 2
     digits = (1, 1, 4, 1, 1)
     n_actions = 3  # and 4 where there are 3 coins
@@ -99,33 +84,14 @@ class Coins(BrokenOff):
         "dependent": ("face", "previous"),
     }
 
-    def __init__(
-        self,
-        n_coins: int = 2,
-        faces: Sequence[Face] = ("heads", "tails"),
-        weights: Sequence[int] = (1, 3, 5),
-        kinds: Sequence[Kind] = ("single", "independent", "dependent"),
-        form: Form = "question",
-        distractors: Distractors = "published",
-        templates: str | None = None,
-        asking: Asking = "whole",
-    ):
-        self.n_coins = one_of("n_coins", n_coins, SIZES)
-        self.faces = part_of("faces", faces, FACES)
-        self.kinds = part_of("kinds", kinds, KINDS)
-        self.weights = weights_of(weights, HEAVIEST)
-        self._begin_grid(self._all(), form, distractors, templates, asking)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_coins": self.n_coins,
-            "faces": list(self.faces),
-            "weights": list(self.weights),
-            "kinds": list(self.kinds),
-            **self._shared_settings,
-        }
+    n_coins: int = setting(2, OneOf(SIZES), "2 or 3.")
+    faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
+    weights: tuple[int, ...] = setting(
+        (1, 3, 5),
+        weights(HEAVIEST),
+        "How many times as often as the other face the counted one comes up; whole numbers.",
+    )
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
     def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
+from knownminds.environments.fields import OneOf, SomeOf, setting
+
 from .chance import Chance, uniform_sum
 from .outcome_grid import (
     NONE,
-    Asking,
     BrokenOff,
     Context,
-    Distractors,
-    Form,
     Values,
-    one_of,
-    part_of,
     part_told,
     size_told,
 )
@@ -61,30 +58,19 @@ class Dice(BrokenOff):
     middle; -1 where there is none); cell (a number for all of these); asked and correct (the
     outcome whose probability is asked for, and the position of the right letter; -1 in the other
     forms).
-
-    Parameters
-    ----------
-    n_dice, n_faces
-        1 to 3 dice of 4 to 12 faces.
-    kinds
-        Which part of the grid is asked.
-    form, distractors, templates, asking
-        As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
     name = "dice"
     summary = "the sum of 1 to 3 dice of 4 to 12 faces, 23 contexts of each, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario dice"
-    own = ("dice", "faces", "kind", "previous", "observation", "second")
-    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "dice": (1, 3),
-        "faces": (4, 12),
-        "kind": (0, 4),
-        "previous": (-1, 36),
-        "observation": (-1, 5),
-        "second": (-1, 5),
+    own: ClassVar = {
+        "dice": (1, 3, "how many dice"),
+        "faces": (4, 12, "how many faces each has"),
+        "kind": (0, 4, "0 single, 1 independent, 2 dependent, 3 one observation, 4 two"),
+        "previous": (-1, 36, "sum of the first throw; -1 where there is none"),
+        "observation": (-1, 5, "what is known, a position in `OBSERVATIONS`; -1 for nothing"),
+        "second": (-1, 5, "what else is known; -1 for nothing"),
     }
-    stimulus = (*own, "cell", "asked", "correct")
     scenario = 1
     digits = (1, 2, 1, 2, 1, 1)
     n_actions = 6
@@ -116,36 +102,9 @@ class Dice(BrokenOff):
         **{name: ("number",) for name in ("smaller", "larger", "not_first", "not_middle")},
     }
 
-    def __init__(
-        self,
-        n_dice: int = 1,
-        n_faces: int = 6,
-        kinds: Sequence[Kind] = (
-            "single",
-            "independent",
-            "dependent",
-            "observation",
-            "two_observations",
-        ),
-        form: Form = "question",
-        distractors: Distractors = "published",
-        templates: str | None = None,
-        asking: Asking = "whole",
-    ):
-        self.n_dice = one_of("n_dice", n_dice, SIZES)
-        self.n_faces = one_of("n_faces", n_faces, FACES)
-        self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates, asking)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "n_dice": self.n_dice,
-            "n_faces": self.n_faces,
-            "kinds": list(self.kinds),
-            **self._shared_settings,
-        }
+    n_dice: int = setting(1, OneOf(SIZES), "1 to 3 dice.")
+    n_faces: int = setting(6, OneOf(FACES), "4 to 12 faces.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
     def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:

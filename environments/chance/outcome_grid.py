@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, setting
+from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
 from knownminds.environments.words.prompt import Message, Prompt, Role, load_templates
 
@@ -135,69 +137,73 @@ def options_of(share: Fraction, distractors: str = "published") -> tuple[Fractio
 class BrokenOff(Environment):
     """A session goes once through a grid of contexts, each with an outcome to tell.
 
-    Settings that all such experiments have:
-
-    Parameters
-    ----------
-    form
-        "question" asks for the outcome that completes the text, and the reply has to be that
-        outcome. "continuation" has the text as a message that the participant has begun, which
-        breaks off right before the outcome: for models that can be made to go on with it, as a
-        local model can; the answer is what its continuation begins with. "stated" asks for the
-        probability of one outcome, drawn anew for each session, with five options to choose
-        from; the action is then the position of the letter, and the truth has the probability
-        1 at the right one.
-    distractors
-        The wrong options of the form "stated". "published": a third, a half, twice and three
-        times the right probability, also where that is above 1 and gives the answer away.
-        "plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose
-        five options are not different numbers to 3 decimals (between 0 and 1 where they are to
-        be plausible) are not asked about, and contexts without any other are left out.
-    asking
-        How the form "stated" asks. "whole", as the original does: the situation in whole sentences
-        up to before the outcome, then a question that names the event, then the options. "gap":
-        the text that breaks off, and a question about what belongs there.
-    templates
-        A TOML file with wording of your own; None for ours, `<name>.toml`.
+    A subclass names in `own` the columns that say which context it is, each with what it holds in
+    the original and what it means; the fields of all such experiments follow.
     """
 
-    own: ClassVar[tuple[str, ...]]  # the columns that say which context it is
-    ranges: ClassVar[Mapping[str, tuple[int, int]]]  # what they hold in the original
+    own: ClassVar[Mapping[str, tuple[int, int, str]]]
     scenario: ClassVar[int]  # the first digit of `cell`
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
     words: ClassVar[Mapping[str, frozenset[str]]]
     required: ClassVar[Mapping[str, tuple[str, ...]]]
     done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
-    wording = ("arrangement",)
     feedback = False
-    performance_bounds = (0.0, 1.0)
-    retold = False
+    past = "none"
 
-    form: Form
-    distractors: Distractors
-    templates: str | None
-    asking: Asking
+    form: Form = setting(
+        "question",
+        OneOf(FORMS),
+        '"question" asks for the outcome that completes the text, and the reply has to be that '
+        'outcome. "continuation" has the text as a message that the participant has begun, which '
+        "breaks off right before the outcome: for models that can be made to go on with it, as a "
+        "local model can; the answer is what its continuation begins with. "
+        '"stated" asks for the probability of one outcome, drawn anew for each session, with five '
+        "options to choose from; the action is then the position of the letter, and the truth has "
+        "the probability 1 at the right one.",
+    )
+    distractors: Distractors = setting(
+        "published",
+        OneOf(DISTRACTORS, "are"),
+        'The wrong options of the form "stated". "published": a third, a half, twice and three '
+        "times the right probability, also where that is above 1 and gives the answer away. "
+        '"plausible": the same factors on the odds, which stay between 0 and 1. Outcomes whose '
+        "five options are not different numbers to 3 decimals (between 0 and 1 where they are to "
+        "be plausible) are not asked about, and contexts without any other are left out.",
+    )
+    templates: str | None = setting(
+        None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
+    asking: Asking = setting(
+        "whole",
+        OneOf(ASKINGS),
+        'How the form "stated" asks. "whole", as the original does: the situation in whole '
+        "sentences up to before the outcome, then a question that names the event, then the "
+        'options. "gap": the text that breaks off, and a question about what belongs there.',
+    )
 
-    def _begin_grid(
-        self,
-        grid: Iterable[Values],
-        form: Form,
-        distractors: Distractors,
-        templates: str | None,
-        asking: Asking,
-    ) -> None:
-        """Take the settings that all have, and make the grid with its words."""
-        if form not in FORMS:
-            raise ValueError(f"form is one of {', '.join(FORMS)}; got {form!r}.")
-        if distractors not in DISTRACTORS:
-            raise ValueError(
-                f"distractors are one of {', '.join(DISTRACTORS)}; got {distractors!r}."
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Make the table of fields from `own`."""
+        if "own" in vars(cls):
+            room = 10 ** sum(cls.digits)
+            cells = cls.scenario * room, (cls.scenario + 1) * room - 1
+            last = len(LETTERS) - 1, len(ARRANGEMENTS) - 1
+            cls.fields = Fields(
+                *(Field(name, _held(name), told) for name, (_, _, told) in cls.own.items()),
+                Field("cell", cells, "a number for all of these"),
+                Field("asked", (NONE, MOST_OUTCOMES - 1), "outcome that is asked about, or -1"),
+                Field("correct", (NONE, last[0]), "position of the right letter, or -1"),
+                Field("arrangement", (NONE, last[1]), "order of the wrong options", "wording"),
             )
-        if asking not in ASKINGS:
-            raise ValueError(f"asking is one of {', '.join(ASKINGS)}; got {asking!r}.")
-        self.form, self.distractors, self.templates = form, distractors, templates
-        self.asking = asking
-        self._grid = {values: self.context_at(values) for values in grid}
+        super().__init_subclass__(**kwargs)
+
+    @abstractmethod
+    def _all(self) -> Iterable[Values]:
+        """Return the contexts that these settings ask for, by the columns of `own`."""
+
+    def prepare(self) -> None:
+        """Make the grid with its words."""
+        form, distractors = self.form, self.distractors
+        self._grid = {values: self.context_at(values) for values in self._all()}
         self._options: dict[Values, dict[int, tuple[Fraction, ...]]] = {}
         if form == "stated":
             for values, context in self._grid.items():
@@ -212,7 +218,9 @@ class BrokenOff(Environment):
                     'differ. Take a larger part of the grid, or distractors="published".'
                 )
             self.n_actions = len(LETTERS)
+            self.performance_bounds = (0.0, 1.0)  # of what may come nothing is right or wrong
         else:
+            self.performance_bounds = None
             self.n_actions = len(next(iter(self._grid.values())).chance.outcomes)
         self._load_words()
 
@@ -270,15 +278,6 @@ class BrokenOff(Environment):
         """Return what is said for each outcome."""
 
     @property
-    def _shared_settings(self) -> dict[str, Any]:
-        return {
-            "form": self.form,
-            "distractors": self.distractors,
-            "templates": self.templates,
-            "asking": self.asking,
-        }
-
-    @property
     def contexts(self) -> tuple[Context, ...]:
         """The contexts of the grid, in its order."""
         return tuple(self._grid.values())
@@ -287,27 +286,6 @@ class BrokenOff(Environment):
     def n_trials(self) -> int:
         """As many as there are contexts."""
         return len(self._grid)
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """What the columns hold over all settings, but for larger weights."""
-        columns = np.array(list(self._grid)).T
-        room = 10 ** sum(self.digits)
-        found: dict[str, tuple[int, int] | tuple[float, float]] = {
-            name: (min(low, int(column.min())), max(high, int(column.max())))
-            for (name, (low, high)), column in zip(self.ranges.items(), columns, strict=True)
-        }
-        return found | {
-            "cell": (self.scenario * room, (self.scenario + 1) * room - 1),
-            "asked": (NONE, MOST_OUTCOMES - 1),
-            "correct": (NONE, len(LETTERS) - 1),
-            "arrangement": (NONE, len(ARRANGEMENTS) - 1),
-        }
-
-    @property
-    def scored(self) -> bool:
-        """Whether letters are right or wrong; no outcome that can come is."""
-        return self.form == "stated"
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the right letter was given, 0 for another, NaN for none, [rows]."""
@@ -423,11 +401,10 @@ class BrokenOff(Environment):
             return parse_beginning(text, self._labels(observation))
         return parse_label(text, self._labels(observation))
 
-    def parse_cut(self, text: str, observation: Observation) -> Answer:
-        """Read what a continuation begins with, if that is certain; of a reply, nothing."""
-        if self.form == "continuation":
-            return parse_beginning(text, self._labels(observation), cut=True)
-        return super().parse_cut(text, observation)
+    @property
+    def replies(self) -> Replies:
+        """One for each trial; a continuation that was cut off may be readable."""
+        return _Continuations(self)
 
     def say(self, action: int, observation: Observation) -> str:
         """Answer as asked: with the outcome or the letter alone."""
@@ -610,16 +587,27 @@ class BrokenOff(Environment):
             )
 
 
-def part_of(name: str, given: Any, known: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return the chosen members in their order in the grid."""
-    many = isinstance(given, Iterable) and not isinstance(given, str)
-    chosen = list(given) if many else [given]
-    strange = [member for member in chosen if isinstance(member, bool) or member not in known]
-    if strange or not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(
-            f"{name} are one or more of {', '.join(map(str, known))}, each once; got {given!r}."
-        )
-    return tuple(member for member in known if member in chosen)
+def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
+    """Return the range of a column over all settings, but for larger weights."""
+
+    def ends(place: BrokenOff) -> tuple[int, int]:
+        low, high, _ = place.own[column]
+        values = [each[list(place.own).index(column)] for each in place._grid]
+        return min([low, *values]), max([high, *values])
+
+    return ends
+
+
+class _Continuations(Replies):
+    """Replies of which a cut-off one may be readable."""
+
+    environment: BrokenOff
+
+    def cut(self, text: str, observation: Observation) -> Answer:
+        """Read what a continuation begins with, if that is certain; of a reply, nothing."""
+        if self.environment.form == "continuation":
+            return parse_beginning(text, self.environment._labels(observation), cut=True)
+        return super().cut(text, observation)
 
 
 def size_told(name: str, what: str, held: set[int], known: Sequence[int]) -> dict[str, int]:
@@ -652,8 +640,14 @@ def weights_told(held: set[int], most: int) -> dict[str, list[int]]:
     return {"weights": weights} if weights else {}
 
 
-def weights_of(given: Any, most: int) -> tuple[int, ...]:
-    """Return weights from small to large."""
+def weights(most: int) -> Told:
+    """Return the rule for weights, which are sorted from small to large."""
+    return Told(
+        lambda name, given: _weights_of(given, most), f"whole numbers from 1 to {most}, each once"
+    )
+
+
+def _weights_of(given: Any, most: int) -> tuple[int, ...]:
     chosen = list(given) if isinstance(given, Iterable) else [given]
     whole = all(
         isinstance(weight, int | np.integer) and not isinstance(weight, bool) and weight >= 1
@@ -666,10 +660,3 @@ def weights_of(given: Any, most: int) -> tuple[int, ...]:
     if max(chosen) > most:
         raise ValueError(f"weights go up to {most}; got {max(chosen)}.")
     return tuple(sorted(map(int, chosen)))
-
-
-def one_of(name: str, given: Any, known: Sequence[int]) -> int:
-    """Return a size that is on offer."""
-    if isinstance(given, bool) or given not in known:
-        raise ValueError(f"{name} is one of {', '.join(map(str, known))}; got {given!r}.")
-    return int(given)

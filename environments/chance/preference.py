@@ -6,20 +6,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any, ClassVar, Literal, get_args
 
+from knownminds.environments.fields import SomeOf, setting
+
 from .chance import Chance, share_of
 from .outcome_grid import (
     MARKS,
     NONE,
-    Asking,
     BrokenOff,
     Context,
-    Distractors,
-    Form,
     Values,
     marks_of_places,
-    part_of,
     part_told,
-    weights_of,
+    weights,
     weights_told,
 )
 
@@ -47,28 +45,18 @@ class Preference(BrokenOff):
     drawn before, -1 where there is none); cell (a number for all of these); asked and correct
     (the outcome whose probability is asked for, and the position of the right letter; -1 in the
     other forms).
-
-    Parameters
-    ----------
-    pairs, weights, kinds
-        Which part of the grid is asked; all of it in the original, with the weights 1, 2, 3. A
-        weight is a whole number from 1 on.
-    form, distractors, templates, asking
-        As told of `BrokenOff`: "question", "continuation" or "stated".
     """
 
     name = "preference"
     summary = "which of two named options is drawn, 36 contexts, no rewards"
     source = "Mondal, Dolamic, Bovet, Cudré-Mauroux and Audiffren 2024, scenario preference"
-    own = ("pair", "first", "weight", "kind", "previous")
-    ranges: ClassVar[Mapping[str, tuple[int, int]]] = {
-        "pair": (0, 1),
-        "first": (0, 1),
-        "weight": (1, 3),
-        "kind": (0, 1),
-        "previous": (-1, 1),
+    own: ClassVar = {
+        "pair": (0, 1, "0 heads and tails, 1 left and right"),
+        "first": (0, 1, "option that is named first, as an action"),
+        "weight": (1, 3, "how many times as often that one is drawn as the other"),
+        "kind": (0, 1, "0 single, 1 independent"),
+        "previous": (-1, 1, "option drawn before; -1 where there is none"),
     }
-    stimulus = (*own, "cell", "asked", "correct")
     scenario = 4
     digits = (1, 1, 4, 1, 1)
     n_actions = 2
@@ -87,30 +75,13 @@ class Preference(BrokenOff):
         "independent": ("previous",),
     }
 
-    def __init__(
-        self,
-        pairs: Sequence[Pair] = ("heads_tails", "left_right"),
-        weights: Sequence[int] = (1, 2, 3),
-        kinds: Sequence[Kind] = ("single", "independent"),
-        form: Form = "question",
-        distractors: Distractors = "published",
-        templates: str | None = None,
-        asking: Asking = "whole",
-    ):
-        self.pairs = part_of("pairs", pairs, PAIRS)
-        self.weights = weights_of(weights, HEAVIEST)
-        self.kinds = part_of("kinds", kinds, KINDS)
-        self._begin_grid(self._all(), form, distractors, templates, asking)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "pairs": list(self.pairs),
-            "weights": list(self.weights),
-            "kinds": list(self.kinds),
-            **self._shared_settings,
-        }
+    pairs: tuple[Pair, ...] = setting(PAIRS, SomeOf(PAIRS), "Which pairs of names are asked.")
+    weights: tuple[int, ...] = setting(
+        (1, 2, 3),
+        weights(HEAVIEST),
+        "How many times as often as the other the option named first is drawn; whole numbers.",
+    )
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
 
     @classmethod
     def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:

@@ -13,8 +13,22 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Recorded
 from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import (
+    TEXT,
+    WORDS,
+    Field,
+    Fields,
+    OneOf,
+    SomeOf,
+    Told,
+    Unless,
+    Whole,
+    as_given,
+    setting,
+)
+from knownminds.environments.replies import Replies
+from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import Message, Prompt, load_templates
@@ -35,6 +49,7 @@ ASKED: tuple[str, ...] = get_args(Asked)
 PARTS: tuple[str, ...] = get_args(Parts)
 # By the number in the column question.
 QUESTIONS = ("belief", "decision", "part", "within", "share")
+_QUESTION = "0 belief, 1 decision, 2 part, 3 within, 4 share"
 BELIEF, DECISION, PART, WITHIN, SHARE = range(5)
 ACTIONS = ("Yes", "Defer", "No")
 YES, DEFER, NO = range(3)
@@ -78,6 +93,12 @@ REQUIRED = {
 }
 
 
+def _edges(name: str, given: Any) -> list[list[str]]:
+    if not all(len(pair) == 2 for pair in given):
+        raise ValueError(f"{name} are pairs of parent and child; got {given!r}.")
+    return [list(map(str, pair)) for pair in given]
+
+
 class Diagnosis(Environment):
     """Beliefs and decisions about a condition whose exact probability is known.
 
@@ -109,141 +130,107 @@ class Diagnosis(Environment):
     normal number of the context that is shown to nobody and by which a known mind misreads it,
     everywhere alike; and evidence, which of the network's contexts it is. The action is 0 Yes,
     1 Defer or 2 No; the response is the probability stated.
-
-    Parameters
-    ----------
-    network
-        "heart" (20 nodes), "diabetes" (22), "fever" (14) or "crying" (13), which are ours and
-        estimated from no patients; the path of a .bif file, or of a .csv file with a row per
-        case; or the name of a network that ships with pgmpy, such as "asia".
-    target
-        The node asked about, which has two states; None for that of a shipped network.
-    auxiliary
-        The node z over which expectations are iterated; None for that of a shipped network, and
-        else for a parent of the target. It is never told.
-    edges
-        Pairs of parent and child, for a .csv file; None for edges from the target to all others.
-    parts
-        How P(z | x) is asked for: as one "distribution", or in "separate" questions.
-    n_contexts
-        How many contexts a session has.
-    repeats
-        How many rounds.
-    elicitations
-        In which ways beliefs are asked for, in any part: "plain"; "squared" and "absolute" tell of
-        a loss; "bayesian" tells to reason by Bayes' rule.
-    questions
-        What is asked, in any part: "belief", "decision", "expectation".
-    bins
-        Into how many equal bins [0, 1] is cut.
-    minimum_support
-        How many cases of a .csv file each stratum needs.
-    reasoning
-        "none" asks for the lines of the answer alone; "chain_of_thought" and "step_back" for
-        thoughts before them.
-    templates
-        A TOML file with wording of your own; None for ours, `diagnosis.toml`.
     """
 
     name = "diagnosis"
     summary = "probabilities of a condition given evidence, and decisions: yes, defer or no"
     source = "Yamin et al. 2026"
-    stimulus = (
-        "context",
-        "repetition",
-        "question",
-        "elicitation",
-        "part",
-        "posterior",
-        "marginal",
-        "conditional",
-        "state",
-        "idiosyncrasy",
+    fields = Fields(
+        # Where there is one context or round, bounds leave room for two: spaces of Gymnasium want
+        # ends that differ.
+        Field("context", lambda place: (0, max(place.n_contexts - 1, 1)), "from 0"),
+        Field("repetition", lambda place: (0, max(place.repeats - 1, 1)), "round, from 0"),
+        Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
+        Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
+        Field("part", lambda place: (-1, place.n_parts - 1), "number of z; -1 where there is none"),
+        Field("posterior", (0.0, 1.0), "the exact probability that is asked for"),
+        Field("marginal", (0.0, 1.0), "P(theta = 1 | x)"),
+        Field("conditional", (0.0, 1.0), "P(theta = 1 | x, z), or marginal where there is no z"),
+        Field("state", (0, 1), "theta"),
+        Field("idiosyncrasy", help="by what a known mind misreads the context; standard normal"),
+        Field(
+            "evidence",
+            lambda place: (0, place.bins * MOST_PER_BIN - 1),
+            "which of the network's contexts it is",
+            "wording",
+        ),
     )
-    wording = ("evidence",)
     given = "either"
     n_actions = 3
     response_range = (0.0, 1.0)
     feedback = False
     performance_bounds = (0.0, 1.0)
-    retold = False
-    size = "n_contexts"
+    past = "none"
 
-    def __init__(
-        self,
-        network: str = "heart",
-        target: str | None = None,
-        n_contexts: int = 200,
-        repeats: int = 5,
-        elicitations: Sequence[str] = ELICITATIONS,
-        questions: Sequence[str] = ASKED,
-        bins: int = 20,
-        minimum_support: int = MINIMUM_SUPPORT,
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-        auxiliary: str | None = None,
-        edges: Sequence[Sequence[str]] | None = None,
-        parts: Parts = "distribution",
-    ):
-        for setting, given in (
-            ("n_contexts", n_contexts),
-            ("repeats", repeats),
-            ("bins", bins),
-            ("minimum_support", minimum_support),
-        ):
-            whole = isinstance(given, int | np.integer) and not isinstance(given, bool)
-            if not whole or given < 1:
-                raise ValueError(f"{setting} is a whole number from 1 on; got {given!r}.")
-        if reasoning not in REASONINGS:
-            raise ValueError(f"reasoning is one of {', '.join(REASONINGS)}; got {reasoning!r}.")
-        if parts not in PARTS:
-            raise ValueError(f"parts is one of {', '.join(PARTS)}; got {parts!r}.")
-        if edges is not None and not all(len(pair) == 2 for pair in edges):
-            raise ValueError(f"edges are pairs of parent and child; got {edges!r}.")
-        self.network = str(network)
-        self.target = target
-        self.auxiliary = auxiliary
-        self.edges = None if edges is None else [list(map(str, pair)) for pair in edges]
-        self.n_contexts = int(n_contexts)
-        self.repeats = int(repeats)
-        self.bins = int(bins)
-        self.minimum_support = int(minimum_support)
-        self.reasoning = reasoning
-        self.templates = templates
-        self.parts = parts
-        self.elicitations = _part_of("elicitations", elicitations, ELICITATIONS)
-        self.questions = _part_of("questions", questions, ASKED)
+    network: str = setting(
+        "heart",
+        TEXT,
+        '"heart" (20 nodes), "diabetes" (22), "fever" (14) or "crying" (13), which are ours and '
+        "estimated from no patients; the path of a .bif file, or of a .csv file with a row per "
+        'case; or the name of a network that ships with pgmpy, such as "asia".',
+    )
+    target: str | None = setting(
+        None,
+        Told(as_given, "the name of a node, or None"),
+        "The node asked about, which has two states; None for that of a shipped network.",
+    )
+    n_contexts: int = setting(200, Whole(1), "How many contexts a session has.", size=True)
+    repeats: int = setting(5, Whole(1), "How many rounds.")
+    elicitations: tuple[str, ...] = setting(
+        ELICITATIONS,
+        SomeOf(ELICITATIONS),
+        'In which ways beliefs are asked for, in any part: "plain"; "squared" and "absolute" tell '
+        'of a loss; "bayesian" tells to reason by Bayes\' rule.',
+    )
+    questions: tuple[str, ...] = setting(
+        ASKED,
+        SomeOf(ASKED),
+        'What is asked, in any part: "belief", "decision", "expectation".',
+    )
+    bins: int = setting(20, Whole(1), "Into how many equal bins [0, 1] is cut.")
+    minimum_support: int = setting(
+        MINIMUM_SUPPORT, Whole(1), "How many cases of a .csv file each stratum needs."
+    )
+    reasoning: Reasoning = setting(
+        "none",
+        OneOf(REASONINGS),
+        '"none" asks for the lines of the answer alone; "chain_of_thought" and "step_back" for '
+        "thoughts before them.",
+    )
+    templates: str | None = setting(
+        None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
+    auxiliary: str | None = setting(
+        None,
+        Told(as_given, "the name of a node, or None"),
+        "The node z over which expectations are iterated; None for that of a shipped network, and "
+        "else for a parent of the target. It is never told.",
+    )
+    edges: list[list[str]] | None = setting(
+        None,
+        Unless(Told(_edges, "pairs of parent and child")),
+        "Pairs of parent and child, for a .csv file; None for edges from the target to all others.",
+    )
+    parts: Parts = setting(
+        "distribution",
+        OneOf(PARTS),
+        'How P(z | x) is asked for: as one "distribution", or in "separate" questions.',
+    )
+
+    def prepare(self) -> None:
+        """Load network and words, and lay out the questions."""
         pairs = None if self.edges is None else tuple((a, b) for a, b in self.edges)
         self.belief_network, self._about = load_network(
-            self.network, target, auxiliary, pairs, self.minimum_support
+            self.network, self.target, self.auxiliary, pairs, self.minimum_support
         )
         self._parts = self._about.says[self._about.auxiliary]
         self._labels = tuple(map(_letter, range(len(self._parts))))
         self._words = load_templates(
-            templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
         )
         self._check_words()
         self._asked = self._questions()
         self._trial_of: tuple[Any, dict[tuple[int, ...], int]] = (None, {})
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        return {
-            "network": self.network,
-            "target": self.target,
-            "n_contexts": self.n_contexts,
-            "repeats": self.repeats,
-            "elicitations": list(self.elicitations),
-            "questions": list(self.questions),
-            "bins": self.bins,
-            "minimum_support": self.minimum_support,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-            "auxiliary": self.auxiliary,
-            "edges": self.edges,
-            "parts": self.parts,
-        }
 
     @property
     def n_trials(self) -> int:
@@ -251,45 +238,25 @@ class Diagnosis(Environment):
         return self.n_contexts * self.repeats * len(self._asked)
 
     @property
-    def n_prompts(self) -> int:
-        """Contexts x rounds x questions, a distribution being one."""
-        shared = sum(question == SHARE and part > 0 for question, _, part in self._asked)
-        return self.n_contexts * self.repeats * (len(self._asked) - shared)
-
-    @property
     def n_parts(self) -> int:
         """How many states the auxiliary has."""
         return len(self._parts)
 
-    def continues(self, observation: Observation) -> bool:
-        """Say whether a trial is a further state of the distribution that the one before began."""
-        return observation["question"] == SHARE and observation["part"] > 0
+    def asks(self, columns: Mapping[str, Any]) -> Any:
+        """Return "action" for decisions, and "response" for all that ask for a probability."""
+        if isinstance(columns["question"], int | float):
+            return "action" if columns["question"] == DECISION else "response"
+        return np.where(np.asarray(columns["question"]) == DECISION, "action", "response")
 
     @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Numbers of contexts, rounds, questions, elicitations and parts; probabilities.
+    def replies(self) -> Replies:
+        """One for each trial, but for a distribution, of which one reply tells every state."""
+        return _Distributions(self)
 
-        Where there is one context or round, the bounds leave room for two: spaces of Gymnasium
-        want ends that differ.
-        """
-        return {
-            "context": (0, max(self.n_contexts - 1, 1)),
-            "repetition": (0, max(self.repeats - 1, 1)),
-            "question": (0, len(QUESTIONS) - 1),
-            "elicitation": (0, len(ELICITATIONS) - 1),
-            "part": (-1, self.n_parts - 1),
-            "posterior": (0.0, 1.0),
-            "marginal": (0.0, 1.0),
-            "conditional": (0.0, 1.0),
-            "state": (0, 1),
-            "idiosyncrasy": (-np.inf, np.inf),
-            "evidence": (0, self.bins * MOST_PER_BIN - 1),
-        }
-
-    def acts(self, columns: Mapping[str, Any]) -> NDArray[np.bool_]:
-        """Say which trials ask for a decision; the others ask for a probability."""
-        asked: NDArray[np.bool_] = np.asarray(columns["question"]) == DECISION
-        return asked
+    @property
+    def rerun(self) -> Rerun:
+        """Questions once more; who answers misreads each context anew."""
+        return _Misread(self)
 
     @cached_property
     def contexts(self) -> EvidenceContexts:
@@ -299,7 +266,7 @@ class Diagnosis(Environment):
     @cached_property
     def drawn(self) -> frozenset[str]:
         """Names of the design's tables."""
-        return frozenset((*self.stimulus, *self.wording))
+        return frozenset(self.fields.shown)
 
     @property
     def n_draws(self) -> int:
@@ -346,15 +313,6 @@ class Diagnosis(Environment):
             "evidence": by_slot(evidence),
         }
 
-    def again(
-        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
-    ) -> dict[str, NDArray[Any]]:
-        """Make tables of the recorded questions; who answers misreads each context anew."""
-        tables = super().again(recorded, sessions, rng)
-        context = tables["context"]
-        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
-        return tables | {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
-
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 minus the distance of each stated probability from the exact one.
 
@@ -377,11 +335,11 @@ class Diagnosis(Environment):
             asked = set(frame["question"].dropna().tolist())
             if asked & {PART, QUESTIONS[PART]} and not asked & {SHARE, QUESTIONS[SHARE]}:
                 told["parts"] = "separate"
-        for setting, column in (("n_contexts", "context"), ("repeats", "repetition")):
+        for chosen, column in (("n_contexts", "context"), ("repeats", "repetition")):
             if column in frame and pd.api.types.is_numeric_dtype(frame[column]) and len(frame):
                 most = frame[column].max()
                 if pd.notna(most) and most >= 0 and most == int(most):
-                    told[setting] = int(most) + 1
+                    told[chosen] = int(most) + 1
         return cls(**told)
 
     def complete(self, trials: Trials) -> pd.DataFrame:
@@ -431,7 +389,7 @@ class Diagnosis(Environment):
         super().check(trials)
         frame = trials.frame
         for name, rule, known in (
-            ("question", "0 belief, 1 decision, 2 part, 3 within, 4 share", range(len(QUESTIONS))),
+            ("question", _QUESTION, range(len(QUESTIONS))),
             ("elicitation", "0 plain, 1 squared, 2 absolute, 3 bayesian", range(len(ELICITATIONS))),
             ("state", "0 without and 1 with the condition", range(2)),
         ):
@@ -533,7 +491,7 @@ class Diagnosis(Environment):
             return []
         start = known[found[0]]
         return [
-            {"trial": t, **{name: table[name][t].item() for name in (*self.stimulus, "evidence")}}
+            {"trial": t, **{name: table[name][t].item() for name in self.fields.shown}}
             for t in range(start, start + len(self._asked))
         ]
 
@@ -614,6 +572,46 @@ class Diagnosis(Environment):
                 raise ValueError(f"The template {form!r} is one line; got several.")
 
 
+class _Distributions(Replies):
+    """A reply for each trial, or for all states of a distribution."""
+
+    environment: Diagnosis
+
+    def continues(self, observation: Observation) -> bool:
+        """Say whether a trial is a further state of the distribution that the one before began."""
+        return observation["question"] == SHARE and observation["part"] > 0
+
+    def together(self, observation: Observation) -> list[Observation]:
+        """Return the trials of the present session that one reply answers, from this one on."""
+        place, found = self.environment, [observation]
+        for trial in range(int(observation["trial"]) + 1, place.n_trials):
+            following = {"trial": trial, **place.design.at(trial, place.fields.shown)}
+            if not self.continues(following):
+                break
+            found.append(following)
+        return found
+
+    @property
+    def n_prompts(self) -> int:
+        """Contexts x rounds x questions, a distribution being one."""
+        place = self.environment
+        shared = sum(question == SHARE and part > 0 for question, _, part in place._asked)
+        return place.n_contexts * place.repeats * (len(place._asked) - shared)
+
+
+class _Misread(Rerun):
+    """Recorded questions once more."""
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded questions; who answers misreads each context anew."""
+        tables = super().tables(recorded, sessions, rng)
+        context = tables["context"]
+        drawn = rng.standard_normal((len(sessions), int(context.max()) + 1))
+        return tables | {"idiosyncrasy": np.take_along_axis(drawn, context, axis=1)}
+
+
 def _lines_of(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines()]
 
@@ -625,12 +623,3 @@ def _letter(k: int) -> str:
 
 def _decimal(number: float) -> str:
     return np.format_float_positional(number, trim="-")
-
-
-def _part_of(name: str, given: Any, known: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the chosen members in the order in which they are asked."""
-    chosen = [given] if isinstance(given, str) else list(given)
-    strange = [member for member in chosen if member not in known]
-    if strange or not chosen or len(set(chosen)) < len(chosen):
-        raise ValueError(f"{name} are one or more of {', '.join(known)}, each once; got {given!r}.")
-    return tuple(member for member in known if member in chosen)

@@ -34,9 +34,11 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
     def __init__(self, environment: Environment):
         self.environment = environment
+        self._bounds = environment.fields.bounds(environment)
+        self._bounds = environment.fields.bounds(environment)
         fields: dict[str, spaces.Space[Any]] = {
             name: spaces.Box(low, high, (), np.int64 if isinstance(low, int) else np.float64)
-            for name, (low, high) in environment.bounds.items()
+            for name, (low, high) in self._bounds.items()
         }
         self.observation_space = spaces.Dict(
             {"trial": spaces.Discrete(environment.n_trials + 1), **fields}
@@ -77,7 +79,7 @@ class GymnasiumEnvironment(gymnasium.Env[dict[str, Any], Any]):
 
     def _typed(self, observation: Observation) -> dict[str, Any]:
         shown: dict[str, Any] = {"trial": np.int64(observation["trial"])}
-        for name, (low, _) in self.environment.bounds.items():
+        for name, (low, _) in self._bounds.items():
             kind = np.int64 if isinstance(low, int) else np.float64
             shown[name] = np.array(observation[name], dtype=kind)
         return shown

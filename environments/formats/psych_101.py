@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.environments.design import Design, session_stream
-from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.environment import Environment, Observation, Turn, answer_columns
 from knownminds.environments.record.trials import Trials
 from knownminds.environments.words.answer import ANSWERED, Answer
 from knownminds.environments.words.names import unknown
@@ -179,7 +179,9 @@ def _made(name: str, settings: Mapping[str, Any]) -> Environment:
 
 def _place(name: str, rows: pd.DataFrame) -> Environment:
     """Return the experiment with the settings that trials tell, and as long as their sessions."""
-    place = type(_made(name, {})).as_played(rows)
+    from knownminds.environments import environment_of
+
+    place = environment_of(Trials(rows), _made(name, {}).name)
     if place.size is None:
         return place
     per_unit = place.n_trials // place.settings[place.size]
@@ -212,7 +214,7 @@ def _told(
     turns: list[Turn] = []
     replies: list[str] = []
     observations = _observations(place, rows)
-    if any(place.continues(observation) for observation in observations):
+    if any(place.replies.continues(observation) for observation in observations):
         raise ValueError(
             f"Trials of {place.name} cannot be told in a text that tells them back: one reply "
             "answers several. Keep them as .csv or .parquet."
@@ -248,7 +250,7 @@ def _told(
             f"Trials of {place.name} cannot be told in a text that tells them back: {error} "
             "Keep them as .csv or .parquet."
         ) from None
-    if not all(_same(back, rows, column) for column in place.answer_columns):
+    if not all(_same(back, rows, column) for column in answer_columns(place)):
         raise ValueError(
             f'Session "{session}" of subject "{subject}" cannot be told: its text would be read '
             "with other answers. Keep it as .csv or .parquet."
@@ -261,7 +263,7 @@ def _told(
         silent = np.flatnonzero(rows["reward"].notna() & back["reward"].isna()).tolist()
         if silent:
             untold["rewards"] = {str(t): float(rows["reward"][t]) for t in silent}
-    columns = [c for c in ("trial", *place.stimulus, *place.wording, *place.hidden) if c in rows]
+    columns = [c for c in ("trial", *place.fields.shown, *place.fields.hidden) if c in rows]
     rest = {c: rows[c].tolist() for c in columns if not _same(back, rows, c)}
     return text, untold | ({"columns": rest} if rest else {})
 
@@ -275,14 +277,15 @@ def _same(there: pd.DataFrame, here: pd.DataFrame, column: str) -> bool:
 
 
 def _observations(place: Environment, rows: pd.DataFrame) -> list[Observation]:
-    fields = (*place.stimulus, *place.wording)
+    fields = place.fields.shown
     for name in fields:
         if name not in rows or rows[name].isna().any():
             raise ValueError(
                 f"The words of {place.name} tell of {name!r}, which these trials lack. "
                 "Tell of trials that were simulated or run here, or add the column."
             )
-    whole = {k for k in fields if isinstance(place.bounds.get(k, (0.0, 0.0))[0], int)}
+    bounds = place.fields.bounds(place)
+    whole = {k for k in fields if isinstance(bounds.get(k, (0.0, 0.0))[0], int)}
     trial = rows["trial"].astype(int)
     columns: dict[str, list[Any]] = {"trial": (trial - (trial.min() == 1)).tolist()}  # from 0
     for name in fields:
@@ -331,7 +334,7 @@ def _conversations(
     talks: list[list[Message]] = []
     for question, reply in zip(questions, replies, strict=True):
         pair = [Message("user", question), Message("assistant", reply)]
-        if talks and place.retold and not _opens(place, pair[0]):
+        if talks and place.past != "none" and not _opens(place, pair[0]):
             talks[-1] += pair
         else:
             talks.append(pair)
@@ -357,7 +360,7 @@ def _read(place: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame
         frame = pd.DataFrame(_rows(place, labels, questions, replies))
         # What comes out otherwise with another design was not read from the text.
         other = pd.DataFrame(_rows(place, labels, questions, replies, seed=1))
-        shown = [c for c in (*place.stimulus, *place.wording) if c in frame]
+        shown = [c for c in place.fields.shown if c in frame]
         frame = frame.drop(columns=[c for c in shown if not frame[c].equals(other[c])])
     if "action" in frame:
         frame["action"] = frame["action"].astype("Int64")
@@ -381,7 +384,7 @@ def _names(place: Environment, questions: Sequence[str], replies: Sequence[str])
     for question, reply in zip(questions[1:], replies, strict=False):
         told += [Message("assistant", reply), Message("user", question)]
     try:
-        return place.names_told(told if place.retold else told[:1])
+        return place.names_told(told if place.past != "none" else told[:1])
     except NotImplementedError as error:
         raise ValueError(str(error)) from None
 
@@ -398,7 +401,7 @@ def _rows(
         seen = [*turns, Turn(last, None, None)]
         for turn, reply in zip(seen, talk[1::2], strict=True):
             answer = place.parse(reply.content, turn.observation)
-            given = {name: getattr(answer, name) for name in place.answer_columns}
+            given = {name: getattr(answer, name) for name in answer_columns(place)}
             unread = None if answer.choice is not None else reply.content
             row = {**turn.observation, **given, "reward": turn.reward}
             rows.append(row | {"outcome": answer.outcome.value, "raw_text": unread})

@@ -14,7 +14,13 @@ import pandas as pd
 
 from knownminds.environments.environment import Environment
 from knownminds.environments.record.trial_schema import TrialSchema, trial_schema
-from knownminds.environments.record.trials import SCHEMA_VERSION, Column, Trials
+from knownminds.environments.record.trials import (
+    SCHEMA_VERSION,
+    SETTINGS,
+    SETTINGS_COLUMN,
+    Column,
+    Trials,
+)
 
 DESCRIPTION = "dataset_description.json"
 FILE_NAME = re.compile(r"([a-z]+-[a-zA-Z0-9]+)(_[a-z]+-[a-zA-Z0-9]+)*_data\.csv")
@@ -67,6 +73,8 @@ def write_psych_ds(
         words = [f"study-{_word(name)}", *([f"task-{_word(task)}"] if task else []), "data.csv"]
         files["_".join(words)] = frame
         columns |= {c.name: c for c in _described(frame, schema) if c.name not in columns}
+        if Trials(frame).settings:
+            columns[SETTINGS] = SETTINGS_COLUMN
     about: dict[str, Any] = {
         "@context": "https://schema.org/",
         "@type": "Dataset",
@@ -105,7 +113,7 @@ def _parts(
     trials: Trials, environment: Environment | None
 ) -> dict[str, tuple[pd.DataFrame, TrialSchema]]:
     """Return the table of each experiment with its schema, by name; "" where none is named."""
-    from knownminds.environments import ENVIRONMENTS
+    from knownminds.environments import ENVIRONMENTS, environment_of
 
     frame = trials.frame
     if environment is not None:
@@ -119,7 +127,7 @@ def _parts(
         if len(own) < len(frame):
             own = own.dropna(axis=1, how="all")
         known = ENVIRONMENTS.get(name)
-        schema = trial_schema(known.as_played(own) if known else None)
+        schema = trial_schema(environment_of(Trials(own), name) if known else None)
         parts[str(name)] = (own.reset_index(drop=True), schema)
     return parts
 

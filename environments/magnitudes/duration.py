@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.words.told_history import History, Reasoning
+from knownminds.environments.fields import FILE, Field, Fields, setting
 from knownminds.environments.words.transcripts import Recordings, load_recordings, our_cast
 
-from .magnitude import Condition, Magnitude, Modality, Range
+from .magnitude import Magnitude
 
+_COUNT = (0, np.inf)
 _NUMBERS = 2**31  # of dialogues
 _NEAREST = 20  # excerpts of recordings among which one is drawn
 _FAR = 0.05  # relative to the wanted duration: farther, recordings do not cover it
@@ -33,43 +34,20 @@ class Duration(Magnitude):
     Beside the columns of `Magnitude` trials may have first and second (the speakers, positions in
     the cast), words_first and words_second (how many words they say), and script (the number from
     which their words are drawn); with recordings script is the excerpt and the others are 0.
-
-    Parameters
-    ----------
-    modality
-        "text" only.
-    condition
-        One of `CONDITIONS`, but for those with noise.
-    windows
-        Which of "short", "medium" and "long" are shown, in this order.
-    n_values, repeats
-        Values of a window, and how often each is shown.
-    continuous
-        If True, the n_values x repeats values are drawn evenly from the window.
-    ranges
-        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
-        10-40, 25-55 and 40-70 s.
-    context
-        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
-    biased_range
-        The range that "numeric_biased" tells, as shares of the window.
-    transcripts
-        A folder of transcripts (*.txt, UTF-8) from which excerpts are taken; None for our cast.
-        One utterance per line: start and end in seconds, speaker and words, with tabs between.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `duration.toml`.
     """
 
     name = "duration"
     summary = "how long a dialogue took, from its transcript"
     source = "BayesBench (anonymous authors 2025)"
     shipped = Path(__file__).with_suffix(".toml")
-    wording = ("first", "second", "words_first", "words_second", "script")
+    fields = Fields(
+        *Magnitude.fields,
+        Field("first", _COUNT, "who speaks first, a position in the cast", "wording"),
+        Field("second", _COUNT, "who speaks second", "wording"),
+        Field("words_first", _COUNT, "how many words the first says", "wording"),
+        Field("words_second", _COUNT, "how many words the second says", "wording"),
+        Field("script", _COUNT, "number from which words are drawn, or the excerpt", "wording"),
+    )
     n_wording = 4
     kinds = ("text",)
     required: ClassVar = {
@@ -83,48 +61,22 @@ class Duration(Magnitude):
     modalities = ("text",)
     thought = "I count the words and think of how fast people speak."
 
-    def __init__(
-        self,
-        modality: Modality = "text",
-        condition: Condition = "base",
-        windows: Sequence[str] = ("short", "medium", "long"),
-        n_values: int = 11,
-        repeats: int = 3,
-        continuous: bool = False,
-        ranges: Mapping[str, Range] | None = None,
-        context: int | None = None,
-        biased_range: Range = (0.0, 0.5),
-        transcripts: str | None = None,
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
-        super().__init__(
-            modality,
-            condition,
-            windows,
-            n_values,
-            repeats,
-            continuous,
-            ranges,
-            context,
-            None,
-            biased_range,
-            history,
-            reasoning,
-            templates,
-        )
-        self.transcripts = transcripts
-        self._recordings = None if transcripts is None else self._covering(transcripts)
+    blur = 0.0  # there are no pictures
+    transcripts: str | None = setting(
+        None,
+        FILE,
+        "A folder of transcripts (*.txt, UTF-8) from which excerpts are taken; None for our cast. "
+        "One utterance per line: start and end in seconds, speaker and words, with tabs between.",
+        last=True,
+    )
+
+    def prepare(self) -> None:
+        """Read the transcripts, if there are any."""
+        super().prepare()
+        given = self.transcripts
+        self._recordings = None if given is None else self._covering(given)
         if self._recordings is not None:
             self._slack = self._recordings.longest - self._recordings.longest / (1 + _FAR)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        settings = super().settings | {"transcripts": self.transcripts}
-        del settings["blur"]
-        return settings
 
     def _make(
         self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
@@ -134,7 +86,9 @@ class Duration(Magnitude):
             script = self._recordings.nearest(targets, what, _NEAREST)
             value = self._recordings.excerpts[0][script]
             nobody = np.zeros(targets.shape, dtype=np.int64)
-            return {"value": value, "script": script} | dict.fromkeys(self.wording[:-1], nobody)
+            return {"value": value, "script": script} | dict.fromkeys(
+                self.fields.wording[:-1], nobody
+            )
         cast = our_cast()
         n = len(cast.names)
         first = (who * n).astype(np.int64)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
+from knownminds.environments.fields import Field, Fields
 
 from . import drawing
 from .magnitude import Magnitude
@@ -29,43 +30,16 @@ class LineRatio(Magnitude):
 
     Beside the columns of `Magnitude` trials may have shorter (0 if the shorter line stands above,
     1 if it stands below).
-
-    Parameters
-    ----------
-    modality
-        "text", "image", "text+image", or "all" for one after the other.
-    condition
-        One of `CONDITIONS`.
-    windows
-        Which of "short", "medium" and "long" are shown, in this order.
-    n_values, repeats
-        Values of a window, and how often each is shown.
-    continuous
-        If True, the n_values x repeats values are drawn evenly from the window.
-    ranges
-        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
-        .10-.50, .30-.70, .50-.90.
-    context
-        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
-    blur
-        Standard deviation of the Gaussian blur in px: throughout ("constant_noise"; None for 8) or
-        in the end ("gradual_noise"; None for 16).
-    biased_range
-        The range that "numeric_biased" tells, as shares of the window.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `line_ratio.toml`.
     """
 
     name = "line_ratio"
     summary = "how long the shorter of two lines is relative to the longer, in dashes or a picture"
     source = "BayesBench (anonymous authors 2025)"
     shipped = Path(__file__).with_suffix(".toml")
-    wording = ("shorter",)
+    fields = Fields(
+        *Magnitude.fields,
+        Field("shorter", (0, np.inf), "0 if the shorter line stands above, 1 below", "wording"),
+    )
     n_wording = 1
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
     limits = (1 / _DASHES, 1.0)

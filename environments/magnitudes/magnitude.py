@@ -6,7 +6,6 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -15,14 +14,24 @@ from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import (
+    ENDS,
+    Field,
+    Fields,
+    Number,
+    Told,
+    Unless,
+    Whole,
+    as_given,
+    ends_of,
+    setting,
+)
 from knownminds.environments.words.answer import Answer, parse_number
 from knownminds.environments.words.names import unknown
-from knownminds.environments.words.prompt import Message, Prompt, Template, load_templates
+from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
     Found,
-    History,
     Names,
-    Reasoning,
     Retelling,
     told_number,
 )
@@ -56,6 +65,13 @@ BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where i
 MOST_BLUR = 20.0  # px; with more, what a picture shows could not be told exactly
 _KINDS = ("text", "image", "both")  # as templates name the modalities
 _MORE_PICTURES = 2  # kept beside those of one prompt
+
+
+def _windows(name: str, given: Any) -> tuple[str, ...]:
+    chosen = [given] if isinstance(given, str) else list(given)
+    if not chosen or set(chosen) - set(WINDOWS) or len(set(chosen)) < len(chosen):
+        raise ValueError(f"{name} are one or more of {_among(WINDOWS)}, each once; got {given!r}.")
+    return tuple(chosen)
 
 
 class Magnitude(Retelling):
@@ -97,13 +113,21 @@ class Magnitude(Retelling):
         Uniform numbers per stimulus that decide on what is shown beside the value.
     """
 
-    stimulus = ("window", "value", "modality", "blur", "condition", "item", "unit", "ceiling")
+    fields = Fields(
+        Field("window", (0, len(WINDOWS) - 1), "0 short, 1 medium, 2 long"),
+        Field("value", lambda place: (0.0, place.ceiling), "the true magnitude"),
+        Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
+        Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
+        Field("condition", (0, len(CONDITIONS) - 1), "position in `CONDITIONS`"),
+        Field("item", lambda place: (0, place.n_items - 1), "stimulus of its window, from 0"),
+        Field("unit", lambda place: (0.0, 2 * place.ceiling), "lowest plus highest value of all"),
+        Field("ceiling", lambda place: (0.0, place.ceiling), "highest answer"),
+    )
     given = "response"
     n_actions = 0
     feedback = False
     performance_bounds = (-np.inf, 1.0)
-    forgets = True
-    size = "repeats"
+    past = "part"
 
     kinds: ClassVar[tuple[str, ...]] = _KINDS
     placing = frozenset({"trial", "picture", "stimulus", "stimulus_in_line"})
@@ -128,7 +152,6 @@ class Magnitude(Retelling):
     default_ranges: ClassVar[Mapping[str, tuple[float, float]]]
     limits: ClassVar[tuple[float, float]]
     ceiling: ClassVar[float]
-    shipped: ClassVar[Path]
     modalities: ClassVar[tuple[str, ...]] = MODALITIES
     n_wording: ClassVar[int] = 0
 
@@ -163,23 +186,62 @@ class Magnitude(Retelling):
     def _separator(self) -> str:
         """What stands between the lines of a stimulus that is told in one line."""
 
-    def __init__(
-        self,
-        modality: Modality = "text",
-        condition: Condition = "base",
-        windows: Sequence[str] = ("short", "medium", "long"),
-        n_values: int = 11,
-        repeats: int = 3,
-        continuous: bool = False,
-        ranges: Mapping[str, Range] | None = None,
-        context: int | None = None,
-        blur: float | None = None,
-        biased_range: Range = (0.0, 0.5),
-        history: History = "prompt",
-        reasoning: Reasoning = "none",
-        templates: str | None = None,
-    ):
+    modality: Modality = setting(
+        "text", Told(as_given, "a way to tell a stimulus"), "In words, in pictures, or both."
+    )
+    condition: Condition = setting(
+        "base", Told(as_given, f"one of {', '.join(CONDITIONS)}"), "What is changed."
+    )
+    windows: tuple[str, ...] = setting(
+        WINDOWS,
+        Told(_windows, "one or more of short, medium and long, each once"),
+        'Which of "short", "medium" and "long" are shown, in this order.',
+    )
+    n_values: int = setting(11, Whole(2), "Values of a window.")
+    repeats: int = setting(3, Whole(1), "How often each value is shown.", size=True)
+    continuous: bool = setting(
+        False,
+        Told(lambda name, given: bool(given), "True or False"),
+        "If True, the n_values x repeats values are drawn evenly from the window.",
+    )
+    ranges: dict[str, tuple[float, float]] = setting(
+        None,
+        Told(as_given, "lowest and highest value of each window, or None"),
+        'Lowest and highest value of each window, {"short": (low, high), ...}; None for ours.',
+    )
+    context: int = setting(
+        None,
+        Unless(Whole(0)),
+        "How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.",
+    )
+    blur: float = setting(
+        None,
+        Told(as_given, f"a number of px from 0 to {MOST_BLUR:g}, or None"),
+        "Standard deviation of the Gaussian blur in px: throughout (constant_noise; None for 8) "
+        "or in the end (gradual_noise; None for 16).",
+    )
+    biased_range: tuple[float, float] = setting(
+        (0.0, 0.5), ENDS, "The range that numeric_biased tells, as shares of the window."
+    )
+
+    def prepare(self) -> None:
+        """Check what goes together, take what the condition sets, and load the words."""
+        self._check_noise()
+        self.ranges = self._checked_ranges(self._settings["ranges"])
+        context, blur = self._settings["context"], self._settings.get("blur")
+        self.context = CONTEXT.get(self.condition, 10) if context is None else int(context)
+        self.blur = BLUR.get(self.condition, 0.0) if blur is None else float(blur)
+        self.unit = min(low for low, _ in self.ranges.values())
+        self.unit += max(high for _, high in self.ranges.values())
+        self.response_range = (0.0, self.ceiling)
+        self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
+        self._introduce(self._choose_words())
+        self._pictures: OrderedDict[Any, bytes] = OrderedDict()
+
+    def _check_noise(self) -> None:
+        """Check modality and condition, and that blur is where pictures are."""
         known = (*self.modalities, *(("all",) if len(self.modalities) > 1 else ()))
+        modality, condition, blur = self.modality, self.condition, self._settings.get("blur")
         if modality not in known:
             raise ValueError(f"modality of {self.name} is {_among(known)}; got {modality!r}.")
         if condition not in CONDITIONS:
@@ -199,49 +261,8 @@ class Magnitude(Retelling):
                 f"blur belongs to the conditions {' and '.join(BLUR)}; got blur={blur!r} with "
                 f"condition {condition!r}. Leave it out."
             )
-        if blur is not None and not (_is_number(blur) and 0 <= blur <= MOST_BLUR):
-            raise ValueError(f"blur is a number of px from 0 to {MOST_BLUR:g}; got {blur!r}.")
-        if context is not None:
-            _whole("context", context, 0)
-        self.modality, self.condition = modality, condition
-        self.windows = _windows(windows)
-        self.n_values = _whole("n_values", n_values, 2)
-        self.repeats = _whole("repeats", repeats, 1)
-        self.continuous = bool(continuous)
-        self._given_ranges = ranges
-        self.ranges = self._checked_ranges(ranges)
-        self._given_context, self._given_blur = context, blur
-        self.context = CONTEXT.get(condition, 10) if context is None else int(context)
-        self.blur = BLUR.get(condition, 0.0) if blur is None else float(blur)
-        self.biased_range = _pair("biased_range", biased_range)
-        self.unit = min(low for low, _ in self.ranges.values())
-        self.unit += max(high for _, high in self.ranges.values())
-        self.response_range = (0.0, self.ceiling)
-        self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
-        self._choose_words(history, reasoning, templates, self.shipped)
-        words = load_templates(templates or self.shipped, self._wanted(), self.required)
-        self._introduce(words)
-        self._pictures: OrderedDict[Any, bytes] = OrderedDict()
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The constructor's arguments."""
-        ranges = self._given_ranges
-        return {
-            "modality": self.modality,
-            "condition": self.condition,
-            "windows": list(self.windows),
-            "n_values": self.n_values,
-            "repeats": self.repeats,
-            "continuous": self.continuous,
-            "ranges": None if ranges is None else {k: list(v) for k, v in ranges.items()},
-            "context": self._given_context,
-            "blur": self._given_blur,
-            "biased_range": list(self.biased_range),
-            "history": self.history,
-            "reasoning": self.reasoning,
-            "templates": self.templates,
-        }
+        if blur is not None:
+            Number(0.0, MOST_BLUR, unit="px")("blur", blur)
 
     @property
     def pictures(self) -> bool:
@@ -262,21 +283,6 @@ class Magnitude(Retelling):
     def n_trials(self) -> int:
         """Every stimulus of every window once per pass."""
         return len(self.windows) * len(self.passes) * self.n_items
-
-    @property
-    def bounds(self) -> dict[str, tuple[int, int] | tuple[float, float]]:
-        """Positions in the lists, and the largest values."""
-        return {
-            **dict.fromkeys(self.wording, (0, np.inf)),
-            "window": (0, len(WINDOWS) - 1),
-            "value": (0.0, self.ceiling),
-            "modality": (0, len(MODALITIES) - 1),
-            "blur": (0.0, MOST_BLUR),
-            "condition": (0, len(CONDITIONS) - 1),
-            "item": (0, self.n_items - 1),
-            "unit": (0.0, 2 * self.ceiling),
-            "ceiling": (0.0, self.ceiling),
-        }
 
     @property
     def n_draws(self) -> int:
@@ -318,7 +324,7 @@ class Magnitude(Retelling):
         whole = (n, n_windows, len(passes), n_items)
         return {
             name: np.broadcast_to(columns[name], whole).reshape(n, self.n_trials)
-            for name in (*self.stimulus, *self.wording)
+            for name in self.fields.shown
         }
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
@@ -373,7 +379,7 @@ class Magnitude(Retelling):
 
         A prompt repeats the pictures of the one before, so the last few are kept.
         """
-        key = tuple(observation[name] for name in ("value", "blur", *self.wording))
+        key = tuple(observation[name] for name in ("value", "blur", *self.fields.wording))
         encoded = self._pictures.pop(key, None) or drawing.png(self._drawn(observation))
         self._pictures[key] = encoded
         while len(self._pictures) > self.context + _MORE_PICTURES:
@@ -424,7 +430,7 @@ class Magnitude(Retelling):
         frame = trials.frame
         columns = {
             name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in self.stimulus
+            for name in self.fields.stimulus
         }
         allowed: dict[str, list[float]] = {
             "condition": [CONDITIONS.index(self.condition)],
@@ -554,7 +560,7 @@ class Magnitude(Retelling):
                 "in that modality. Use the settings it was rendered with."
             )
         seen: dict[str, int | float] = {"trial": trial}
-        seen |= {name: table[name][trial].item() for name in (*self.stimulus, *self.wording)}
+        seen |= {name: table[name][trial].item() for name in self.fields.shown}
         if "stimulus" in found:
             seen["value"] = self._value_told(found["stimulus"].split("\n"))
         elif "stimulus_in_line" in found:
@@ -612,7 +618,7 @@ class Magnitude(Retelling):
                 f"ranges has lowest and highest value of {_among(WINDOWS, 'and')}; got {given!r}."
             )
         least, most = self.limits
-        ranges = {window: _pair(f"ranges of {window}", given[window]) for window in WINDOWS}
+        ranges = {window: ends_of(f"ranges of {window}", given[window]) for window in WINDOWS}
         for window, (low, high) in ranges.items():
             if low < least or high > most:
                 raise ValueError(
@@ -629,34 +635,6 @@ def decimal(number: float) -> str:
 
 def _pass_of(observation: Observation) -> tuple[float, float]:
     return observation["window"], observation["modality"]
-
-
-def _windows(given: Any) -> tuple[str, ...]:
-    chosen = [given] if isinstance(given, str) else list(given)
-    if not chosen or set(chosen) - set(WINDOWS) or len(set(chosen)) < len(chosen):
-        raise ValueError(f"windows are one or more of {_among(WINDOWS)}, each once; got {given!r}.")
-    return tuple(chosen)
-
-
-def _pair(name: str, given: Any) -> tuple[float, float]:
-    rule = f"{name} is a lower and a higher number"
-    try:
-        low, high = map(float, given)
-    except (TypeError, ValueError):
-        raise ValueError(f"{rule}; got {given!r}.") from None
-    if not low < high or not np.isfinite([low, high]).all():
-        raise ValueError(f"{rule}; got {given!r}.")
-    return low, high
-
-
-def _whole(name: str, given: Any, least: int) -> int:
-    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < least:
-        raise ValueError(f"{name} is a whole number from {least} on; got {given!r}.")
-    return int(given)
-
-
-def _is_number(given: Any) -> bool:
-    return isinstance(given, int | float | np.number) and not isinstance(given, bool)
 
 
 def _among(names: Sequence[str], last: str = "or") -> str:

@@ -28,36 +28,6 @@ class MarkerLocation(Magnitude):
     the left of it; in a picture it is a black line of 400 px with a red marker. Locations are
     multiples of .01, those of the windows as they are of .02 (11 values in steps of .04).
     What a session is made of: see `Magnitude`.
-
-    Parameters
-    ----------
-    modality
-        "text", "image", "text+image", or "all" for one after the other.
-    condition
-        One of `CONDITIONS`.
-    windows
-        Which of "short", "medium" and "long" are shown, in this order.
-    n_values, repeats
-        Values of a window, and how often each is shown.
-    continuous
-        If True, the n_values x repeats values are drawn evenly from the window.
-    ranges
-        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
-        .10-.50, .30-.70, .50-.90.
-    context
-        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
-    blur
-        Standard deviation of the Gaussian blur in px: throughout ("constant_noise"; None for 8) or
-        in the end ("gradual_noise"; None for 16).
-    biased_range
-        The range that "numeric_biased" tells, as shares of the window.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `marker_location.toml`.
     """
 
     name = "marker_location"

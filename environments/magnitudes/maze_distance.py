@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
+from knownminds.environments.fields import Field, Fields
 
 from . import drawing, maze
 from .magnitude import Magnitude
@@ -31,43 +32,16 @@ class MazeDistance(Magnitude):
     of: see `Magnitude`.
 
     Beside the columns of `Magnitude` trials may have path (the number from which it is drawn).
-
-    Parameters
-    ----------
-    modality
-        "text", "image", "text+image", or "all" for one after the other.
-    condition
-        One of `CONDITIONS`.
-    windows
-        Which of "short", "medium" and "long" are shown, in this order.
-    n_values, repeats
-        Values of a window, and how often each is shown.
-    continuous
-        If True, the n_values x repeats values are drawn evenly from the window.
-    ranges
-        Lowest and highest value of each window, {"short": (low, high), ...}; None for ours:
-        3-9, 6-12 and 9-15 cells.
-    context
-        How many earlier trials are retold; None for 10, or 3 and 20 in the conditions on it.
-    blur
-        Standard deviation of the Gaussian blur in px: throughout ("constant_noise"; None for 8) or
-        in the end ("gradual_noise"; None for 16).
-    biased_range
-        The range that "numeric_biased" tells, as shares of the window.
-    history
-        "prompt" retells the past in one message; "chat" sends it as past turns.
-    reasoning
-        "none" asks for the number alone; "chain_of_thought" and "step_back" for thoughts first
-        and the answer in a marked last line.
-    templates
-        A TOML file with wording of your own; None for ours, `maze_distance.toml`.
     """
 
     name = "maze_distance"
     summary = "how far apart the ends of a winding path are, told in moves, in a picture, or both"
     source = "BayesBench (anonymous authors 2025)"
     shipped = Path(__file__).with_suffix(".toml")
-    wording = ("path",)
+    fields = Fields(
+        *Magnitude.fields,
+        Field("path", (0, np.inf), "number from which the path is drawn", "wording"),
+    )
     n_wording = 1
     default_ranges: ClassVar = {"short": (3.0, 9.0), "medium": (6.0, 12.0), "long": (9.0, 15.0)}
     limits = (1.0, maze.MOST)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.environments.environment import Environment
+from knownminds.environments.environment import Environment, answer_columns
 from knownminds.environments.words.answer import ANSWERED
 
 from .trials import COLUMNS, SCHEMA_VERSION, Column, Kind
@@ -95,27 +95,23 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
     if environment is None:
         return TrialSchema(COLUMNS)
     own: list[Column] = []
-    for role, names in (
-        ("stimulus", environment.stimulus),
-        ("wording", environment.wording),
-        ("hidden", environment.hidden),
-    ):
-        for name in names:
-            least, most = environment.bounds.get(name, (-np.inf, np.inf))
-            whole = isinstance(least, int) and isinstance(most, int)
-            own.append(
-                Column(
-                    name,
-                    "int" if whole else "float",
-                    role == "stimulus",
-                    _ROLES[role],
-                    least=float(least) if np.isfinite(least) else None,
-                    most=float(most) if np.isfinite(most) else None,
-                )
+    for field in environment.fields:
+        least, most = field.bounds(environment)
+        whole = isinstance(least, int) and isinstance(most, int)
+        own.append(
+            Column(
+                field.name,
+                "int" if whole else "float",
+                field.role == "stimulus",
+                f"{field.help}; {_ROLES[field.role]}" if field.help else _ROLES[field.role],
+                field.unit,
+                least=float(least) if np.isfinite(least) else None,
+                most=float(most) if np.isfinite(most) else None,
             )
+        )
     own = [column for column in own if column.name not in {c.name for c in COLUMNS}]
     low, high = environment.response_range
-    answers = environment.answer_columns
+    answers = answer_columns(environment)
     columns: list[Column] = []
     for column in COLUMNS:
         if column.name == "action" and "action" in answers:

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
+from knownminds.environments.fields import WORDS
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Column:
 
 SCHEMA_VERSION = 1  # of COLUMNS; a Parquet file carries it under SCHEMA_KEY
 SCHEMA_KEY = b"knownminds_trials_schema"
+SETTINGS = "environment_settings"  # as JSON: a column of CSV files, metadata of Parquet files
+SETTINGS_COLUMN = Column(
+    SETTINGS, "string", False, "settings of the experiment, as JSON, in its first row"
+)
 _OUTCOMES = tuple(outcome.value for outcome in Outcome)
 COLUMNS: tuple[Column, ...] = (
     Column("study", "string", False, "name of the study the trial belongs to"),
@@ -97,9 +102,19 @@ class Trials:
     schema are stimuli or condition factors; they are kept, as numbers where every value is one
     and as text otherwise ("007" is text). An empty text is a missing one, and so is "NA" except
     in `raw_text`. Make one with `Trials.from_frame` or `Trials.load`.
+
+    With the rows go the settings of the experiments with which they were made, where these are
+    known: `settings`, by name of the experiment. A Parquet file has them in its metadata, a CSV
+    file in the first row of each experiment, column `environment_settings`.
     """
 
     frame: pd.DataFrame
+
+    @property
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """Settings of the experiments, by name, as far as they are known."""
+        told: dict[str, dict[str, Any]] = self.frame.attrs.get(SETTINGS, {})
+        return told
 
     @classmethod
     def from_frame(
@@ -129,6 +144,8 @@ class Trials:
             filled in.
         """
         table = _rename(frame, columns or {})
+        told = _settings_told(table)
+        table = table.drop(columns=SETTINGS, errors="ignore")
         missing = [c.name for c in COLUMNS if c.required and c.name not in table]
         if "action" not in table and "response" not in table:
             missing.append("action")
@@ -157,6 +174,8 @@ class Trials:
             if completed is not trials.frame:
                 trials = cls(_arranged(completed))
             environment.check(trials)
+            told = {**told, environment.name: _recorded(environment)}
+        trials.frame.attrs[SETTINGS] = told
         _check_ranges(trials)
         return trials
 
@@ -176,7 +195,7 @@ class Trials:
         try:
             if file.suffix == ".parquet":
                 frame = pd.read_parquet(file)
-                _check_version(file)
+                frame.attrs = {SETTINGS: _check_version(file)}
             else:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
         except pd.errors.EmptyDataError:
@@ -192,9 +211,9 @@ class Trials:
         part = file.with_name(f".{file.name}.part")
         try:
             if file.suffix == ".parquet":
-                _write_parquet(self.frame, part)
+                _write_parquet(self, part)
             else:
-                self.frame.to_csv(part, index=False, encoding="utf-8")
+                _with_settings(self).to_csv(part, index=False, encoding="utf-8")
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
@@ -204,7 +223,9 @@ class Trials:
         """Put the trials of several records together."""
         if not parts:
             raise ValueError("There must be at least one record to put together; got none.")
-        return cls.from_frame(pd.concat([part.frame for part in parts], ignore_index=True))
+        whole = pd.concat([part.frame for part in parts], ignore_index=True)
+        whole.attrs = {SETTINGS: _agreed([(part.frame, part.settings) for part in parts])}
+        return cls.from_frame(whole)
 
     @property
     def subjects(self) -> tuple[str, ...]:
@@ -263,24 +284,83 @@ class Trials:
         )
 
 
-def _write_parquet(frame: pd.DataFrame, file: Path) -> None:
-    """Write a table whose metadata say by which version of the schema."""
+def _write_parquet(trials: Trials, file: Path) -> None:
+    """Write a table whose metadata say by which version of the schema, and with what settings."""
     from pyarrow import Table, parquet
 
+    frame = trials.frame.copy(deep=False)
+    frame.attrs = {}
     table = Table.from_pandas(frame, preserve_index=False)
     told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
+    told[SETTINGS.encode()] = json.dumps(trials.settings).encode()
     parquet.write_table(table.replace_schema_metadata(told), file)
 
 
-def _check_version(file: Path) -> None:
+def _check_version(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the settings in a file's metadata, if its version is one that is read."""
     from pyarrow import parquet
 
-    told = (parquet.read_schema(file).metadata or {}).get(SCHEMA_KEY, b"0").decode()
+    metadata = parquet.read_schema(file).metadata or {}
+    told = metadata.get(SCHEMA_KEY, b"0").decode()
     if not told.isdecimal() or int(told) > SCHEMA_VERSION:
         raise ValueError(
             f"Trials are read by version {SCHEMA_VERSION} of their schema or an earlier one; "
             f"{file.name} has version {told}. Install a newer knownminds."
         )
+    settings: dict[str, dict[str, Any]] = json.loads(metadata.get(SETTINGS.encode(), b"{}"))
+    return settings
+
+
+def _with_settings(trials: Trials) -> pd.DataFrame:
+    """Return the table with the settings of each experiment in its first row."""
+    frame = trials.frame
+    if not trials.settings:
+        return frame
+    named = frame["environment"]
+    first = named.notna() & ~named.duplicated()
+    texts = {name: json.dumps(settings) for name, settings in trials.settings.items()}
+    return frame.assign(**{SETTINGS: named.where(first).map(texts)})
+
+
+def _recorded(environment: Environment) -> dict[str, Any]:
+    """Return the settings that go with trials into a file: all but paths of words."""
+    table = environment.setting_table.items()
+    words = {found.called or name for name, found in table if found.rule is WORDS}
+    return {name: value for name, value in environment.settings.items() if name not in words}
+
+
+def _settings_told(table: pd.DataFrame) -> dict[str, dict[str, Any]]:
+    """Return the settings that a table has, in its attributes or a column of its own."""
+    if SETTINGS not in table or "environment" not in table:
+        return dict(table.attrs.get(SETTINGS, {}))
+    rows = table[table[SETTINGS].fillna("").astype(str) != ""]
+    try:
+        told = [
+            (rows.iloc[k : k + 1], {str(name): json.loads(text)})
+            for k, (name, text) in enumerate(zip(rows["environment"], rows[SETTINGS], strict=True))
+        ]  # fmt: skip
+    except (ValueError, TypeError):
+        row = int(rows.index[0])
+        raise ValueError(
+            f"The column {SETTINGS!r} holds settings as JSON; row {row + 1} has "
+            f"{rows[SETTINGS].iloc[0]!r}. Leave the column out, and they are told by the trials."
+        ) from None
+    return _agreed(told)
+
+
+def _agreed(
+    parts: Sequence[tuple[pd.DataFrame, Mapping[str, dict[str, Any]]]],
+) -> dict[str, dict[str, Any]]:
+    """Return the settings on which all parts agree that have trials of an experiment."""
+    found: dict[str, list[Any]] = {}
+    for frame, settings in parts:
+        for name in frame["environment"].dropna().unique() if "environment" in frame else ():
+            found.setdefault(str(name), []).append(settings.get(str(name)))
+    return {
+        name: each[0]
+        for name, each in found.items()
+        if each[0] is not None and all(other == each[0] for other in each)
+    }
 
 
 def _check_ranges(trials: Trials) -> None:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import WORDS, Field, OneOf, setting
 
 from .answer import MARKER, Answer, Outcome, parse_label
 from .prompt import Message, Prompt, Template, load_templates
@@ -23,6 +24,7 @@ Words = Mapping[str, object]
 Found = Mapping[str, str]
 Names = frozenset[str]
 
+FIRST = Field("first", (0, 1), "option that is mentioned first", "wording")
 _BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
 
 
@@ -68,9 +70,22 @@ class Retelling(Environment):
     noun: ClassVar[str] = ""
     thought: ClassVar[str]
 
-    history: History
-    reasoning: Reasoning
-    templates: str | None
+    shipped: ClassVar[Path]  # the templates that are ours
+
+    history: History = setting(
+        "prompt",
+        OneOf(HISTORIES),
+        '"prompt" retells the past in one message; "chat" sends it as past turns.',
+    )
+    reasoning: Reasoning = setting(
+        "none",
+        OneOf(REASONINGS),
+        '"none" asks for the answer alone; "chain_of_thought" and "step_back" for thoughts first '
+        "and the answer in a marked last line.",
+    )
+    templates: str | None = setting(
+        None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
 
     def _kind(self, observation: Observation) -> str:
         """Return the kind of a trial."""
@@ -176,38 +191,30 @@ class Retelling(Environment):
         return turns, observation
 
     def _begin(self, design: Design) -> None:
+        super()._begin(design)
         self._heard: dict[Any, Any] = {}  # their names are those of the session
         self._told: dict[Any, str] = {}
 
     def _choose_words(
         self,
-        history: History,
-        reasoning: Reasoning,
-        templates: str | None,
-        shipped: Path,
         introduction: str = "introduction",
         asked: str = "question",
         answered: str = "answer",
         **sizes: object,
     ) -> Mapping[str, Template]:
-        """Check the factors and load the templates, the shipped ones if there are no others.
+        """Load the templates, the shipped ones if there are no others, and return them.
 
         `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
-        and that say how to answer. Returns all templates.
+        and that say how to answer; `sizes` are filled into the introduction.
         """
-        for factor, chosen, known in (
-            ("history", history, HISTORIES),
-            ("reasoning", reasoning, REASONINGS),
-        ):
-            if chosen not in known:
-                raise ValueError(f"{factor} is one of {', '.join(known)}; got {chosen!r}.")
-        self.history, self.reasoning, self.templates = history, reasoning, templates
-        words = load_templates(templates or shipped, self._wanted(), self.required)
+        words = load_templates(self.templates or self.shipped, self._wanted(), self.required)
         for name, template in words.items():
             if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
-                raise ValueError(f"The template {name!r} is one line; {templates} has several.")
+                raise ValueError(
+                    f"The template {name!r} is one line; {self.templates} has several."
+                )
         begun = words[introduction].render(**sizes)
-        answer, past = words[f"{answered}_{reasoning}"].text, words["history_begins"].text
+        answer, past = words[f"{answered}_{self.reasoning}"].text, words["history_begins"].text
         asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
         self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
         self._retold = {

@@ -828,7 +828,7 @@ def _told(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> t
 
 def _columns(environment: Environment) -> tuple[str, ...]:
     """Return the columns that say which context it is."""
-    return environment.own if isinstance(environment, BrokenOff) else environment.stimulus
+    return environment.own if isinstance(environment, BrokenOff) else environment.fields.stimulus
 
 
 def context_name(columns: Sequence[str], values: Sequence[Any]) -> str:

@@ -141,7 +141,7 @@ class Synthetic:
         session = session or self._begin(number)
         turns, observation = _read(session.environment, prompt.messages)
         trial = int(observation["trial"])
-        if session.environment.forgets:
+        if session.environment.past == "part":
             turns = session.remembered(turns, trial, self.contaminants)
         session.take_in(turns)
         numbers, (fault, chatter) = session.numbers[trial], session.speech[trial]
@@ -154,12 +154,12 @@ class Synthetic:
                 session.agent.choose(
                     seen, cast(np.random.Generator, _Next(session.numbers[int(seen["trial"])]))
                 )
-                for seen in session.environment.together(observation)
+                for seen in session.environment.replies.together(observation)
             ]
             choice = choices[0] if len(choices) == 1 else tuple(choices)
             whole = session.environment.say(choice, observation)
-            part = session.environment.replies_told(prompt.messages)
-            said = [session.environment.spoken(whole)[part]]
+            part = session.environment.replies.told(prompt.messages)
+            said = [session.environment.replies.spoken(whole)[part]]
             thought = _Thought([1.0], said, 0.0, fault, chatter)
         self._remember(number, session)
         return thought
@@ -328,14 +328,14 @@ class _Session:
         """Answer a trial as it was answered then, faults of speech included."""
         environment = self.environment
         table = environment.design.table
-        fields = (*environment.stimulus, *environment.wording)
+        fields = environment.fields.shown
         seen = {"trial": trial, **{name: table[name][trial].item() for name in fields}}
         self.take_in(turns)
         numbers = cast(np.random.Generator, _Next(self.numbers[trial]))
         said = environment.say(self.agent.choose(seen, numbers), seen)
         text, finish_reason = contaminants.speak(said, *self.speech[trial])
         cut = finish_reason == "length"
-        answer = (environment.parse_cut if cut else environment.parse)(text, seen)
+        answer = (environment.replies.cut if cut else environment.parse)(text, seen)
         return Turn(seen, answer.action, None, text, answer.response)
 
     def probabilities(self, observation: Observation) -> list[float]:

@@ -113,7 +113,7 @@ async def live(
     every: list[tuple[Prompt, Asked]] | None = []
     questions: list[int] = []
     for observation in session:
-        if every and environment.continues(observation):
+        if every and environment.replies.continues(observation):
             prompt, asked = every[-1]
             every, n = [(prompt, _again(asked, environment, observation))], 0
         else:
@@ -162,7 +162,7 @@ async def _ask_on(
             asked = replace(asked, answer=replace(asked.answer, text=before))
         every.append((more, asked))
         before = asked.answer.text
-        more = environment.further(more, asked.answer)
+        more = environment.replies.further(more, asked.answer)
     return every
 
 
@@ -343,9 +343,9 @@ def _again(asked: Asked, environment: Environment, observation: Observation) -> 
 
 
 def _judge(environment: Environment, observation: Observation, before: str, reply: Reply) -> Answer:
-    text = environment.joined(before, reply.text) if before else reply.text
+    text = environment.replies.joined(before, reply.text) if before else reply.text
     if reply.finish_reason == "length":
-        return environment.parse_cut(text, observation)
+        return environment.replies.cut(text, observation)
     if reply.finish_reason in _REFUSALS:
         return Answer(Outcome.REFUSED, text=text, note=reply.finish_reason)
     return environment.parse(text, observation)

@@ -359,7 +359,8 @@ class _PaidChair(_Chair):
         runner = self.runner
         before = runner.gate.sessions.get(self.session, Spent()).calls
         asked = await super().ask(turn, prompt, judge)
-        if asked is not None and runner.study.environment.further(prompt, asked.answer) is None:
+        further = runner.study.environment.replies.further
+        if asked is not None and further(prompt, asked.answer) is None:
             runner.trials += 1
             runner.missing += asked.answer.outcome not in (Outcome.OK, Outcome.REPAIRED)
         if runner.gate.sessions.get(self.session, Spent()).calls != before:
@@ -473,7 +474,7 @@ class _Runner:
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.environment.n_prompts  # fewer if some fall away
+        self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
         self.repeated = 0  # questions in a row without an answer, for the same reason
         self._trouble = ""
 
@@ -490,8 +491,9 @@ class _Runner:
                 lived[i] = await study.live(i, chair.ask)
                 if lived[i].over:
                     self.sessions += 1
-                    asked = sum(not study.environment.continues(row) for row in lived[i].rows)
-                    self.expected -= study.environment.n_prompts - asked
+                    replies = study.environment.replies
+                    asked = sum(not replies.continues(row) for row in lived[i].rows)
+                    self.expected -= replies.n_prompts - asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn

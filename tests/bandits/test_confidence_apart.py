@@ -68,7 +68,7 @@ def test_a_known_mind_lives_the_session_that_play_lives_with_two_calls_a_trial()
     ):
         # The second question shows the reply to the first and tells nothing of the reward.
         assert second.messages[0] == first.messages[0]
-        named, sure = PLACE.spoken(row["raw_text"])
+        named, sure = PLACE.replies.spoken(row["raw_text"])
         assert second.messages[1] == Message("assistant", named)
         assert float(sure) == row["response"]
         assert "confident" in second.messages[2].content
@@ -93,7 +93,7 @@ def test_an_answer_is_whole_or_there_is_none():
     assert (answered == rows["reward"].notna()).all()
     # A question that was not asked costs nothing: 7 tokens each.
     assert rows["input_tokens"].tolist() == [14, 7, 14, 14, 14, 14, 14, 14]
-    assert rows["raw_text"][2] == PLACE.joined(b, "very sure")
+    assert rows["raw_text"][2] == PLACE.replies.joined(b, "very sure")
     Trials.from_frame(rows, environment=PLACE)
 
 
@@ -103,8 +103,8 @@ def test_replies_are_read_by_the_rules_of_letters_and_numbers():
     half = PLACE.parse(a, observation)
     assert (half.outcome, half.action, half.response) == (Outcome.OK, 0, None)
     prompt = PLACE.render(observation, [])
-    more = PLACE.further(prompt, half)
-    assert PLACE.replies_told(more.messages) == 1
+    more = PLACE.replies.further(prompt, half)
+    assert PLACE.replies.told(more.messages) == 1
     assert PLACE.read(more.messages) == PLACE.read(prompt.messages)
     for first, second, outcome, choice in (
         (b, "0.25", Outcome.OK, (1, 0.25)),
@@ -114,15 +114,15 @@ def test_replies_are_read_by_the_rules_of_letters_and_numbers():
         (b, "1.5", Outcome.MALFORMED, None),
         (b, "", Outcome.EMPTY, None),
     ):
-        answer = PLACE.parse(PLACE.joined(first, second), observation)
+        answer = PLACE.parse(PLACE.replies.joined(first, second), observation)
         assert (answer.outcome, answer.choice) == (outcome, choice)
-        assert answer.text == PLACE.joined(first, second)
-        assert PLACE.further(prompt, answer) is None
+        assert answer.text == PLACE.replies.joined(first, second)
+        assert PLACE.replies.further(prompt, answer) is None
     for first in ("", "either", f"{a} or {b}"):
         answer = PLACE.parse(first, observation)
         assert answer.choice is None
-        assert PLACE.further(prompt, answer) is None
-    assert PLACE.further(prompt, Answer(Outcome.ERROR)) is None
+        assert PLACE.replies.further(prompt, answer) is None
+    assert PLACE.replies.further(prompt, Answer(Outcome.ERROR)) is None
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
@@ -130,11 +130,11 @@ def test_whatever_is_said_is_an_answer_or_the_reason_that_it_is_none(first, seco
     observation, _ = PLACE.reset(seed=1)
     half = PLACE.parse(first, observation)
     assert (half.action is None) == (half.outcome not in (Outcome.OK, Outcome.REPAIRED))
-    whole = PLACE.parse(PLACE.joined(first, second), observation)
+    whole = PLACE.parse(PLACE.replies.joined(first, second), observation)
     assert (whole.action is None) == (whole.response is None)
     assert (whole.action is None) == (whole.outcome not in (Outcome.OK, Outcome.REPAIRED))
     assert whole.action is None or half.action == whole.action
-    assert PLACE.further(PLACE.render(observation, []), whole) is None
+    assert PLACE.replies.further(PLACE.render(observation, []), whole) is None
 
 
 def test_a_budget_counts_both_calls():

@@ -128,7 +128,7 @@ def test_probabilities_of_all_courses_of_a_questionnaire_sum_to_one(model, lapse
     brought = environment.follow(type(design)(table), paths)
     present = brought["present"]
     unique = np.unique(np.where(present, paths, -1), axis=0, return_index=True)[1]
-    rows = {name: table[name] for name in environment.stimulus if name in table}
+    rows = {name: table[name] for name in environment.fields.stimulus if name in table}
     rows |= {"later_amount": brought["later_amount"], "action": paths}
     rows |= {"trial": np.broadcast_to(np.arange(13), paths.shape)}
     rows |= {"subject": np.broadcast_to(np.arange(len(paths))[:, None], paths.shape)}

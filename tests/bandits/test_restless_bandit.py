@@ -238,7 +238,7 @@ def test_what_is_not_a_choice_with_a_confidence_raises():
         ({"block_length": (22, 18)}, "block_length holds"),
         ({"block_length": (0, 2)}, "from 1 on; got"),
         ({"high": 40.0}, "high is above low; got 40 and 40"),
-        ({"sd": 0}, "sd is above 0; got 0"),
+        ({"sd": 0}, "sd is a number above 0; got 0"),
         ({"low": "x"}, "low is a number; got 'x'"),
     ],
 )

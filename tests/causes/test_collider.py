@@ -429,7 +429,7 @@ def test_of_an_xml_frame_the_likelihood_is_read_and_nothing_else(text, response,
 def test_what_was_cut_off_is_truncated(answer):
     environment = Collider(answer=answer, **CELL)
     for text in ("7", "<answer><reasoning>I think", FRAME.format("", "72")):
-        cut = environment.parse_cut(text, ASKED)
+        cut = environment.replies.cut(text, ASKED)
         assert (cut.outcome, cut.response) == (Outcome.TRUNCATED, None)
 
 
@@ -474,8 +474,8 @@ def test_a_file_that_names_tasks_is_completed(tmp_path, roman):
         table["task"] = table["task"].str.upper()  # letter case does not matter
     table.to_csv(tmp_path / "answers.csv", index=False)
     trials = Trials.load(tmp_path / "answers.csv", environment=environment)
-    wanted = asked[list(environment.stimulus)].astype("int64")
-    pd.testing.assert_frame_equal(trials.frame[list(environment.stimulus)], wanted)
+    wanted = asked[list(environment.fields.stimulus)].astype("int64")
+    pd.testing.assert_frame_equal(trials.frame[list(environment.fields.stimulus)], wanted)
     assert trials.frame["task"].tolist() == table["task"].tolist()
     columns = list(trials.frame.columns)
     assert columns.index("trial") < columns.index("query") < columns.index("response")

@@ -226,7 +226,7 @@ def test_a_prompt_of_other_settings_is_refused():
 def test_a_reply_is_a_number_that_can_come_out_and_no_more(text, outcome, action):
     answer = Coins().parse(text, SINGLE)
     assert (answer.outcome, answer.action) == (outcome, action)
-    assert Coins().parse_cut(text, SINGLE).outcome == "truncated"
+    assert Coins().replies.cut(text, SINGLE).outcome == "truncated"
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_reply_is_a_number_that_can_come_out_and_no_more(text, outcome, action
 )
 def test_a_continuation_is_read_from_its_beginning(text, outcome, action, when_cut):
     environment = Coins(form="continuation")
-    answer, cut = environment.parse(text, SINGLE), environment.parse_cut(text, SINGLE)
+    answer, cut = environment.parse(text, SINGLE), environment.replies.cut(text, SINGLE)
     assert (answer.outcome, answer.action) == (outcome, action)
     assert (cut.outcome, cut.action) == (when_cut, action if when_cut == outcome else None)
 
@@ -356,7 +356,7 @@ def test_a_session_through_words_is_the_session_that_play_lives(n, form):
     agent = responder(environment)
     spoken = asyncio.run(run_session(Synthetic(agent, environment, 11, 3), environment, 11, 3, 5))
     played = play(agent, environment, 11, 3, 5)
-    for column in ("trial", *environment.stimulus, "action"):
+    for column in ("trial", *environment.fields.stimulus, "action"):
         assert spoken.frame[column].tolist() == played.frame[column].tolist()
     assert set(spoken.frame["outcome"]) == {"ok"}
     assert spoken.frame["reward"].isna().all()

@@ -68,6 +68,6 @@ def test_performance_is_the_share_of_right_letters_and_nothing_where_outcomes_ar
     found = performance(lived(place := Dice(1, 6, form="stated"), n, known), place)
     # All other letters are as probable as the right one.
     assert abs(found.value - (known + (1 - known) / 5)) < 4 * found.standard_error
-    assert place.scored
-    assert not Dice(1, 6).scored
+    assert place.performance_bounds is not None
+    assert Dice(1, 6).performance_bounds is None
     assert np.isnan(Dice(1, 6).performance(lived(Dice(1, 6)))).all()

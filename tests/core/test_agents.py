@@ -244,7 +244,7 @@ def test_probabilities_of_a_decision_after_a_stated_number_sum_to_one(model, lap
     environment = home(model)
     environment.reset(seed=8)
     table = environment.design.table
-    decision = int(np.flatnonzero(environment.acts(table))[0])
+    decision = int(np.flatnonzero(environment.asks(table) == "action")[0])
     n = environment.n_actions
     shown = {name: column[[0, decision] * (n + 1)] for name, column in table.items()}
     rows = pd.DataFrame({"subject": np.repeat(np.arange(n + 1), 2).astype(str), **shown})
@@ -314,7 +314,7 @@ def test_simulated_choices_have_the_probabilities_the_agent_states(model):
 
 
 def test_parameters_are_recovered_and_a_shuffled_session_does_not_recover(model):
-    if "context" not in home(model).stimulus or not home(model).feedback:
+    if "context" not in home(model).fields.stimulus or not home(model).feedback:
         return  # what a shuffle leaves is told in the tests of the model itself
     n = 400
     theta = drawn(model, n)

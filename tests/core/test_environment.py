@@ -11,6 +11,7 @@ from knownminds.environments import (
     Message,
     Outcome,
     Prompt,
+    Replies,
     Turn,
     check_environment,
     make,
@@ -209,14 +210,21 @@ class PaysNothing(InstrumentalLearning):
 class PaysAtTheEnd(InstrumentalLearning):
     """Pays other sums for a whole session than step by step."""
 
-    def rewards(self, design, actions):
-        return super().rewards(design, actions) + 1.0
+    def follow(self, design, actions):
+        brought = super().follow(design, actions)
+        return {**brought, "reward": brought["reward"] + 1.0}
 
 
 class ReadsNothingIntoSilence(InstrumentalLearning):
     """Takes an answer that was cut off before it began for the first machine."""
 
-    def parse_cut(self, text, observation):
+    @property
+    def replies(self):
+        return Guessing(self)
+
+
+class Guessing(Replies):
+    def cut(self, text, observation):
         return Answer(Outcome.OK, 0, text=text)
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, make
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
 from knownminds.inference import MEASURES
 from knownminds.validation.costs.budget import dry_run
 from knownminds.validation.data.scores_of_trials import read_measured, score
@@ -40,8 +40,8 @@ def test_a_known_mind_sits_in_its_chair_and_the_report_is_drawn(name, knownminds
     assert code == 0, err
     trials = Trials.load(tmp_path / "r" / "trials.parquet")
     lost = ~trials.frame["outcome"].isin(["ok", "repaired"])
-    given = trials.frame[list(place.answer_columns)].notna()
-    asked = 1 if place.given == "either" else len(place.answer_columns)
+    given = trials.frame[list(answer_columns(place))].notna()
+    asked = 1 if place.given == "either" else len(answer_columns(place))
     assert (given.sum(axis=1) == np.where(lost, 0, asked)).all()
     assert "sessions" in dict(page_of(read_result(tmp_path / "r")).asked)
     code, _, err = knownminds(*words, "--contaminate", "malformed=0.2", "--out", tmp_path / "r")
@@ -50,7 +50,7 @@ def test_a_known_mind_sits_in_its_chair_and_the_report_is_drawn(name, knownminds
 
 
 @pytest.mark.parametrize("history", ["prompt", "chat"])
-@pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if make(name).retold])
+@pytest.mark.parametrize("name", [name for name in ENVIRONMENTS if make(name).past != "none"])
 def test_a_dry_run_lives_the_session_that_is_simulated(name, history):
     place = make(name, **{**short(name).settings, "history": history})
     model = AGENTS[players(name)[-1]]

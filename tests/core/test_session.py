@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from knownminds.agents import AGENTS, play
-from knownminds.environments import Session, make, session_stream
+from knownminds.environments import Session, answer_columns, make, session_stream
 
 
 @pytest.mark.parametrize("name", ["balloon_risk", "horizon", "diagnosis"])
@@ -20,12 +20,12 @@ def test_a_session_is_what_the_step_interface_gives(name):
         asked = environment.asks(shown)
         choice = int(rng.integers(environment.n_actions)) if asked == "action" else low
         choice = None if rng.random() < 0.2 else choice
-        hidden = environment.concealed(int(seen["trial"]))
+        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
         turn = session.take(choice, "so it was")
         seen, reward, over, *_ = environment.step(choice)
         assert (turn.action, turn.response) == environment.split(choice, asked)
         assert (turn.reward, turn.text) == (reward, "so it was")
-        given = {column: getattr(turn, column) for column in environment.answer_columns}
+        given = {column: getattr(turn, column) for column in answer_columns(environment)}
         assert session.rows[-1] == {**shown, **hidden, **given, "reward": reward}
         assert session.over == over
     assert len(session.turns) == len(session.rows)

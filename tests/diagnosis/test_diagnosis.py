@@ -148,7 +148,7 @@ def test_the_paper_s_design_is_the_default():
     assert environment.elicitations == ELICITATIONS == ("plain", "squared", "absolute", "bayesian")
     # Four beliefs, a decision, and three parts, in one question, with what is believed within each.
     assert environment.n_trials == 200 * 5 * (4 + 1 + 6)
-    assert environment.n_prompts == 200 * 5 * (4 + 1 + 1 + 3)
+    assert environment.replies.n_prompts == 200 * 5 * (4 + 1 + 1 + 3)
     assert environment.given == "either"
 
 
@@ -235,7 +235,7 @@ def test_every_question_of_a_session_has_words_of_its_own_and_is_read_back():
     environment = Diagnosis(**SMALL)
     asked = session(environment)
     texts = [shown(environment, o) for o in asked]
-    assert len(set(texts)) == environment.n_prompts == len(texts) - 20
+    assert len(set(texts)) == environment.replies.n_prompts == len(texts) - 20
     for o, text in zip(asked, texts, strict=True):
         first = asked[o["trial"] - o["part"]] if o["question"] == SHARE else o
         assert environment.read([Message("user", text)]) == ([], first)
@@ -599,7 +599,7 @@ def test_data_of_a_model_hold_every_answer_and_count_them_once():
 def shares(environment, seed=0):
     """The trials of the first distribution of a session."""
     first = next(o for o in session(environment, seed) if o["question"] == SHARE)
-    return environment.together(first)
+    return environment.replies.together(first)
 
 
 @pytest.mark.parametrize("network", SHIPPED)
@@ -709,7 +709,7 @@ def test_a_session_asks_once_and_has_a_row_for_each_state(reply, outcome):
     environment = Diagnosis(**{**SMALL, "n_contexts": 3})
     chair = Wordy(Synthetic(RandomUtility(**MIND), environment, 11, 3), reply)
     lived = asyncio.run(run_session(chair, environment, 11, 3, 5)).frame
-    assert chair.asked == environment.n_prompts == 3 * 2 * 8
+    assert chair.asked == environment.replies.n_prompts == 3 * 2 * 8
     assert len(lived) == environment.n_trials == 3 * 2 * 9
     of_shares = lived[lived["question"] == SHARE]
     assert set(of_shares["outcome"]) == {outcome}
@@ -736,7 +736,7 @@ def test_trials_tell_how_parts_were_asked_for():
 def test_separate_questions_are_asked_one_by_one_and_may_sum_to_anything():
     environment = Diagnosis(**{**SMALL, "parts": "separate"})
     check_environment(environment)
-    assert environment.n_prompts == environment.n_trials
+    assert environment.replies.n_prompts == environment.n_trials
     asked = [o for o in session(environment) if o["question"] == PART][:2]
     assert [environment.parse("No: .35\nYes: .65", o).response for o in asked] == [0.65, 0.65]
     assert len({shown(environment, o) for o in asked}) == 2

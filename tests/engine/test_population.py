@@ -234,8 +234,8 @@ def test_a_broken_reward_is_found(monkeypatch):
 
 
 def test_a_broken_design_is_found(monkeypatch):
-    honest = InstrumentalLearning.rewards
-    monkeypatch.setattr(InstrumentalLearning, "rewards", lambda self, d, a: honest(self, d, 1 - a))
+    honest = InstrumentalLearning.follow
+    monkeypatch.setattr(InstrumentalLearning, "follow", lambda self, d, a: honest(self, d, 1 - a))
     with pytest.raises(RuntimeError, match=r"column reward"):
         check_step_loop(a_study())
 

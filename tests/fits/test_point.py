@@ -142,7 +142,7 @@ def test_constant_and_perfect_responders_get_a_status_and_no_crash():
                 "trial": np.arange(96),
                 "context": context,
                 "action": action,
-                "reward": environment.rewards(environment.design, action),
+                "reward": environment.follow(environment.design, action)["reward"],
             }
         )
         for name, action in actions.items()

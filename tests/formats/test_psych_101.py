@@ -15,6 +15,7 @@ from knownminds.environments import (
     MarkerLocation,
     Outcome,
     Trials,
+    answer_columns,
     make,
 )
 from knownminds.environments.formats.psych_101 import (
@@ -62,7 +63,7 @@ def test_the_three_fields_alone_tell_the_answers(name):
     back = trials_of_psych_101(bare(psych_101_records(trials, place)), place)
     assert len(back) == len(trials)
     assert set(back.frame["outcome"]) == {"ok"}
-    for column in place.answer_columns:
+    for column in answer_columns(place):
         here, there = numbers(trials.frame, column), numbers(back.frame, column)
         if name in RENAMED and column == "action":
             assert np.isfinite(there).all()

@@ -9,11 +9,11 @@ from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import MEASURES
 from knownminds.validation.gates import gallery as module
 from knownminds.validation.gates.gallery import (
+    description_of,
     gallery,
     gallery_page,
     inline,
     paragraphs,
-    parts_of,
     shown_measure,
     shown_model,
     told_prior,
@@ -199,8 +199,7 @@ def test_docstrings_come_as_paragraphs_equations_and_settings():
             mean.
         """
 
-    description, documented = parts_of(Told)
-    assert documented == {"one": "What both mean.", "other": "What both mean."}
+    description = description_of(Told)
     summary, words, equations = paragraphs(description)
     assert summary == "<p>A summary.</p>"
     assert '<span class="mono">code</span>' in words

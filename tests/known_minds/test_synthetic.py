@@ -367,8 +367,8 @@ class Coins(Environment):
     def labels(self, uniforms):
         return (["x", "y"] if uniforms[3] < 0.5 else ["y", "x"]) if self.named else ()
 
-    def rewards(self, design, actions):
-        return actions
+    def follow(self, design, actions):
+        return {"reward": actions}
 
     def render(self, observation, turns):
         return Prompt((Message("user", str(len(turns))),))

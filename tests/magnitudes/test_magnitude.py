@@ -96,7 +96,7 @@ def test_windows_overlap_by_half_and_the_unit_is_what_the_outer_ones_add_up_to()
 @pytest.mark.parametrize("task", VISUAL)
 def test_the_same_seed_shows_the_same_stimuli_in_every_modality_and_condition(task):
     base = drawn(make(task, modality="text"), 3)
-    fields = ("window", "value", "item", *make(task).wording)
+    fields = ("window", "value", "item", *make(task).fields.wording)
     for modality in MODALITIES:
         for condition in CONDITIONS:
             if modality == "text" and condition in NOISE:

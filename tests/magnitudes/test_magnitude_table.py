@@ -136,7 +136,7 @@ def test_a_picture_of_stimuli_has_one_panel_per_condition_and_blur() -> None:
 def test_weights_follow_the_blur_of_the_pictures() -> None:
     place = make("marker_location", modality="all", condition="gradual_noise")
     table = place.draw(np.random.default_rng(3)).table
-    frame = pd.DataFrame({name: table[name] for name in place.stimulus})
+    frame = pd.DataFrame({name: table[name] for name in place.fields.stimulus})
     frame = frame.assign(environment="marker_location", subject="0", session="0", model="a")
     frame["trial"] = np.arange(len(frame))
     rng = np.random.default_rng(4)

@@ -142,7 +142,7 @@ def test_trials_tell_the_settings_they_were_played_with() -> None:
     ):
         place = make("line_ratio", **settings)
         table = place.draw(np.random.default_rng(1)).table
-        frame = pd.DataFrame({name: table[name] for name in place.stimulus})
+        frame = pd.DataFrame({name: table[name] for name in place.fields.stimulus})
         assert LineRatio.as_played(frame).settings == place.settings
     with pytest.raises(ValueError, match="row 1 has 77"):
         LineRatio.as_played(frame.assign(condition=77))

@@ -99,7 +99,7 @@ def test_the_table_and_the_json_schema_are_made_of_the_same_columns():
 def test_the_schema_of_an_experiment_has_its_stimuli_and_ranges():
     place = make("horizon")
     properties = trial_schema(place).to_dict()["items"]["properties"]
-    assert {*place.stimulus, *place.wording, *place.hidden} <= set(properties)
+    assert {*place.fields.shown, *place.fields.hidden} <= set(properties)
     assert (properties["action"]["minimum"], properties["action"]["maximum"]) == (0, 1)
     assert properties["horizon"] | {"description": ""} == {
         "type": ["integer", "null"],
@@ -108,7 +108,7 @@ def test_the_schema_of_an_experiment_has_its_stimuli_and_ranges():
         "description": "",
     }
     required = trial_schema(place).to_dict()["items"]["required"]
-    assert {*place.stimulus, "action", "subject", "trial"} <= set(required)
+    assert {*place.fields.stimulus, "action", "subject", "trial"} <= set(required)
     rows = rows_of(played("instrumental_learning"))
     wrong = [rows[0] | {"context": 9}, *rows[1:]]
     assert validator().is_valid(wrong)

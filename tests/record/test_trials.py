@@ -5,7 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.environments import COLUMNS, InstrumentalLearning, Trials, schema
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import (
+    COLUMNS,
+    InstrumentalLearning,
+    Trials,
+    environment_of,
+    schema,
+)
 
 
 def table(**columns):
@@ -274,3 +281,39 @@ def test_an_experiment_completes_a_table_before_it_is_checked(tmp_path):
     trials.save(tmp_path / "t.csv")
     again = Trials.load(tmp_path / "t.csv", environment=KnowsTheContext())
     pd.testing.assert_frame_equal(again.frame, trials.frame)
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_the_settings_that_trials_were_made_with_come_back_from_a_file(tmp_path, suffix):
+    """Guessed back from the columns these would be 24 visits at the rates of the original."""
+    made = InstrumentalLearning(n_visits=3, win_probability=[[0.1, 0.9]], history="chat")
+    trials = simulate(AGENTS["random_responder"], np.zeros((2, 0)), made, 5)
+    trials.save(tmp_path / f"t{suffix}")
+    back = Trials.load(tmp_path / f"t{suffix}")
+    words = {"templates"}
+    assert back.settings == {made.name: {k: v for k, v in made.settings.items() if k not in words}}
+    found = environment_of(back, made.name)
+    assert found.settings == made.settings
+    pd.testing.assert_frame_equal(back.frame, trials.frame)
+    again = Trials.concatenate([back, back_of_another(back)])
+    assert again.settings == back.settings
+    other = Trials.from_frame(back_of_another(back).frame, environment=type(made)(n_visits=4))
+    assert Trials.concatenate([back, other]).settings == {}  # told by the columns, as ever
+
+
+def back_of_another(trials):
+    """Return the same trials of other subjects."""
+    return Trials.from_frame(trials.frame.assign(subject="b" + trials.frame["subject"]))
+
+
+def test_settings_in_a_column_of_a_table_are_taken_and_what_is_no_json_is_named():
+    rows = pd.DataFrame({"subject": "a", "trial": [0, 1], "context": 0, "action": 1, "reward": 1.0})
+    rows = rows.assign(environment="instrumental_learning", environment_settings=None)
+    rows["environment_settings"] = ['{"n_visits": 2}', None]
+    trials = Trials.from_frame(rows)
+    assert trials.settings == {"instrumental_learning": {"n_visits": 2}}
+    assert "environment_settings" not in trials.frame
+    with pytest.raises(ValueError, match=r"holds settings as JSON; row 1 has 'n_visits'.*Leave"):
+        Trials.from_frame(rows.assign(environment_settings="n_visits"))
+    # A file of an earlier version has none.
+    assert Trials.from_frame(rows.drop(columns="environment_settings")).settings == {}

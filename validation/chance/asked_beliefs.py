@@ -363,7 +363,7 @@ def lived_answers(run: Run, place: BrokenOff) -> Iterator[Lived]:
             own = frame[frame["subject"].astype(str) == str(session)]
             calls = ledger.calls_of(session)
             last = {turn: call for (turn, _), call in calls.items() if call.reply is not None}
-            fields = (*place.stimulus, *place.wording)
+            fields = place.fields.shown
             design = place.draw(session_stream(_seed_of(run), *RUN, session))
             for row in own.to_dict("records"):
                 trial = int(row["trial"])

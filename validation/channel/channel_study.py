@@ -421,11 +421,11 @@ def _compared(
     differs = np.zeros(len(there), dtype=bool)
     # A trial that one path has and the other has not differs, too: its columns are empty there.
     stepped = _beside(there, _withheld(study, batch, subjects, silent))
-    for name in (*place.stimulus, *place.wording, "trial_beside", "action", "reward"):
+    for name in (*place.fields.shown, "trial_beside", "action", "reward"):
         differs |= _unlike(there[name.removesuffix("_beside")], stepped[name])
     untouched = ~there.assign(unread=unread).groupby(_WHERE[:2])["unread"].cummax().to_numpy()
     compiled = _beside(there, lived.trials().frame)
-    for name in (*place.stimulus, "action", "reward"):
+    for name in (*place.fields.stimulus, "action", "reward"):
         differs |= untouched & _unlike(there[name], compiled[name])
 
     def count(which: Any) -> Any:

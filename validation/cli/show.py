@@ -42,9 +42,13 @@ def show(
             "settings": place.settings,
             "trials": place.n_trials,
             "actions": place.n_actions,
-            "stimulus": list(place.stimulus),
+            "stimulus": list(place.fields.stimulus),
         }
-        rows = [{"setting": k, "default": json.dumps(v)} for k, v in place.settings.items()]
+        rows = [
+            {"setting": k, "default": json.dumps(place.settings[k]), "may be": str(found.rule),
+             "what it does": found.help}
+            for k, found in ((f.called or n, f) for n, f in place.setting_table.items())
+        ]  # fmt: skip
     elif name in AGENTS:
         model = AGENTS[name]
         rows = model.parameters.table()

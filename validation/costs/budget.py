@@ -501,19 +501,21 @@ def dry_run(
     text = ""
     for observation in session:
         prompt = environment.render(observation, session.turns)
-        if counts and environment.continues(observation):
+        if counts and environment.replies.continues(observation):
             answer = environment.parse(text, observation)
         else:
-            choices = tuple(player.choose(each) for each in environment.together(observation))
+            choices = tuple(
+                player.choose(each) for each in environment.replies.together(observation)
+            )
             whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
-            for part, reply in enumerate(environment.spoken(whole)):
-                text = environment.joined(text, aloud + reply) if part else aloud + reply
+            for part, reply in enumerate(environment.replies.spoken(whole)):
+                text = environment.replies.joined(text, aloud + reply) if part else aloud + reply
                 answer = environment.parse(text, observation)
                 sent = sum(len(message.content.encode()) for message in prompt.messages)
                 same, same_images = (0, 0) if before is None else repeated(before, prompt)
                 said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
                 counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
-                before, prompt = prompt, environment.further(prompt, answer) or prompt
+                before, prompt = prompt, environment.replies.further(prompt, answer) or prompt
         player.learn(session.take(answer.choice, answer.text))
     return DryRun(*np.array(counts, dtype=np.int64).T)
 
@@ -756,7 +758,7 @@ def _reads_thoughts(environment: Environment, seed: int) -> bool:
     low = environment.response_range[0]
     choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
     choice = choices[environment.asks(observation)]
-    rest = len(environment.together(observation)) - 1
+    rest = len(environment.replies.together(observation)) - 1
     said = environment.say((choice, *[1.0] * rest) if rest else choice, observation)
     return environment.parse(_think(len(_THOUGHT)) + said, observation).choice == choice
 

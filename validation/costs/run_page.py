@@ -315,7 +315,7 @@ def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
 
 def _truths(place: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
     """Return the true probabilities of the actions, of the trials where they are known."""
-    shown = frame[list(place.stimulus)].to_dict("records")
+    shown = frame[list(place.fields.stimulus)].to_dict("records")
     true = [place.truth({str(k): v for k, v in row.items()}) for row in shown]
     return [p for p in true if p is not None]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make, unknown
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
 from knownminds.environments.record.folders import check_writable, writable
@@ -185,8 +185,7 @@ def _experiment(
         return None
     one_of("environment", name, ENVIRONMENTS)
     if own is None or own.name != name:
-        kind = ENVIRONMENTS[name]
-        own = kind.as_played(trials.frame) if trials is not None else kind()
+        own = make(name) if trials is None else environment_of(trials, name)
     for setting in settings or {}:
         if setting not in own.settings:
             raise ValueError(unknown(f"setting of {name}", setting, own.settings))

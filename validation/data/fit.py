@@ -20,6 +20,7 @@ from knownminds.environments import (
     Environment,
     Rate,
     Trials,
+    environment_of,
     make,
     outcome_rates,
     unknown,
@@ -451,7 +452,7 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
             )
         name = able[0]
     one_of("environment", name, ENVIRONMENTS)
-    place = ENVIRONMENTS[name].as_played(trials.frame)
+    place = environment_of(trials, name)
     model.check_plays(place)
     return place
 

@@ -15,6 +15,8 @@ from knownminds.environments import (
     Environment,
     Rate,
     Trials,
+    answer_columns,
+    environment_of,
     outcome_rates,
     unknown,
 )
@@ -220,7 +222,8 @@ def score(
     for place, part in _experiments(trials, environment):
         places.append(place)
         outcomes[place.name] = outcome_rates(part)
-        wanted = names or [*_names_of(place, released), *([PERFORMANCE] if place.scored else [])]
+        scored = [] if place.performance_bounds is None else [PERFORMANCE]
+        wanted = names or [*_names_of(place, released), *scored]
         own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
         used.update(own)
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
@@ -303,11 +306,11 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
     for place, part in frame.groupby("environment", sort=False):
         if place not in ENVIRONMENTS:
             raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = ENVIRONMENTS[str(place)].as_played(part)
+        environment = environment_of(Trials(part), str(place))
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
         reward = ["reward"] if environment.feedback and "reward" in part else []
-        for column in [*environment.answer_columns, *reward]:  # empty where nothing was answered
+        for column in [*answer_columns(environment), *reward]:  # empty where nothing was answered
             own[column] = part[column].to_numpy() if column in part else None
         found.append((environment, Trials.from_frame(own, environment=environment)))
     return found

@@ -15,7 +15,7 @@ from knownminds.agents import Agent, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import play_tables
 from knownminds.environments import ANSWERED, Environment, session_stream
-from knownminds.environments.design import Recorded
+from knownminds.environments.rerun import Recorded
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.fitted_population import FittedPopulation, fitted_population
 from knownminds.inference.posteriors.posterior import Posterior, posterior
@@ -103,13 +103,13 @@ class Relived:
         codes = pd.factorize(unit)[0].astype(np.int64)
         name = pd.factorize(pd.MultiIndex.from_frame(frame[["subject", "session"]]))[0]
         session, first = pd.factorize(pd.Series(list(zip(codes, name, strict=True))))
-        slot = np.asarray(place.slots(frame, session), dtype=np.int64)
+        slot = np.asarray(place.rerun.slots(frame, session), dtype=np.int64)
         shape = (len(first), int(slot.max()) + 1)
         there, answered = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         there[session, slot] = True
         answered[session, slot] = frame["outcome"].isin(ANSWERED)
         columns = {}
-        for column in (*place.stimulus, *place.hidden, "action", "reward"):
+        for column in (*place.fields.stimulus, *place.fields.hidden, "action", "reward"):
             if column in frame:
                 values = _numbers(frame[column])
                 columns[column] = np.full(shape, values[0])
@@ -141,7 +141,7 @@ class Relived:
         parts: list[dict[str, NDArray[Any]]] = []
         for begin in range(0, len(sessions), count):
             some = slice(begin, begin + count)
-            tables = place.again(self.recorded, sessions[some], rng)
+            tables = place.rerun.tables(self.recorded, sessions[some], rng)
             shape = tables["kept"].shape
             uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
             own = None if lapse is None else lapse[owner[some]]
@@ -202,7 +202,7 @@ def support_of(
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
     scores = {s.name: s for s in scores_of(rows, unknowns.parameters)}
-    anew = place.drawn_anew(relived.recorded.columns)
+    anew = place.rerun.rule(relived.recorded.columns)
     return scores, group, Simulated(SIMULATED, law, anew)
 
 

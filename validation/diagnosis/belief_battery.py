@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import Diagnosis, Rate, Trials, make, outcome_rates
+from knownminds.environments import Diagnosis, Rate, Trials, answer_columns, make, outcome_rates
 from knownminds.inference.diagnosis.belief_decisions import ELICITATIONS, BeliefDecisions
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
 from knownminds.inference.diagnosis.elicitation_consistency import elicitation_consistency
@@ -213,7 +213,7 @@ def belief_battery(
         table = read_all(table, columns)
     table = table.assign(environment=PLACE).dropna(axis="columns", how="all")
     place = Diagnosis.as_played(table)
-    for column in place.answer_columns:
+    for column in answer_columns(place):
         table[column] = table.get(column)
     trials = Trials.from_frame(table.reset_index(drop=True), environment=place)
     frame = trials.frame

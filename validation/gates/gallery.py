@@ -184,20 +184,17 @@ def gallery_page() -> str:
 def shown_environment(name: str) -> ShownEnvironment:
     """Gather what the page says of an experiment."""
     place = _shipped(name)
-    description, own = parts_of(type(place))
-    shared, documented = _family(place)
-    repeated = [k for k, v in own.items() if k in documented and v.startswith("As told")]
-    documented |= {k: v for k, v in own.items() if k not in repeated}
+    told = {found.called or k: found.help for k, found in place.setting_table.items()}
     settings = [
-        Setting(setting, _default(value), inline(documented.get(setting, "")))
+        Setting(setting, _default(value), inline(told[setting]))
         for setting, value in place.settings.items()
     ]
     return ShownEnvironment(
         link=Link("environment", name),
         summary=place.summary,
         source=place.source,
-        text=paragraphs(description),
-        shared=paragraphs(shared),
+        text=paragraphs(description_of(type(place))),
+        shared=paragraphs(_family(place)),
         asked=_asked(place),
         settings=settings,
         prompt=[(message.role, message.content) for message in _first_prompt(place)],
@@ -213,16 +210,14 @@ def _shipped(name: str) -> Environment:
     return make(name)
 
 
-def _family(place: Environment) -> tuple[str, dict[str, str]]:
-    """Return what the family of an experiment has in common: words, and settings."""
+def _family(place: Environment) -> str:
+    """Return what the family of an experiment has in common."""
     for base in type(place).__mro__[1:]:
         if base in (Environment, Retelling):
             break
-        text, documented = parts_of(base)
-        if text:
-            said = [part for part in text.split("\n\n") if not part.rstrip().endswith(":")]
-            return "\n\n".join(said), documented
-    return "", {}
+        if text := description_of(base):
+            return text
+    return ""
 
 
 def _first_prompt(place: Environment) -> Sequence[Any]:
@@ -241,7 +236,7 @@ def _pictures(place: Environment) -> list[tuple[str, str]]:
             return []
     images = [image for message in _first_prompt(place) for image in message.images]
     observation, _ = place.reset(seed=SEED)
-    told = ", ".join(f"{name} {observation[name]:.4g}" for name in place.stimulus[:4])
+    told = ", ".join(f"{name} {observation[name]:.4g}" for name in place.fields.stimulus[:4])
     return [
         (
             f"data:image/png;base64,{base64.b64encode(image).decode()}",
@@ -259,7 +254,7 @@ def _asked(place: Environment) -> str:
         "either": f"one of {place.n_actions} actions on some trials, a number on the others",
     }
     paid = "rewards are paid" if place.feedback else "nothing is paid"
-    told = "earlier trials are retold" if place.retold else "each trial stands alone"
+    told = "earlier trials are retold" if place.past != "none" else "each trial stands alone"
     return f"At most {place.n_trials:,} trials; asks for {words[place.given]}; {paid}; {told}"
 
 
@@ -271,7 +266,7 @@ def _default(value: Any) -> str:
 def shown_model(name: str, stored: Mapping[tuple[str, str], Gate]) -> ShownModel:
     """Gather what the page says of a model."""
     model = AGENTS[name]
-    description, _ = parts_of(model)
+    description = description_of(model)
     base = _told_by(model, description)
     design = recommendations().get(name)
     found = {kind: gate for (kind, whose), gate in stored.items() if whose == name}
@@ -285,7 +280,7 @@ def shown_model(name: str, stored: Mapping[tuple[str, str], Gate]) -> ShownModel
         source=model.source,
         text=paragraphs(description),
         extends=Link("model", names[base]) if base in names else None,
-        inherited=paragraphs(parts_of(base)[0]) if base else [],
+        inherited=paragraphs(description_of(base)) if base else [],
         plays=[Link("environment", e) for e in ENVIRONMENTS if model.plays(_shipped(e))],
         parameters=rows,
         design=_design(design),
@@ -464,7 +459,7 @@ def drawing_of(recovery: Gate | None) -> Markup:
 def shown_measure(name: str, stored: Mapping[tuple[str, str], Gate]) -> ShownMeasure:
     """Gather what the page says of a measure."""
     measure = MEASURES[name]
-    description, _ = parts_of(type(measure))
+    description = description_of(type(measure))
     null = "none: it is a score without a test" if isnan(measure.null) else f"{measure.null:g}"
     return ShownMeasure(
         link=Link("measure", name),
@@ -503,23 +498,10 @@ def _dial(measure: Measure) -> str:
     )
 
 
-def parts_of(member: type) -> tuple[str, dict[str, str]]:
-    """Split a class's own docstring into its description and what it says of each parameter."""
+def description_of(member: type) -> str:
+    """Return the description in a class's own docstring, without the sections behind it."""
     text = inspect.cleandoc(member.__dict__.get("__doc__") or "")
-    description, _, rest = text.partition("\nParameters\n-")
-    description = re.split(r"\n(?:Attributes|Raises|Notes|See Also)\n-", description)[0]
-    documented: dict[str, str] = {}
-    names: list[str] = []
-    for line in rest.splitlines()[1:]:
-        if line and not line[0].isspace():
-            if line.startswith("---"):
-                break
-            names = [name.strip() for name in line.split(",")]
-            documented |= dict.fromkeys(names, "")
-        else:
-            for name in names:
-                documented[name] = f"{documented[name]} {line.strip()}".strip()
-    return description.strip(), documented
+    return re.split(r"\n(?:Parameters|Attributes|Raises|Notes|See Also)\n-", text)[0].strip()
 
 
 def _has_equation(text: str) -> bool:
@@ -529,7 +511,7 @@ def _has_equation(text: str) -> bool:
 def _told_by(model: type[Agent], text: str) -> type[Agent] | None:
     """Return the class that a model extends and refers to, or that has the equation it lacks."""
     bases = [base for base in model.__mro__[1:] if issubclass(base, Agent) and base is not Agent]
-    told = {base: parts_of(base)[0] for base in bases}
+    told = {base: description_of(base) for base in bases}
     named = [base for base in bases if f"`{base.__name__}`" in text]
     if named or _has_equation(text):
         return next(iter(named), None)

@@ -725,7 +725,7 @@ def _examples(task: str) -> Iterator[tuple[str, bytes, str]]:
 
 def _at(place: Magnitude, trial: int) -> Observation:
     table = place.design.table
-    names = (*place.stimulus, *place.wording)
+    names = place.fields.shown
     return {"trial": trial, **{name: table[name][trial].item() for name in names}}
 
 

@@ -1,0 +1,349 @@
+"""Tables in which an experiment says what its trials hold and what can be set."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Range = tuple[int, int] | tuple[float, float]
+Role = Literal["stimulus", "wording", "hidden"]
+Rule = Callable[[str, Any], Any]
+ANYTHING: Range = (-np.inf, np.inf)
+
+
+@dataclass(frozen=True)
+class Field:
+    """A number that is recorded with each trial.
+
+    Parameters
+    ----------
+    name : of the column
+    range : lowest and highest value, whole numbers if both are; or a function that gets the
+        experiment and returns them
+    help : what it is
+    role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
+        matters for the words alone, such as the order of mention; "hidden" is never shown
+    dependent : whether it hangs on earlier actions; all others are drawn up front
+    unit : what it is measured in; "" where there is nothing to say
+    """
+
+    name: str
+    range: Range | Callable[[Any], Range] = ANYTHING
+    help: str = ""
+    role: Role = "stimulus"
+    dependent: bool = False
+    unit: str = ""
+
+    def bounds(self, environment: Any) -> Range:
+        """Return lowest and highest value with the settings of an experiment."""
+        return self.range(environment) if callable(self.range) else self.range
+
+
+class Fields(tuple[Field, ...]):
+    """What is recorded with the trials of an experiment, in order; made of `Field`s."""
+
+    def __new__(cls, *fields: Field) -> Fields:
+        """Make the table."""
+        return super().__new__(cls, fields)
+
+    @cached_property
+    def stimulus(self) -> tuple[str, ...]:
+        """Fields that are shown, and that trials must have."""
+        return self._of("stimulus")
+
+    @cached_property
+    def wording(self) -> tuple[str, ...]:
+        """Fields that matter for the words alone; recorded, but not demanded."""
+        return self._of("wording")
+
+    @cached_property
+    def hidden(self) -> tuple[str, ...]:
+        """Fields that are recorded and never shown."""
+        return self._of("hidden")
+
+    @cached_property
+    def shown(self) -> tuple[str, ...]:
+        """Fields of an observation, but for "trial"."""
+        return (*self.stimulus, *self.wording)
+
+    @cached_property
+    def dependent(self) -> tuple[str, ...]:
+        """Fields that hang on earlier actions."""
+        return tuple(field.name for field in self if field.dependent)
+
+    def bounds(self, environment: Any) -> dict[str, Range]:
+        """Return lowest and highest value of what is shown, with an experiment's settings."""
+        known = {field.name: field for field in self}
+        return {name: known[name].bounds(environment) for name in self.shown}
+
+    def _of(self, role: Role) -> tuple[str, ...]:
+        return tuple(field.name for field in self if field.role == role)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Something about an experiment that can be chosen; made by `setting`.
+
+    Parameters
+    ----------
+    default : what it is unless it is set
+    rule : takes the setting's name and what was given; returns it, or raises ValueError with the
+        rule, what was got and a remedy. Its text says what may be given.
+    help : what it does
+    size : whether the number of trials is proportional to it
+    called : how people call it, where that is not the attribute's name
+    last : whether it stands behind the settings of the base class, not before them
+    kind : its type, as the class annotates it
+    """
+
+    default: Any
+    rule: Rule
+    help: str = ""
+    size: bool = False
+    called: str = ""
+    last: bool = False
+    kind: str = "Any"
+
+
+def setting(
+    default: Any,
+    rule: Rule,
+    help: str = "",
+    *,
+    size: bool = False,
+    called: str = "",
+    last: bool = False,
+) -> Any:
+    """Say that an attribute of an experiment can be set; see `Setting`."""
+    return Setting(default, rule, help, size, called, last)
+
+
+def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:
+    """Return the settings of a class by attribute: its own, then those of its base.
+
+    A base's setting of which the class makes anything else is none of the class.
+    """
+    own = {
+        name: Setting(**{**vars(found), "kind": str(cls.__annotations__.get(name, "Any"))})
+        for name, found in vars(cls).items()
+        if isinstance(found, Setting)
+    }
+    kept = {name: found for name, found in inherited.items() if name not in vars(cls)}
+    first = {name: found for name, found in own.items() if not found.last}
+    return {**first, **kept, **own}
+
+
+def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
+    """Return the signature of a constructor that takes these settings."""
+    return inspect.Signature(
+        [
+            inspect.Parameter(
+                found.called or name,
+                inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                default=found.default,
+                annotation=found.kind,
+            )
+            for name, found in settings.items()
+        ]
+    )
+
+
+def documented(text: str, settings: Mapping[str, Setting]) -> str:
+    """Return a class's docstring with what its settings are, unless it tells them itself."""
+    if not settings or "\nParameters\n" in inspect.cleandoc(text):
+        return text
+    lines = [inspect.cleandoc(text), "", "Parameters", "----------"]
+    for name, found in settings.items():
+        lines += [found.called or name, f"    {found.help}"]
+    return "\n".join(lines)
+
+
+def jsonable(value: Any) -> Any:
+    """Return a setting as JSON has it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, tuple | list):
+        return [jsonable(member) for member in value]
+    if isinstance(value, Mapping):
+        return {name: jsonable(member) for name, member in value.items()}
+    return value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number within bounds."""
+
+    least: int = 1
+    most: int | None = None
+
+    def __call__(self, name: str, given: Any) -> int:
+        """Check and return it."""
+        good = isinstance(given, int | np.integer) and not isinstance(given, bool)
+        if not good or given < self.least or (self.most is not None and given > self.most):
+            raise ValueError(f"{name} is {self}; got {given!r}.")
+        return int(given)
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        scope = (
+            f"from {self.least} on" if self.most is None else f"from {self.least} to {self.most}"
+        )
+        return f"a whole number {scope}"
+
+
+@dataclass(frozen=True)
+class Number:
+    """A finite number from `least` to `most`; or above `above`."""
+
+    least: float = -np.inf
+    most: float = np.inf
+    above: float = -np.inf
+    unit: str = ""
+
+    def __call__(self, name: str, given: Any) -> float:
+        """Check and return it."""
+        good = isinstance(given, int | float | np.number) and not isinstance(given, bool)
+        if not good or not np.isfinite(given) or not self._holds(float(given)):
+            raise ValueError(f"{name} is {self}; got {given!r}.")
+        return float(given)
+
+    def _holds(self, given: float) -> bool:
+        return self.least <= given <= self.most and given > self.above
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        what = f"a number of {self.unit}" if self.unit else "a number"
+        if np.isfinite(self.above):
+            return f"{what} above {self.above:g}"
+        if np.isfinite(self.most):
+            return f"{what} from {self.least:g} to {self.most:g}"
+        return f"{what} from {self.least:g} on" if np.isfinite(self.least) else what
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of some known values."""
+
+    known: tuple[Any, ...]
+    verb: str = "is"
+
+    def __call__(self, name: str, given: Any) -> Any:
+        """Check and return it."""
+        if isinstance(given, bool) or given not in self.known:
+            raise ValueError(f"{name} {self.verb} {self}; got {given!r}.")
+        return given if isinstance(given, str) else int(given)
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        return f"one of {', '.join(map(str, self.known))}"
+
+
+@dataclass(frozen=True)
+class SomeOf:
+    """One or several of some known values, in their order there; `None` for all if `whole`."""
+
+    known: tuple[Any, ...]
+
+    def __call__(self, name: str, given: Any) -> tuple[Any, ...]:
+        """Check and return them."""
+        many = isinstance(given, Iterable) and not isinstance(given, str)
+        chosen = list(given) if many else [given]
+        strange = [member for member in chosen if isinstance(member, bool)]
+        strange += [member for member in chosen if member not in self.known]
+        if strange or not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(f"{name} are {self}; got {given!r}.")
+        return tuple(member for member in self.known if member in chosen)
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        return f"one or more of {', '.join(map(str, self.known))}, each once"
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A row of numbers for which `holds` is true; `what` says the rule, with its verb."""
+
+    what: str
+    holds: Callable[[NDArray[np.float64]], Any] = lambda values: True
+
+    def __call__(self, name: str, given: Any) -> NDArray[np.float64]:
+        """Check and return them."""
+        try:
+            values = np.array(given, dtype=float)
+        except (TypeError, ValueError):
+            raise ValueError(f"{name} {self}; got {given!r}.") from None
+        if values.ndim != 1 or not len(values) or not np.all(self.holds(values)):
+            raise ValueError(f"{name} {self}; got {values.tolist()}.")
+        return values
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        return self.what
+
+
+@dataclass(frozen=True)
+class Told:
+    """Anything that a function of name and value takes, with the rule in words."""
+
+    take: Rule
+    what: str
+
+    def __call__(self, name: str, given: Any) -> Any:
+        """Check and return it."""
+        return self.take(name, given)
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        return self.what
+
+
+@dataclass(frozen=True)
+class Unless:
+    """What a rule says, or nothing."""
+
+    rule: Rule
+
+    def __call__(self, name: str, given: Any) -> Any:
+        """Check and return it."""
+        return None if given is None else self.rule(name, given)
+
+    def __str__(self) -> str:
+        """Say the rule."""
+        return f"{self.rule}, or None"
+
+
+def yes_or_no(name: str, given: Any) -> bool:
+    """Take True or False."""
+    if not isinstance(given, bool | np.bool_):
+        raise ValueError(f"{name} is True or False; got {given!r}.")
+    return bool(given)
+
+
+def as_given(name: str, given: Any) -> Any:
+    """Take what is given as it is."""
+    return given
+
+
+def ends_of(name: str, given: Any) -> tuple[float, float]:
+    """Take a lower and a higher number."""
+    rule = f"{name} is a lower and a higher number"
+    try:
+        low, high = map(float, given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if not low < high or not np.isfinite([low, high]).all():
+        raise ValueError(f"{rule}; got {given!r}.")
+    return low, high
+
+
+YES_OR_NO = Told(yes_or_no, "True or False")
+FILE = Told(as_given, "the path of a file, or None")
+WORDS = Told(as_given, "the path of a TOML file, or None")  # changes no trial, only its words
+TEXT = Told(lambda name, given: str(given), "a text")
+ENDS = Told(ends_of, "a lower and a higher number")
