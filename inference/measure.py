@@ -298,6 +298,23 @@ class SubjectMeasure(Measure):
         )
 
 
+def with_columns(trials: Trials, name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Return the table of trials that have all that the measure of this name reads.
+
+    Raises
+    ------
+    ValueError
+        Naming the first column that they lack.
+    """
+    for column in columns:
+        if column not in trials.frame:
+            raise ValueError(
+                f"{name} is read off the columns {', '.join(columns)}; the trials have no "
+                f"{column!r}. Map one with --columns {column}=YOUR_NAME."
+            )
+    return trials.frame
+
+
 def without_interval(n: int, unit: str, error: float) -> str:
     """Say why a value has no interval."""
     if n < 2:

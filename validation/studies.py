@@ -113,7 +113,7 @@ STUDIES: Mapping[str, Kept] = {
         "magnitude.json",
         "magnitudes.magnitude_table:read_magnitude",
         {"MagnitudeTable": "magnitudes.magnitude_page:magnitude_page"},
-        more="magnitudes.magnitude_page:task_pages",
+        more="magnitudes.magnitude_task_page:task_pages",
     ),
     "score of beliefs": Kept(
         "beliefs.json",

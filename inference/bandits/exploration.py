@@ -12,7 +12,7 @@ from scipy.stats import norm
 from knownminds.agents import Agent, HorizonExplorer
 from knownminds.agents.parameters import Array
 from knownminds.environments import Horizon, Trials
-from knownminds.inference.measure import Dial, Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
 from knownminds.inference.regression import coefficient, estimate_of
 
 TENS = 10.0  # differences of points are counted in tens, as by `horizon_explorer`
@@ -68,14 +68,7 @@ class Exploration(Measure):
 
     def estimate(self, trials: Trials) -> Estimate:
         """Regress the first free choices of all sessions."""
-        frame = trials.frame
-        columns = (*_COLUMNS, *_TRUE) if self.released else _COLUMNS
-        for column in columns:
-            if column not in frame:
-                raise ValueError(
-                    f"{self.name} is read off the columns {', '.join(columns)}; the trials have "
-                    f"no {column!r}. Map one with --columns {column}=YOUR_NAME."
-                )
+        frame = with_columns(trials, self.name, (*_COLUMNS, *_TRUE) if self.released else _COLUMNS)
         equal = frame["count_0"] == frame["count_1"]
         asked = (frame["play"] == 0) & (equal if self.kind == "random" else ~equal)
         answered = frame["action"].notna()

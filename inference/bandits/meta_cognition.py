@@ -13,7 +13,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.environments.bandits.restless_bandit import is_correct
-from knownminds.inference.measure import Dial, SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 SESSIONS = 2**13  # that are played for a truth, over all minds together
 FEWEST = 8  # of each mind
@@ -53,12 +53,7 @@ class MetaCognition(SubjectMeasure):
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean score over all answered trials."""
-        frame = trials.frame
-        if "response" not in frame:
-            raise ValueError(
-                f"{self.name} is read off confidences; the trials have no column 'response'. "
-                "Map one with --columns response=YOUR_NAME."
-            )
+        frame = with_columns(trials, self.name, ("response",))
         correct = correctness(trials, after=self.released)
         confidence = frame["response"].to_numpy(dtype=float, na_value=np.nan)
         session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()

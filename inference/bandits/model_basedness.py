@@ -12,7 +12,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, TwoStep
-from knownminds.inference.measure import Dial, Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
 from knownminds.inference.regression import coefficient, estimate_of
 
 SEED = 20111  # of the sessions by which the truth is computed
@@ -133,13 +133,7 @@ def _counts(model: type[Agent], theta: Array, each: int) -> Array:
 
 def _pairs(trials: Trials) -> _Pairs:
     """Find the days that are followed by a day in the same session."""
-    frame = trials.frame
-    for column in ("stage", "state", "action", "reward"):
-        if column not in frame:
-            raise ValueError(
-                "Model-basedness is read off the columns stage, state, action and reward; the "
-                f"trials have no {column!r}. Map one with --columns {column}=YOUR_NAME."
-            )
+    frame = with_columns(trials, "Model-basedness", ("stage", "state", "action", "reward"))
     stage, state, reward, action = (
         frame[name].to_numpy(dtype=float, na_value=np.nan)
         for name in ("stage", "state", "reward", "action")

@@ -10,7 +10,7 @@ from scipy.special import logit
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Dial, Estimate, Measure
+from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
 from knownminds.inference.regression import coefficient, estimate_of
 
 LEAST = 1e-5  # answers are held between this and 1 minus this, where their logit is finite
@@ -58,13 +58,7 @@ class Weighting(Measure):
 
     def estimate(self, trials: Trials) -> Estimate:
         """Regress the log-odds of all answers on those of prior and likelihood."""
-        frame = trials.frame
-        for column in ("prior", "likelihood", "ball", "response"):
-            if column not in frame:
-                raise ValueError(
-                    f"{self.name} is read off the columns prior, likelihood, ball and response; "
-                    f"the trials have no {column!r}. Map one with --columns {column}=YOUR_NAME."
-                )
+        frame = with_columns(trials, self.name, ("prior", "likelihood", "ball", "response"))
         answered = frame["response"].notna().to_numpy()
         given = frame[answered]
         subject = given["subject"]

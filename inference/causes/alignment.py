@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
 from .causal_answers import CELL, CELL_OF_ANSWERS, causal_answers
@@ -210,7 +211,6 @@ def _correlated(
     chosen = rng.integers(0, n, (resamples, n)) + n * np.arange(resamples)[:, None]
     counts = np.bincount(chosen.ravel(), minlength=resamples * n).reshape(resamples, n)
     drawn = spearman(mine, theirs, counts)
-    found = drawn[np.isfinite(drawn)]
-    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
-    missing = resamples - len(found)
+    low, high, _ = percentile_ends(drawn)
+    missing = int((~np.isfinite(drawn)).sum())
     return {"rho": rho, "low": low, "high": high, "without_rho": missing, "status": "ok"}

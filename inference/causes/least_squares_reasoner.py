@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, get_args
@@ -21,6 +19,7 @@ from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, task_of
 from knownminds.environments.record.result import Result, records
 from knownminds.environments.words.names import unknown
+from knownminds.inference.fits.batches import in_batches
 
 from .causal_answers import QUESTION, ROMAN, causal_answers
 
@@ -324,20 +323,12 @@ class _Cells:
         if n_parameters - 1 in NAMES:
             fewer, *_ = self.fit(n_parameters - 1, starts, refit, workers)
             within = fewer[:, :, None, list(SMALLER[n_parameters])]
-        edges = np.linspace(0, n, -(-n // SUBJECTS_PER_BATCH) + 1).astype(int)
 
-        def one(bounds: tuple[int, int]) -> Any:
-            rows = slice(*bounds)
-            cells, places = (self.count[rows], self.mean[rows]), PLACES[n_parameters]
-            return _fit(*cells, places, points, np.ascontiguousarray(within[rows]), refit)
+        def one(batch: Integers) -> Any:
+            cells, places = (self.count[batch], self.mean[batch]), PLACES[n_parameters]
+            return _fit(*cells, places, points, within[batch], refit)
 
-        batches = list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
-        threads = min(workers or os.cpu_count() or 1, len(batches))
-        if threads > 1:
-            with ThreadPoolExecutor(threads) as pool:
-                parts = list(pool.map(one, batches))
-        else:
-            parts = [one(batch) for batch in batches]
+        parts = in_batches(one, n, SUBJECTS_PER_BATCH, workers)
         theta, value, agreement, predicted = (np.concatenate(p) for p in zip(*parts, strict=True))
         return theta, value, agreement, predicted
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -21,8 +19,9 @@ from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
 from knownminds.environments.record.result import SubjectResult, records
+from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.nested_starts import REACH
-from knownminds.inference.fits.point import PointFit, _invert, _judge
+from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
 
 from .open_beliefs import OpenBeliefs, Read, units_of_rows
 from .revealed_belief import Booleans, Integers, RevealedBeliefs, wilson
@@ -256,25 +255,14 @@ def fit_table(
     information, meat = np.zeros((n, k, k)), np.zeros((n, k, k))
     precision = (SAMPLER.sd**-2.0 if method == "map" else np.zeros(len(SAMPLER)))[free]
     reach = (REACH * SAMPLER.sd)[free]
-    rows = np.arange(0, n + SUBJECTS_PER_BATCH, SUBJECTS_PER_BATCH)
-    batches = [(a, min(a + SUBJECTS_PER_BATCH, n)) for a in rows.tolist() if a < n]
     laid = _Layout.of(table, free, worth)
 
-    def batch(ends: tuple[int, int]) -> None:
-        own = slice(*ends)
-        _fit(
-            *laid[:11], laid.weighs[own], laid.sums[own], laid.weight[own], laid.high[own],
-            laid.missing[own], precision, worth, reach,
-            z[own], value[own], information[own], meat[own], promise[own],
-        )  # fmt: skip
+    def batch(rows: Integers) -> None:
+        own = slice(rows[0], rows[-1] + 1)
+        found = value[own], information[own], meat[own], promise[own]
+        _fit(laid, int(rows[0]), precision, worth, reach, z[own], found)
 
-    threads = min(workers or os.cpu_count() or 1, len(batches))
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(batch, batches))
-    else:
-        for ends in batches:
-            batch(ends)
+    in_batches(batch, n, SUBJECTS_PER_BATCH, workers)
     return z, value - laid.constant, information, meat, promise
 
 
@@ -637,7 +625,7 @@ def _assemble(
     counts = np.array([bool(table.counted.all()) for table in tables])
     n_contexts = np.array([len(table.edges) - 1 for table in tables], dtype=np.int64)
     with np.errstate(all="ignore"):
-        covariance = _invert(information)
+        covariance = inverted(information)
         k = len(free)
         spare = np.where(n_contexts > k, n_contexts / np.maximum(n_contexts - k, 1), np.nan)
         scatter = covariance @ meat @ covariance * spare[:, None, None]
@@ -645,9 +633,8 @@ def _assemble(
     z = np.where(n_contexts[:, None] > 0, z, np.nan)
     ends = np.where(n_contexts[:, None, None] > 0, ends, np.nan)
     # Flatness is judged by what the data would say as draws.
-    status, message = _judge(
-        estimated, "mle", z, information, covariance, promise, value, n_contexts
-    )
+    found = Optimum(z, value, information, covariance, promise)
+    status, message = statuses(estimated, "mle", found, n_contexts)
     prior = 0.0
     if method == "map":
         prior = -0.5 * (((z - estimated.mean) / estimated.sd) ** 2).sum(axis=1)
@@ -744,12 +731,14 @@ def _nearest(model, low, high, missing, belief):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc"})
-def _evaluate(  # type: ignore[no-untyped-def]
-    z, log_truth, level, many, edges, split, first, mark, start, told, scatter, bent, weighs, sums,
-    weight, high, missing, worth, gradient, information, meat, model, belief, mean, second, height,
-    factor,
-):  # fmt: skip
-    """Return the objective at z[K]; gradient and upper halves of two matrices are written."""
+def _evaluate(z, laid, s, worth, gradient, information, meat, rooms):  # type: ignore[no-untyped-def]
+    """Return the objective of agent s at z[K]; write gradient and upper halves of two matrices."""
+    (
+        log_truth, level, many, edges, split, first, mark, start, told, scatter, bent,
+        all_weighs, all_sums, all_weight, all_high, all_missing, _,
+    ) = laid  # fmt: skip
+    weighs, sums, missing = all_weighs[s], all_sums[s], all_missing[s]
+    model, belief, mean, second, height, factor = rooms
     gradient[:] = 0.0
     information[:] = 0.0
     meat[:] = 0.0
@@ -800,7 +789,8 @@ def _evaluate(  # type: ignore[no-untyped-def]
                 for m in range(first[begin + i], first[begin + i + 1]):
                     p *= factor[mark[m]]
                 model[i] = max(p / total, 1e-300)
-            _nearest(model[:n], weight[begin:end], high[begin:end], missing[c], belief[:n])
+            weight, high = all_weight[s, begin:end], all_high[s, begin:end]
+            _nearest(model[:n], weight, high, missing[c], belief[:n])
             known = worth
             for a in range(start[c], start[c + 1]):
                 sums[c, told[a]] = 0.0
@@ -866,11 +856,9 @@ def _solve(matrix, vector, work, solution):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fit(  # type: ignore[no-untyped-def]
-    log_truth, level, many, edges, split, first, mark, start, told, scatter, bent, weighs, sums,
-    weight, high, missing, precision, worth, reach, z, value, informations, meats, promise
-):  # fmt: skip
-    """Fit each mind by Fisher scoring with halved steps; writes the last five."""
+def _fit(laid, begin, precision, worth, reach, z, found):  # type: ignore[no-untyped-def]
+    """Fit agents from number `begin` on by Fisher scoring with halved steps; fill in the rest."""
+    edges, (value, informations, meats, promise) = laid.edges, found
     k, widest = z.shape[1], 0
     for c in range(len(edges) - 1):
         widest = max(widest, edges[c + 1] - edges[c])
@@ -878,7 +866,8 @@ def _fit(  # type: ignore[no-untyped-def]
     gradient, information, meat = np.empty(k), np.empty((k, k)), np.empty((k, k))
     trial, step, work = np.empty(k), np.empty(k), np.empty((k, k + 1))
     mean, second = np.empty(k), np.empty((k, k))
-    height, factor = np.empty(len(log_truth)), np.empty(k)
+    height, factor = np.empty(len(laid.log_truth)), np.empty(k)
+    rooms = (model, belief, mean, second, height, factor)
     for s in range(len(z)):
         here = z[s]
         best = -np.inf
@@ -887,27 +876,24 @@ def _fit(  # type: ignore[no-untyped-def]
         for _ in range(MOST_STEPS):
             for j in range(k):
                 trial[j] = min(max(here[j] + scale * step[j], -reach[j]), reach[j])
-            found = _evaluate(trial, log_truth, level, many, edges, split, first, mark, start,
-                              told, scatter, bent, weighs[s], sums[s], weight[s], high[s],
-                              missing[s], worth, gradient, information, meat, model, belief, mean,
-                              second, height, factor)  # fmt: skip
+            total = _evaluate(trial, laid, begin + s, worth, gradient, information, meat, rooms)
             for j in range(k):
                 for h in range(j):
                     information[j, h], meat[j, h] = information[h, j], meat[h, j]
             for j in range(k):
-                found -= 0.5 * precision[j] * trial[j] * trial[j]
+                total -= 0.5 * precision[j] * trial[j] * trial[j]
                 gradient[j] -= precision[j] * trial[j]
                 information[j, j] += precision[j]
-            if not found >= best - 1e-14 * abs(best) and halvings < 40:
+            if not total >= best - 1e-14 * abs(best) and halvings < 40:
                 scale *= 0.5
                 halvings += 1
                 continue
             if halvings >= 40:
                 break
-            best = found
+            best = total
             for j in range(k):
                 here[j] = trial[j]
-            value[s] = found
+            value[s] = total
             informations[s] = information
             meats[s] = meat
             _solve(information, gradient, work, step)

@@ -13,7 +13,6 @@ from typing import Any, Literal, NamedTuple, Protocol, get_args
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
@@ -718,14 +717,11 @@ class RevealedBeliefs:
 
 def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
     """Return the interval of a share (Wilson 1927), elementwise; 0 to 1 without draws."""
-    z2 = float(norm.ppf(0.5 + mass / 2)) ** 2
-    with np.errstate(invalid="ignore", divide="ignore"):
-        share = count / n
-        centre = (share + z2 / (2 * n)) / (1 + z2 / n)
-        half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-    low = np.where(n > 0, np.where(count <= 0, 0.0, centre - half), 0.0)
-    high = np.where(n > 0, np.where(count >= n, 1.0, centre + half), 1.0)
-    return low, high
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(count, np.maximum(n, 1.0), 1.0 - mass, method="wilson")
+    # But for rounding none of all, and all of them, reach the end.
+    return np.where(count <= 0, 0.0, low), np.where(count >= n, 1.0, high)
 
 
 def _table(

@@ -45,7 +45,7 @@ from .conditional_independence import (
     exchanged_mean,
 )
 from .elicitation_consistency import PLAIN, distances, elicitation_consistency
-from .iterated_expectation import iterated_expectation, signed_gap
+from .iterated_expectation import MedianRatio, SignedGap, iterated_expectation, signed_gap
 from .monotone_choice import counts_by_bin, monotone_choice, turning
 from .predictive_gain import exchanged_gain, predictive_gain
 
@@ -164,6 +164,7 @@ class Coherence(Measure):
     asks: tuple[str, ...] = ("belief", "decision")
     elicited: tuple[str, ...] = (PLAIN,)
     minds = MINDS
+    released: bool
     place: Diagnosis | None = None
 
     @abstractmethod
@@ -173,6 +174,20 @@ class Coherence(Measure):
     @abstractmethod
     def single(self, data: BeliefDecisions) -> Estimate:
         """Estimate and test the measure of a single subject."""
+
+    def told(
+        self,
+        value: float,
+        error: float,
+        ends: tuple[float, float],
+        p_value: float,
+        unit: tuple[int, str],
+        excluded: Mapping[str, int],
+    ) -> Estimate:
+        """Return the estimate of a single subject; as released, without a test."""
+        tested = float("nan") if self.released else p_value
+        n, name = unit
+        return Estimate(self.name, value, error, *ends, n, name, tested, dict(excluded))
 
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure whose truth is that of the experiment."""
@@ -299,17 +314,8 @@ class ConditionalIndependence(Coherence):
         if self.released and found.published is not None:
             low, high = found.published.low, found.published.high
             error = found.published.standard_error
-        return Estimate(
-            measure=self.name,
-            value=found.estimate - shift,
-            standard_error=error,
-            low=low - shift,
-            high=high - shift,
-            n=found.contexts,
-            unit="context",
-            p_value=float("nan") if self.released else found.p_value,
-            excluded=found.excluded,
-        )
+        ends, unit = (low - shift, high - shift), (found.contexts, "context")
+        return self.told(found.estimate - shift, error, ends, found.p_value, unit, found.excluded)
 
 
 class PredictiveGain(Coherence):
@@ -355,17 +361,9 @@ class PredictiveGain(Coherence):
             raise ValueError(str(error)) from None
         gain = found.belief
         told = gain if gain.excess is None else gain.excess
-        return Estimate(
-            measure=self.name,
-            value=told.percent / 100,
-            standard_error=told.standard_error / 100,
-            low=told.low / 100,
-            high=told.high / 100,
-            n=found.contexts,
-            unit="context",
-            p_value=gain.p_value,
-            excluded=dict(found.excluded),
-        )
+        ends, unit = (told.low / 100, told.high / 100), (found.contexts, "context")
+        value, error = told.percent / 100, told.standard_error / 100
+        return self.told(value, error, ends, gain.p_value, unit, found.excluded)
 
 
 class MonotoneChoice(Coherence):
@@ -407,19 +405,13 @@ class MonotoneChoice(Coherence):
     def single(self, data: BeliefDecisions) -> Estimate:
         """Return the share, its interval over resampled contexts, and the test of turning."""
         found = monotone_choice(data)
-        ends = (found.low, found.high) if self.released else (found.turned_low, found.turned_high)
-        error = found.standard_error if self.released else found.turned_error
-        return Estimate(
-            measure=self.name,
-            value=found.fraction if self.released else found.turned,
-            standard_error=error,
-            low=ends[0],
-            high=ends[1],
-            n=int(found.n.sum()),
-            unit="row",
-            p_value=float("nan") if self.released else found.p_turning,
-            excluded=dict(found.excluded),
+        value, error, *ends = (
+            (found.fraction, found.standard_error, found.low, found.high)
+            if self.released
+            else (found.turned, found.turned_error, found.turned_low, found.turned_high)
         )
+        unit = (int(found.n.sum()), "row")
+        return self.told(value, error, (ends[0], ends[1]), found.p_turning, unit, found.excluded)
 
     def over_subjects(self, values: Values, data: BeliefDecisions) -> Estimate:
         """Return the mean share, and the combined test of subjects who may all have none."""
@@ -476,17 +468,8 @@ class ElicitationConsistency(Coherence):
         n = min(d.contexts for d in found.distances)
         p_value = min(1.0, len(found.distances) * min(d.p_value for d in found.distances))
         value, low, high, error = found.means if self.released else found.excess
-        return Estimate(
-            measure=self.name,
-            value=value,
-            standard_error=error,
-            low=low,
-            high=high,
-            n=n,
-            unit="context",
-            p_value=float("nan") if self.released else p_value,
-            excluded={f"no {name}": k for name, k in found.missing.items() if k},
-        )
+        missing = {f"no {name}": k for name, k in found.missing.items() if k}
+        return self.told(value, error, (low, high), p_value, (n, "context"), missing)
 
 
 class IteratedExpectation(Coherence):
@@ -550,17 +533,10 @@ class IteratedExpectation(Coherence):
     def single(self, data: BeliefDecisions) -> Estimate:
         """Return the mean and its t test over contexts, or the median and its bootstrap."""
         found = iterated_expectation(data)
-        gap, stated = found.gap, found.stated
-        return Estimate(
-            measure=self.name,
-            value=stated.value if self.released else gap.value,
-            standard_error=stated.standard_error if self.released else gap.standard_error,
-            low=stated.low if self.released else gap.low,
-            high=stated.high if self.released else gap.high,
-            n=stated.contexts if self.released else gap.contexts,
-            unit="context",
-            p_value=float("nan") if self.released else gap.p_value,
-            excluded=dict(found.excluded),
+        own: MedianRatio | SignedGap = found.stated if self.released else found.gap
+        ends, unit = (own.low, own.high), (own.contexts, "context")
+        return self.told(
+            own.value, own.standard_error, ends, found.gap.p_value, unit, found.excluded
         )
 
 

@@ -13,6 +13,7 @@ from scipy.special import digamma, ndtri
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result
+from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import BeliefDecisions
 
@@ -225,22 +226,6 @@ def conditional_independence(
     null_low, null_high = np.quantile(null, [0.025, 0.975])
     error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
-    published = None
-    if bootstraps:
-        n = len(p)
-        drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
-        rounds = problem.estimates(state[None, :], drawn)
-        low, high = np.quantile(rounds, [0.025, 0.975])
-        spread = float(rounds.std(ddof=1)) if bootstraps > 1 else float("nan")
-        published = RowBootstrap(
-            standard_error=spread,
-            low=estimate - 1.96 * spread,
-            high=estimate + 1.96 * spread,
-            mean=float(rounds.mean()),
-            percentile_low=float(low),
-            percentile_high=float(high),
-            replicates=bootstraps,
-        )
     ones = np.bincount(blocks, of_context) / np.bincount(blocks)
     return ConditionalIndependence(
         estimate=estimate,
@@ -251,7 +236,7 @@ def conditional_independence(
         null_low=float(null_low),
         null_high=float(null_high),
         p_value=p_value,
-        published=published,
+        published=_published(problem, state, estimate, bootstraps, seed) if bootstraps else None,
         rows=len(p),
         contexts=n_contexts,
         exchangeable=int(((ones > 0) & (ones < 1))[blocks].sum()),
@@ -259,6 +244,25 @@ def conditional_independence(
         replicates=replicates,
         calibrated=calibrated,
         excluded=excluded,
+    )
+
+
+def _published(
+    problem: _Problem, state: Integers, estimate: float, bootstraps: int, seed: int
+) -> RowBootstrap:
+    """Resample rows, as published."""
+    n = len(state)
+    drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
+    rounds = problem.estimates(state[None, :], drawn)
+    low, high, spread = percentile_ends(rounds)
+    return RowBootstrap(
+        standard_error=spread,
+        low=estimate - 1.96 * spread,
+        high=estimate + 1.96 * spread,
+        mean=float(rounds.mean()),
+        percentile_low=low,
+        percentile_high=high,
+        replicates=bootstraps,
     )
 
 

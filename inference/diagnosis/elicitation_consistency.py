@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.resampling import Ends, percentile_ends
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 
@@ -165,8 +166,8 @@ def elicitation_consistency(
     ]
     return ElicitationConsistency(
         spread=float(spread[0]),
-        spread_low=_ends(spread)[0],
-        spread_high=_ends(spread)[1],
+        spread_low=_ends(spread).low,
+        spread_high=_ends(spread).high,
         contexts=int(repeated.sum()),
         distances=tuple(distance for distance, _, _ in found),
         excess=_summary(np.mean([excess for _, excess, _ in found], axis=0)),
@@ -234,10 +235,7 @@ def _excess(plain: Array, other: Array) -> Array:
 
 def _summary(rounds: Array) -> tuple[float, float, float, float]:
     """Return the value, its 95% interval and its standard error, of [1 + B]."""
-    low, high = _ends(rounds)
-    spread = rounds[1:][np.isfinite(rounds[1:])]
-    error = float(spread.std(ddof=1)) if len(spread) > 1 else float("nan")
-    return float(rounds[0]), low, high, error
+    return float(rounds[0]), *_ends(rounds)
 
 
 def _by_context(context: NDArray[np.int64], said: Array) -> Array:
@@ -293,14 +291,14 @@ def _distance(
         elicitation=name,
         contexts=int(both.sum()),
         rmse_means=float(means[0]),
-        means_low=_ends(means)[0],
-        means_high=_ends(means)[1],
+        means_low=_ends(means).low,
+        means_high=_ends(means).high,
         rmse_answers=float(single[0]),
-        answers_low=_ends(single)[0],
-        answers_high=_ends(single)[1],
+        answers_low=_ends(single).low,
+        answers_high=_ends(single).high,
         shift=float(shift[0]),
-        shift_low=_ends(shift)[0],
-        shift_high=_ends(shift)[1],
+        shift_low=_ends(shift).low,
+        shift_high=_ends(shift).high,
         null_means=float(exchanged[0].mean()),
         null_answers=float(exchanged[1].mean()),
         p_value=(1 + int((exchanged[0] >= means[0] - 1e-12).sum())) / (replicates + 1),
@@ -317,10 +315,6 @@ def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.i
     return _mean(other) - centre, squares, held.sum(axis=1)
 
 
-def _ends(values: Array) -> tuple[float, float]:
-    """Return the ends of the 95% percentile interval of values[1:]."""
-    rounds = values[1:][np.isfinite(values[1:])]
-    if len(rounds) == 0 or not np.isfinite(values[0]):
-        return float("nan"), float("nan")
-    low, high = np.quantile(rounds, [0.025, 0.975])
-    return float(low), float(high)
+def _ends(values: Array) -> Ends:
+    """Return the interval over values[1:], if the data, values[0], have one."""
+    return percentile_ends(values[1:] if np.isfinite(values[0]) else values[:0])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
+from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
 from .predictive_gain import features_of, scikit_learn
@@ -196,46 +199,28 @@ def iterated_expectation(
     asked = PART_COLUMNS[how]
     names = [f"{kind}_{j}" for j in parts for kind in (asked, "given")]
     held, excluded = data.complete(belief, *names)
-    frame = held.frame
-    whole = frame[belief].to_numpy(dtype=float)
-    weights, givens = (
-        frame[[f"{kind}_{j}" for j in parts]].to_numpy(dtype=float) for kind in (asked, "given")
-    )
-    zero = int((whole == 0).sum())
-    if zero:
+    said = _Beliefs.of(held.frame, belief, asked, "given", parts)
+    if zero := int((said.whole == 0).sum()):
         excluded["no ratio to a belief of 0"] = zero
-    context = held.context
-    draws = held.resampled(bootstraps, seed)
-    stated, rounds = _median(whole, weights, givens, context, draws)
-    exact = [f"exact_{name}" for name in names]
-    known = all(name in frame for name in exact) and bool(
-        frame[["posterior", *exact]].notna().all().all()
-    )
+    context, draws = held.context, held.resampled(bootstraps, seed)
+    stated, rounds = _median(said, context, draws)
+    exact = ["posterior", *(f"exact_{name}" for name in names)]
+    known = set(exact) <= set(held.frame) and bool(held.frame[exact].notna().all().all())
     rounding = baseline = None
     above = (float("nan"),) * 3
     if known:
-        truth = frame["posterior"].to_numpy(dtype=float)
-        true_weights, true_givens = (
-            frame[[f"exact_{kind}_{j}" for j in parts]].to_numpy(dtype=float)
-            for kind in (asked, "given")
-        )
-        whole_told, weights_told, givens_told = (
-            np.round(x / ROUNDED) * ROUNDED for x in (truth, true_weights, true_givens)
-        )
-        rounding, _ = _median(whole_told, weights_told, givens_told, context, draws)
+        truth = _Beliefs.of(held.frame, "posterior", f"exact_{asked}", "exact_given", parts)
+        told = _Beliefs(*(np.round(x / ROUNDED) * ROUNDED for x in truth))
+        rounding, _ = _median(told, context, draws)
     if forest:
         if not known:
             raise ValueError(
                 "The forest learns from the exact beliefs; the trials lack some of them. Fill in "
                 "the column 'posterior' of every question."
             )
-        known_of = features_of(frame, features)
-        learnt = _forest(known_of, truth, true_givens, context, seed)
-        baseline, others = _median(learnt[0], true_weights, learnt[1], context, draws)
-        spread = rounds - others
-        spread = spread[np.isfinite(spread)]
-        ends = np.quantile(spread, [0.025, 0.975]) if len(spread) else (np.nan, np.nan)
-        above = (stated.value - baseline.value, float(ends[0]), float(ends[1]))
+        learnt = _forest(features_of(held.frame, features), truth, context, seed)
+        baseline, others = _median(learnt, context, draws)
+        above = (stated.value - baseline.value, *percentile_ends(rounds - others)[:2])
     return IteratedExpectation(
         stated=stated,
         rounding=rounding,
@@ -243,12 +228,30 @@ def iterated_expectation(
         above_baseline=above[0],
         above_low=above[1],
         above_high=above[2],
-        gap=_tested(signed_gap(whole, weights, givens, context)),
-        mass=float(np.median(weights.sum(axis=1))),
+        gap=_tested(signed_gap(*said, context)),
+        mass=float(np.median(said.weights.sum(axis=1))),
         parts=len(parts),
         elicitation=how,
         excluded=excluded,
     )
+
+
+class _Beliefs(NamedTuple):
+    """p(x), [n]; p(z_j | x) and p(x, z_j), [n, J]."""
+
+    whole: Array
+    weights: Array
+    givens: Array
+
+    @classmethod
+    def of(
+        cls, frame: pd.DataFrame, whole: str, weight: str, given: str, parts: Sequence[int]
+    ) -> _Beliefs:
+        """Take them from columns; those of the parts end with their numbers."""
+        sides = (
+            frame[[f"{kind}_{j}" for j in parts]].to_numpy(dtype=float) for kind in (weight, given)
+        )
+        return cls(frame[whole].to_numpy(dtype=float), *sides)
 
 
 def signed_gap(whole: Array, weights: Array, givens: Array, context: NDArray[np.int64]) -> Array:
@@ -274,13 +277,10 @@ def _tested(gap: Array) -> SignedGap:
 
 
 def _median(
-    whole: Array,
-    weights: Array,
-    givens: Array,
-    context: NDArray[np.int64],
-    draws: NDArray[np.int64],
+    beliefs: _Beliefs, context: NDArray[np.int64], draws: NDArray[np.int64]
 ) -> tuple[MedianRatio, Array]:
     """Return the median ratio and that of each bootstrap, [B]."""
+    whole, weights, givens = beliefs
     error = np.abs(whole - (weights * givens).sum(axis=1))
     # Sums of numbers with two decimals are off by rounding.
     error = np.where(error < 1e-12, 0.0, error)
@@ -290,16 +290,15 @@ def _median(
     if not held.any():
         return MedianRatio(*(float("nan"),) * 4, 0, 0, float("nan")), np.full(len(draws), np.nan)
     rounds = _weighted_medians(ratio[held], draws[:, held])
-    found = rounds[np.isfinite(rounds)]
-    low, high = np.quantile(found, [0.025, 0.975]) if len(found) else (np.nan, np.nan)
+    ends = percentile_ends(rounds)
     return MedianRatio(
         value=float(np.median(ratio[held])),
-        low=float(low),
-        high=float(high),
+        low=ends.low,
+        high=ends.high,
         error=float(np.median(error[held])),
         rows=int(held.sum()),
         contexts=len(np.unique(context[held])),
-        standard_error=float(found.std(ddof=1)) if len(found) > 1 else float("nan"),
+        standard_error=ends.error,
     ), rounds
 
 
@@ -319,10 +318,9 @@ def _weighted_medians(values: Array, weight: NDArray[np.int64]) -> Array:
     return np.where(total > 0, middle, np.nan)
 
 
-def _forest(
-    features: Array, whole: Array, givens: Array, context: NDArray[np.int64], seed: int
-) -> tuple[Array, Array]:
-    """Return what forests trained on other contexts believe of x, [n], and of x and z, [n, J]."""
+def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: int) -> _Beliefs:
+    """Return what forests trained on other contexts believe; the parts keep their weights."""
+    whole, weights, givens = truth
     scikit_learn("The random-forest baseline")
     from sklearn.ensemble import RandomForestRegressor
 
@@ -341,7 +339,7 @@ def _forest(
         forest = RandomForestRegressor(n_estimators=100, random_state=seed)
         forest.fit(_crossed(x[learn], part), g[learn].ravel())
         of_given[tell] = forest.predict(_crossed(x[tell], part)).reshape(-1, parts)
-    return of_whole[context], of_given[context]
+    return _Beliefs(of_whole[context], weights, of_given[context])
 
 
 def _crossed(x: Array, part: Array) -> Array:

@@ -13,6 +13,7 @@ from scipy.stats import hypergeom
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ACTIONS, BeliefDecisions
 
@@ -287,19 +288,20 @@ def monotone_choice(
         weight = held.resampled(bootstraps, seed)
         onehot = cell[:, None] == np.arange(k * len(ACTIONS))
         counts = np.concatenate([counts, (weight @ onehot).reshape(bootstraps, k, -1)])
-    fallen, turned, _ = _shares(counts, level)
+    shares = _shares(counts, level)
+    fallen, turned = (percentile_ends(share[1:]) for share in shares[:2])
     n = np.bincount(place, minlength=k)
     return MonotoneChoice(
         pairs=tuple(_violations(counts[:, :, list(pair)], pair, level) for pair in PAIRS),
         edges=edges,
         centre=np.bincount(place, p, k) / n,
         n=n,
-        low=_ends(fallen)[0],
-        high=_ends(fallen)[1],
-        standard_error=_ends(fallen)[2],
-        turned_low=_ends(turned)[0],
-        turned_high=_ends(turned)[1],
-        turned_error=_ends(turned)[2],
+        low=fallen.low,
+        high=fallen.high,
+        standard_error=fallen.error,
+        turned_low=turned.low,
+        turned_high=turned.high,
+        turned_error=turned.error,
         excluded=excluded,
     )
 
@@ -363,15 +365,6 @@ def _holm_rows(p_value: Array, testable: NDArray[np.bool_]) -> Array:
     return found
 
 
-def _ends(rounds: Array) -> tuple[float, float, float]:
-    """Return the 95% percentile interval and the standard deviation of rounds[1:]."""
-    found = rounds[1:][np.isfinite(rounds[1:])]
-    if len(found) < 2:
-        return (float("nan"),) * 3
-    low, high = np.quantile(found, [0.025, 0.975])
-    return float(low), float(high), float(found.std(ddof=1))
-
-
 def _violations(counts: NDArray[np.int64], pair: tuple[int, int], level: float) -> PairViolations:
     """Test all pairs of bins in counts[B, K, 2], of which row 0 is the data."""
     low, high = np.triu_indices(counts.shape[1], k=1)
@@ -382,7 +375,7 @@ def _violations(counts: NDArray[np.int64], pair: tuple[int, int], level: float) 
         fraction = ((falls <= level) & testable).sum(axis=1) / testable.sum(axis=1)
         share = counts[0, :, 0] / total[0]
         corrected = (_holm_rows(falls, testable) <= level).sum(axis=1) / testable.sum(axis=1)
-    ends, holm_ends = _ends(fraction), _ends(corrected)
+    ends, holm_ends = (percentile_ends(share[1:]) for share in (fraction, corrected))
     mine = testable[0]
     rises = _fisher(counts[:1, high], counts[:1, low])[0]
     return PairViolations(
@@ -395,10 +388,10 @@ def _violations(counts: NDArray[np.int64], pair: tuple[int, int], level: float) 
         p_value=falls[0, mine],
         holm=holm(falls[0, mine]),
         rise=holm(rises[mine]),
-        fraction_low=ends[0],
-        fraction_high=ends[1],
-        holm_low=holm_ends[0],
-        holm_high=holm_ends[1],
+        fraction_low=ends.low,
+        fraction_high=ends.high,
+        holm_low=holm_ends.low,
+        holm_high=holm_ends.high,
         level=level,
     )
 
@@ -417,12 +410,9 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
 
 def holm(p_value: Array) -> Array:
     """Return p-values corrected for their number by Holm's step-down method (1979), [P]."""
-    n = len(p_value)
-    order = np.argsort(p_value, kind="stable")
-    stepped = np.maximum.accumulate(p_value[order] * (n - np.arange(n))) if n else p_value
-    found = np.empty(n)
-    found[order] = np.minimum(stepped, 1.0)
-    return found
+    from statsmodels.stats.multitest import multipletests
+
+    return np.asarray(multipletests(p_value, method="holm")[1]) if len(p_value) else p_value
 
 
 def _family(p_values: list[Array]) -> float:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result
+from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ACTIONS, ELICITATIONS, BeliefDecisions
 from .conditional_independence import neighbourhoods, permuted
@@ -282,10 +283,7 @@ def _percent(
     with np.errstate(invalid="ignore", divide="ignore"):
         rounds = 100 * (1 - (draws @ found) / (draws @ other))
     percent = 100 * float(1 - found.sum() / other.sum())
-    if len(rounds) < 2:
-        return percent, float("nan"), float("nan"), float("nan")
-    low, high = np.quantile(rounds, [0.025, 0.975])
-    return percent, float(low), float(high), float(rounds.std(ddof=1))
+    return percent, *percentile_ends(rounds)
 
 
 def folds_of(context: NDArray[np.int64], folds: int, seed: int) -> NDArray[np.int64]:

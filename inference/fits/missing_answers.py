@@ -12,11 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import norm
 
 from knownminds.agents import Agent
-from knownminds.agents.parameters import Array, Parameters
+from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
-from knownminds.environments.record.result import Result, SubjectResult, records
-from knownminds.inference.measure import Estimate, FittedMeasure, Measure, Values, counts_of
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -168,93 +167,11 @@ def missing_answer_bounds(
     fitter = _fitter(model, method, fixed, lapse, starts, workers)
     gaps = Gaps.read(model, trials, n_actions)
     fit = fitter(gaps.data)
-    k = np.arange(len(fit.names))
-    targets = _Targets(fit.parameters, np.eye(len(k)), natural=False)
-    search = _Search(fit, gaps, Unknowns.of(model, fixed, lapse), targets)
+    search = _Search(fit, gaps, Unknowns.of(model, fixed, lapse))
     search.by_influence(fitter)
     search.by_exchange(fitter)
-    low, high = search.ends()
-    return MissingAnswerBounds(
-        fit=fit,
-        n_missing=gaps.n_missing,
-        low_z=low.value,
-        high_z=high.value,
-        low_error=low.error[:, k, k],
-        high_error=high.error[:, k, k],
-        refits=search.refits,
-    )
-
-
-@dataclass(frozen=True)
-class MeasureBounds(Result):
-    """A measure, and how far the answers that are missing could have moved it.
-
-    Parameters
-    ----------
-    estimate
-        From the answers that are there.
-    lowest, highest
-        The estimates at each subject's lowest and highest value; from `lowest.low` to
-        `highest.high` reach the bounds with sampling error.
-    """
-
-    estimate: Estimate
-    lowest: Estimate
-    highest: Estimate
-
-    def content(self) -> Any:
-        """What `to_json` holds."""
-        return {name: getattr(self, name) for name in ("estimate", "lowest", "highest")}
-
-    def __str__(self) -> str:
-        """Estimate and bounds in one line."""
-        return (
-            f"{self.estimate}; with any missing answers {self.lowest.value:.3f} to "
-            f"{self.highest.value:.3f} (95% {self.lowest.low:.3f} to {self.highest.high:.3f})"
-        )
-
-
-def measure_bounds(
-    measure: Measure, trials: Trials, *, n_actions: int | None = None, workers: int | None = None
-) -> MeasureBounds:
-    """Bound a measure over all that the missing answers could have been.
-
-    Subjects answer independently, so the mean over subjects is lowest where each subject's value
-    is; its value, a contrast of fitted parameters, is sought as in `missing_answer_bounds`.
-
-    Parameters
-    ----------
-    measure
-        A `FittedMeasure`; of others it is not known how an answer enters them.
-    """
-    if not isinstance(measure, FittedMeasure):
-        raise ValueError(
-            f"Bounds are known for measures that are contrasts of fitted parameters; "
-            f"{measure.name} is none. Bound the parameters of a model instead."
-        )
-    model = measure.model
-    fitter = _fitter(model, "map", None, False, 5, workers)
-    gaps = Gaps.read(model, trials, n_actions)
-    fit = fitter(gaps.data)
-    weights = np.array([[measure.contrast.get(name, 0.0) for name in fit.names]])
-    search = _Search(fit, gaps, Unknowns.of(model), _Targets(fit.parameters, weights, natural=True))
-    search.by_influence(fitter)
-    search.by_exchange(fitter)
-    low, high = search.ends()
-
-    def over_subjects(value: Array) -> Estimate:
-        told = tuple("" if found else "failed fit" for found in np.isfinite(value))
-        return measure.over_subjects(Values(value, told))
-
-    failed = np.array([status == "failed" for status in fit.status], dtype=bool)
-    plain = np.where(failed, np.nan, fit.estimate @ weights[0])
-    own = over_subjects(plain)
-    excluded = {**own.excluded, **measure.unanswered(trials)}
-    return MeasureBounds(
-        replace(own, excluded=excluded, fits=counts_of(fit.status)),
-        over_subjects(low.value[:, 0]),
-        over_subjects(high.value[:, 0]),
-    )
+    (low, low_error), (high, high_error) = search.end(-1.0), search.end(1.0)
+    return MissingAnswerBounds(fit, gaps.n_missing, low, high, low_error, high_error, search.refits)
 
 
 @dataclass(frozen=True)
@@ -447,59 +364,30 @@ def _gathered(data: ModelData, chosen: Integers, row: Integers, like: ModelData)
     return replace(picked, subjects=like.subjects, sequences=sequences, n_trials=like.n_trials)
 
 
-@dataclass(frozen=True)
-class _Targets:
-    """Linear contrasts [T, K] of parameters, on the natural or the unconstrained scale."""
-
-    parameters: Parameters
-    weights: Array
-    natural: bool
-
-    def value(self, z: Array, t: Integers) -> Array:
-        """Value of contrast t[r] at z[r], [R]."""
-        scale = self.parameters.constrain(z) if self.natural else z
-        value: Array = (scale * self.weights[t]).sum(axis=-1)
-        return value
-
-    def gradient(self, z: Array, t: Integers) -> Array:
-        """Its derivative with respect to z, [R, K]."""
-        slope = self.parameters.slope(self.parameters.constrain(z)) if self.natural else 1.0
-        gradient: Array = self.weights[t] * slope
-        return gradient
-
-
-@dataclass(frozen=True)
-class _End:
-    """Lowest or highest values [N, T], and the standard errors [N, T, K] of their fits."""
-
-    value: Array
-    error: Array
-
-
 class _Search:
-    """Seeks, for each subject that lacks answers, the ends of each target.
+    """Seeks, for each subject that lacks answers, the ends of each estimate.
 
-    A problem is a subject, a target and a direction; pair p is the assumed answer number
+    A problem is a subject, a parameter and a direction; pair p is the assumed answer number
     `answer[p]` of problem `row[p]`.
     """
 
-    def __init__(self, fit: PointFit, gaps: Gaps, unknowns: Unknowns, targets: _Targets):
-        n_targets = len(targets.weights)
+    def __init__(self, fit: PointFit, gaps: Gaps, unknowns: Unknowns):
+        k = len(fit.names)
         lacking = np.flatnonzero(gaps.n_missing)
-        number = np.arange(len(lacking) * n_targets * 2)
-        self.fit, self.gaps, self.unknowns, self.targets = fit, gaps, unknowns, targets
-        self.subjects = lacking[number // (2 * n_targets)]
-        self.target = number // 2 % n_targets
+        number = np.arange(len(lacking) * k * 2)
+        self.fit, self.gaps, self.unknowns = fit, gaps, unknowns
+        self.subjects = lacking[number // (2 * k)] if k else number
+        self.parameter = number // 2 % k if k else number
         self.sign = np.where(number % 2, 1.0, -1.0)
         self.row, self.answer = gaps.of(self.subjects)
         self.action = np.full(len(self.row), -1)
         self.z, self.covariance = fit.z[self.subjects], _usable(fit)[self.subjects]
         self.best = np.full(len(number), -np.inf)
-        self.error = np.full((len(number), len(fit.names)), np.nan)
+        self.error = np.full(len(number), np.nan)
         self.refits = 0
 
     def by_influence(self, fitter: Fitter) -> None:
-        """Choose all actions by their influence on the target, fit, and again while it gains."""
+        """Choose all actions by their influence on the estimate, fit, and again while it gains."""
         gaining = np.ones(len(self.subjects), dtype=bool)
         for _ in range(MOST_ROUNDS):
             mine = gaining[self.row]
@@ -533,8 +421,8 @@ class _Search:
             )
             self.refits += len(tried)
             usable = np.array([status != "failed" for status in fit.status], dtype=bool)
-            value = self.sign[problem] * self.targets.value(fit.z, self.target[problem])
-            value = np.where(usable, value, -np.inf)
+            own = fit.z[np.arange(len(problem)), self.parameter[problem]]
+            value = np.where(usable, self.sign[problem] * own, -np.inf)
             order = np.lexsort((value, problem))  # the best exchange of a problem comes last
             last = order[np.flatnonzero(np.diff(problem[order], append=-1))]
             further = self._take(problem[last], fit, last)
@@ -561,11 +449,11 @@ class _Search:
         return pair[order], action[order]
 
     def _influence(self, mine: NDArray[np.bool_]) -> Array:
-        """First-order influence [pairs, n_actions] of each action on the signed target."""
+        """First-order influence [pairs, n_actions] of each action on the signed estimate."""
         parameters = self.fit.parameters
         theta = parameters.constrain(self.z)
-        pull = self.sign[:, None] * self.targets.gradient(self.z, self.target)
-        pull = np.einsum("rk,rkj->rj", pull, self.covariance) * parameters.slope(theta)
+        own = self.covariance[np.arange(len(self.sign)), self.parameter]
+        pull = self.sign[:, None] * own * parameters.slope(theta)
         row = self.row[mine]
         scores = self.gaps.scores(self.unknowns, self.answer[mine], theta[row])
         influence: Array = np.einsum("paj,pj->pa", scores, pull[row])
@@ -584,35 +472,30 @@ class _Search:
     def _take(self, rows: Integers, fit: PointFit, of: Integers) -> NDArray[np.bool_]:
         """Take in row of[i] of a fit for problem rows[i]; say which reach further than before."""
         usable = np.array([fit.status[i] != "failed" for i in of], dtype=bool)
-        value = self.sign[rows] * self.targets.value(fit.z[of], self.target[rows])
+        value = self.sign[rows] * fit.z[of, self.parameter[rows]]
         before = self.best[rows]
         further = usable & (value > before + LEAST_GAIN)
         better = rows[further]
         self.best[better] = value[further]
         self.z[better] = fit.z[of[further]]
         self.covariance[better] = _usable(fit)[of[further]]
-        self.error[better] = fit.standard_error[of[further]]
+        self.error[better] = fit.standard_error[of[further], self.parameter[better]]
         return further
 
-    def ends(self) -> tuple[_End, _End]:
-        """Return the lowest and the highest values; leaving the answers out is one possibility."""
-        fit, (n, k) = self.fit, self.fit.z.shape
-        n_targets = len(self.targets.weights)
-        failed = np.array([status == "failed" for status in fit.status], dtype=bool)
-        found = []
-        for sign in (-1.0, 1.0):
-            value, error = np.empty((n, n_targets)), np.empty((n, n_targets, k))
-            for t in range(n_targets):
-                plain = self.targets.value(fit.z, np.full(n, t))
-                value[:, t] = np.where(failed, np.nan, plain)
-                error[:, t] = np.where(failed[:, None], np.nan, fit.standard_error)
-            place = self.subjects, self.target
-            further = (self.sign == sign) & np.isfinite(self.best)
-            further &= ~(sign * value[place] >= self.best)
-            place = self.subjects[further], self.target[further]
-            value[place], error[place] = sign * self.best[further], self.error[further]
-            found.append(_End(value, error))
-        return found[0], found[1]
+    def end(self, sign: float) -> tuple[Array, Array]:
+        """Return the lowest or highest estimates and the standard errors of their fits, [N, K].
+
+        Leaving the answers out is one possibility.
+        """
+        failed = np.array([status == "failed" for status in self.fit.status], dtype=bool)[:, None]
+        value = np.where(failed, np.nan, self.fit.z)
+        error = np.where(failed, np.nan, self.fit.standard_error)
+        place = self.subjects, self.parameter
+        further = (self.sign == sign) & np.isfinite(self.best)
+        further &= ~(sign * value[place] >= self.best)
+        place = self.subjects[further], self.parameter[further]
+        value[place], error[place] = sign * self.best[further], self.error[further]
+        return value, error
 
 
 def _usable(fit: PointFit) -> Array:

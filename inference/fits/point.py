@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,6 +17,7 @@ from knownminds.environments import Trials
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 
+from .batches import in_batches
 from .model_data import ModelData, Unknowns
 from .nested_starts import embedded, reach_of, within
 from .quasi_newton import minimise
@@ -197,37 +195,29 @@ def fit_points(
     """Fit each subject: by "mle", or by "map" under the priors that the unknowns have."""
     if starts < 1:
         raise ValueError(f"A fit needs at least one start; got starts={starts}.")
-    count = len(data)
-    edges = np.linspace(0, count, -(-count // SUBJECTS_PER_BATCH) + 1).astype(int)
-    batches = [np.arange(a, b) for a, b in pairwise(edges)]
 
     def fit_batch(subjects: NDArray[np.int64]) -> PointFit:
         return _fit_batch(data.repeat(subjects), unknowns, method, starts)
 
-    threads = min(workers or os.cpu_count() or 1, len(batches))
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            fits = list(pool.map(fit_batch, batches))
-    else:
-        fits = [fit_batch(batch) for batch in batches]
-    return _join(fits)
+    return joined(in_batches(fit_batch, len(data), SUBJECTS_PER_BATCH, workers))
 
 
-def _join(fits: list[PointFit]) -> PointFit:
+def joined(fits: Sequence[PointFit]) -> PointFit:
+    """Put fits of the same model to several subjects together."""
     first = fits[0]
-    joined: dict[str, Any] = {}
+    whole: dict[str, Any] = {}
     for field in fields(PointFit):
         parts = [getattr(fit, field.name) for fit in fits]
         if isinstance(parts[0], np.ndarray):
-            joined[field.name] = np.concatenate(parts)
+            whole[field.name] = np.concatenate(parts)
         elif field.name in ("subjects", "status", "message"):
-            joined[field.name] = sum(parts, ())
+            whole[field.name] = sum(parts, ())
         else:
-            joined[field.name] = getattr(first, field.name)
-    return PointFit(**joined)
+            whole[field.name] = getattr(first, field.name)
+    return PointFit(**whole)
 
 
-class _NegativeLogPosterior:
+class NegativeLogPosterior:
     """The objective of all subjects and starts; sheds the data of those that have arrived."""
 
     def __init__(self, data: ModelData, unknowns: Unknowns, with_prior: bool, starts: int):
@@ -238,6 +228,7 @@ class _NegativeLogPosterior:
         self.data = data.repeat(self.subject)
 
     def __call__(self, z: Array, rows: NDArray[np.int64]) -> tuple[Array, Array]:
+        """Return values and gradients of the problems that are still searched."""
         if len(rows) < 0.7 * len(self.rows):
             self.rows = rows
             self.data = self.source.repeat(self.subject[rows])
@@ -289,7 +280,7 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
     reach = reach_of(data.model, unknowns)
     points = np.repeat(_starting_points(parameters, starts)[:, None], n, axis=1)  # [starts, N, K]
     points = np.concatenate([points, *_nested_points(data, unknowns, method, starts)])
-    objective = _NegativeLogPosterior(data, unknowns, method == "map", len(points))
+    objective = NegativeLogPosterior(data, unknowns, method == "map", len(points))
     ends = minimise(
         objective,
         points.reshape(len(points) * n, k),
@@ -302,9 +293,37 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
     agreement = (value <= value.min(axis=0) + SAME_END).mean(axis=0)
     z = ends.z.reshape(len(points), n, k)[best, np.arange(n)]
 
-    z, value_at, gradient, precision = _polish(objective, data, z, reach)
+    return judged(objective, data, z, agreement)
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """Where searches ended: z [N, K], the value [N] of what was minimised, its shape there.
+
+    Parameters
+    ----------
+    precision, covariance
+        The objective's curvature and its inverse, [N, K, K].
+    promise
+        By how much a Newton step would still lower the objective, [N].
+    """
+
+    z: Array
+    value: Array
+    precision: Array
+    covariance: Array
+    promise: Array
+
+
+def judged(
+    objective: NegativeLogPosterior, data: ModelData, z: Array, agreement: Array
+) -> PointFit:
+    """Polish estimates z [N, K], take the curvature there, and name their status."""
+    parameters = objective.unknowns.parameters
+    reach = reach_of(data.model, objective.unknowns)
+    z, value, gradient, precision = _polish(objective, data, z, reach)
     with np.errstate(all="ignore"):
-        covariance = _invert(precision)
+        covariance = inverted(precision)
         step = np.einsum("nij,nj->ni", covariance, gradient)
         # What a Newton step still promises, leaving out coordinates held at the end of the reach.
         free = np.abs(z - parameters.mean) < reach * (1 - 1e-9)
@@ -317,11 +336,10 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
             step = np.einsum("nij,nj->ni", covariance[doubtful], rest)
             left = np.where(free[doubtful], np.abs(step * rest), 0.0).sum(axis=1)
         promise[doubtful] = left
-    log_posterior = -value_at
-    prior = parameters.log_prior(z)[0] if method == "map" else 0.0
-    status, message = _judge(
-        parameters, method, z, precision, covariance, promise, value_at, data.n_trials
-    )
+    method = "map" if objective.with_prior else "mle"
+    found = Optimum(z, value, precision, covariance, promise)
+    status, message = statuses(parameters, method, found, data.n_trials)
+    prior = parameters.log_prior(z)[0] if objective.with_prior else 0.0
     return PointFit(
         model=data.model.name,
         method=method,
@@ -329,8 +347,8 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
         parameters=parameters,
         z=z,
         covariance=covariance,
-        log_likelihood=log_posterior - prior,
-        log_posterior=log_posterior,
+        log_likelihood=-value - prior,
+        log_posterior=-value,
         status=status,
         message=message,
         agreement=agreement,
@@ -339,7 +357,7 @@ def _fit_batch(data: ModelData, unknowns: Unknowns, method: str, starts: int) ->
 
 
 def _polish(
-    objective: _NegativeLogPosterior, data: ModelData, z: Array, reach: Array
+    objective: NegativeLogPosterior, data: ModelData, z: Array, reach: Array
 ) -> tuple[Array, Array, Array, Array]:
     """Take Newton steps with the observed information while they help; return the curvature."""
     parameters = objective.unknowns.parameters
@@ -347,7 +365,7 @@ def _polish(
     precision = _curvature(objective, data, z)
     for _ in range(2):
         with np.errstate(all="ignore"):
-            step = np.einsum("nij,nj->ni", _invert(precision), gradient)
+            step = np.einsum("nij,nj->ni", inverted(precision), gradient)
         aim = np.clip(z - np.nan_to_num(step), parameters.mean - reach, parameters.mean + reach)
         new_value, new_gradient = objective.evaluate(data, aim)
         better = new_value < value
@@ -357,7 +375,7 @@ def _polish(
     return z, value, gradient, precision
 
 
-def _curvature(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> Array:
+def _curvature(objective: NegativeLogPosterior, data: ModelData, z: Array) -> Array:
     """Observed information [N, K, K]: central differences of the exact gradient."""
     sd = objective.unknowns.parameters.sd
     n, k = z.shape
@@ -372,7 +390,7 @@ def _curvature(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> A
     return 0.5 * (precision + precision.transpose(0, 2, 1))
 
 
-def _kinks(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> NDArray[np.bool_]:
+def _kinks(objective: NegativeLogPosterior, data: ModelData, z: Array) -> NDArray[np.bool_]:
     """Find the coordinates [N, K] in which the objective rises to both sides at once.
 
     Where a choice is by what is best (the better of two aliens in a plan), the likelihood has
@@ -389,31 +407,26 @@ def _kinks(objective: _NegativeLogPosterior, data: ModelData, z: Array) -> NDArr
     return found
 
 
-def _invert(matrices: Array) -> Array:
-    """Invert [N, K, K]; NaN for the matrices that are not positive definite."""
+def inverted(matrices: Array) -> Array:
+    """Invert matrices [N, K, K]; NaN for the matrices that are not positive definite."""
     inverse = np.full_like(matrices, np.nan)
     usable: NDArray[np.bool_] = np.asarray(np.isfinite(matrices).all(axis=(1, 2)))
     if matrices.shape[1] and usable.any():
         values = np.linalg.eigvalsh(matrices[usable])
         # Below the last digit of the largest, what is above 0 is so by rounding.
         usable[usable] = values[:, 0] > 1e-16 * np.maximum(values[:, -1], 0.0)
+        # Elimination, which `inv` goes by, may meet a 0 where the eigenvalues are above it.
+        usable[usable] = np.linalg.slogdet(matrices[usable])[0] != 0
         inverse[usable] = np.linalg.inv(matrices[usable])
     return inverse
 
 
-def _judge(
-    parameters: Parameters,
-    method: str,
-    z: Array,
-    precision: Array,
-    covariance: Array,
-    promise: Array,
-    value: Array,
-    n_trials: NDArray[np.int64],
+def statuses(
+    parameters: Parameters, method: str, found: Optimum, n_trials: NDArray[np.int64]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Name the status of each fit, the worst that applies, and say why."""
     names = np.array(parameters.names, dtype=object)
-    n = len(z)
+    n = len(found.z)
     status = np.full(n, "ok", dtype=object)
     message = np.full(n, "", dtype=object)
 
@@ -426,9 +439,9 @@ def _judge(
         return np.array(told, dtype=object)
 
     if len(names):
-        scaled = precision * parameters.sd[:, None] * parameters.sd
+        scaled = found.precision * parameters.sd[:, None] * parameters.sd
         if method == "map":
-            share = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2)) / parameters.sd
+            share = np.sqrt(np.diagonal(found.covariance, axis1=1, axis2=2)) / parameters.sd
             flat = ~(share <= FLAT_POSTERIOR)
             why = "the trials say next to nothing about {}: the prior speaks"
         else:
@@ -437,12 +450,12 @@ def _judge(
             flat = (np.abs(direction) > 0.5) & (weakest < FLAT_LIKELIHOOD)[:, None]
             why = "the likelihood is flat along {}"
         mark(np.any(flat, axis=1), "flat", listed(flat, why))
-        far: NDArray[np.bool_] = np.abs(z - parameters.mean) > BOUNDARY * parameters.sd
+        far: NDArray[np.bool_] = np.abs(found.z - parameters.mean) > BOUNDARY * parameters.sd
         mark(np.any(far, axis=1), "boundary", listed(far, "{} runs to the end of its support"))
-        unfinished: NDArray[np.bool_] = ~(promise <= UNFINISHED) & (status == "ok")
+        unfinished: NDArray[np.bool_] = ~(found.promise <= UNFINISHED) & (status == "ok")
         mark(unfinished, "failed", np.full(n, "no start reached an optimum", dtype=object))
     silent: NDArray[np.bool_] = n_trials < 1
     mark(silent, "failed", np.full(n, "no trial has a response", dtype=object))
-    lost: NDArray[np.bool_] = ~np.isfinite(value)
+    lost: NDArray[np.bool_] = ~np.isfinite(found.value)
     mark(lost, "failed", np.full(n, "the likelihood is not finite", dtype=object))
     return tuple(status.tolist()), tuple(message.tolist())

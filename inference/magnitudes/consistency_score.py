@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.resampling import percentile_interval
 
 from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, MagnitudeAnswers
 
@@ -169,15 +170,6 @@ class ConsistencyScore(Result):
         return total
 
     @property
-    def of_tasks(self) -> dict[str, float]:
-        """Sum over the ablations of each task, from -5 to 5; NaN if one is missing."""
-        scores = self.scores
-        return {
-            task: float(sum(scores[c][0] for c in scores if c.task == task))
-            for task in dict.fromkeys(c.task for c in scores)
-        }
-
-    @property
     def missing(self) -> tuple[str, ...]:
         """The comparisons without a score, with the reason."""
         return tuple(f"{c}: {why}" for c, why in self.reason.items() if why)
@@ -292,19 +284,6 @@ def consistency_score(
     result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
     low, high = percentile_interval(result.total, mass)
     return ConsistencyScore(base, ablation, reason, low, high, mass, known)
-
-
-def percentile_interval(values: Array, mass: float) -> tuple[float, float]:
-    """Return the ends of the bootstrap percentile interval of values[B], row 0 being the data.
-
-    NaN if there are no bootstraps, or the data themselves have no value; bootstraps without a
-    value are left out.
-    """
-    rounds = values[1:][np.isfinite(values[1:])]
-    if len(rounds) == 0 or not np.isfinite(values[0]):
-        return float("nan"), float("nan")
-    low, high = np.quantile(rounds, [0.5 - mass / 2, 0.5 + mass / 2])
-    return float(low), float(high)
 
 
 class _Pair(NamedTuple):

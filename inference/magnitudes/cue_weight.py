@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Dial, SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 from .magnitude_answers import MULTIMODAL
 
@@ -134,13 +134,7 @@ class _Items:
 
     @classmethod
     def read(cls, trials: Trials, name: str) -> _Items:
-        frame = trials.frame
-        for column in _NEEDED:
-            if column not in frame:
-                raise ValueError(
-                    f"{name} is read off the columns {', '.join(_NEEDED)}; the trials have no "
-                    f"{column!r}. Map one with --columns {column}=YOUR_NAME."
-                )
+        frame = with_columns(trials, name, _NEEDED)
         subject, names = pd.factorize(frame["subject"])
         keys = ["subject", "session", "window", "item"]
         item = frame.groupby(keys, sort=False).ngroup().to_numpy()

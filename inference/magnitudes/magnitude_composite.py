@@ -12,6 +12,7 @@ import pandas as pd
 from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import (
     MOST,
@@ -19,7 +20,6 @@ from .consistency_score import (
     SHIFT,
     ConsistencyScore,
     consistency_score,
-    percentile_interval,
 )
 from .cue_combination import REFERENCES, CueCombination, combine, pair
 from .magnitude_answers import (

@@ -9,7 +9,7 @@ from scipy.special import ndtr
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Dial, SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 from .magnitude_answers import TASKS, Answers, middles
 
@@ -82,13 +82,7 @@ class NormalisedError(SubjectMeasure):
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's NRMSE."""
-        frame = trials.frame
-        for column in ("window", "value", "response"):
-            if column not in frame:
-                raise ValueError(
-                    f"{self.name} is read off the columns window, value and response; the trials "
-                    f"have no {column!r}. Map one with --columns {column}=YOUR_NAME."
-                )
+        frame = with_columns(trials, self.name, ("window", "value", "response"))
         subject, names = pd.factorize(frame["subject"])
         value, response = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))
         held = np.isfinite(response)

@@ -9,12 +9,10 @@ by gradients, from where least squares is best on a grid of q/r and P0/r.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import product
 from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
@@ -30,17 +28,19 @@ from knownminds.agents.magnitudes.magnitude_observer import EPSILON, MagnitudeOb
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
 from knownminds.environments.record.result import Result, records
+from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.nested_starts import reach_of
 from knownminds.inference.fits.point import (
     SAME_END,
     SUBJECTS_PER_BATCH,
+    NegativeLogPosterior,
+    Optimum,
     PointFit,
-    _invert,
-    _join,
-    _judge,
-    _NegativeLogPosterior,
-    _polish,
+    inverted,
+    joined,
+    judged,
+    statuses,
 )
 from knownminds.inference.fits.quasi_newton import minimise
 
@@ -238,7 +238,134 @@ def _read(model: type[Agent], trials: Trials | ModelData) -> ModelData:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _fit_lines(begin, own, window, count, x, y, xx, xy, yy, constant, end):  # type: ignore[no-untyped-def]
+def _tail(z):  # type: ignore[no-untyped-def]
+    """Return the logarithm of the normal distribution function at z, and its slope."""
+    if z > FAR:
+        share = 0.5 * erfc(-z / ROOT_2)
+        return log(share), exp(-0.5 * z * z - HALF_LOG_2_PI) / share
+    r = 1.0 / (z * z)
+    series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
+    return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _least_squares(first, last, own, columns, point, held):  # type: ignore[no-untyped-def]
+    """Fill in slope / sigma, intercepts / sigma, 1 / sigma of the answers that are not at an end.
+
+    Says whether they can be a beginning: all windows have answers, which have noise.
+    """
+    window, count, x, y, xx, xy, yy, _, end = columns
+    s_xx, s_xy, s_yy, n, held[:] = 0.0, 0.0, 0.0, 0.0, 0.0
+    for pass_ in range(2):
+        for k in range(own):
+            n_k, mean_x, mean_y = 0.0, 0.0, 0.0
+            for p in range(first, last):
+                if min(int(window[p]), own - 1) == k:
+                    held[k] += 1.0
+                    if end[p] == 0.0:
+                        n_k += count[p]
+                        mean_x += count[p] * x[p]
+                        mean_y += count[p] * y[p]
+            if n_k > 0.0:
+                mean_x, mean_y = mean_x / n_k, mean_y / n_k
+                if pass_ == 0:
+                    n += n_k
+                    for p in range(first, last):
+                        if min(int(window[p]), own - 1) == k and end[p] == 0.0:
+                            off_x, off_y = x[p] - mean_x, y[p] - mean_y
+                            s_xx += xx[p] + count[p] * off_x * off_x
+                            s_xy += xy[p] + count[p] * off_x * off_y
+                            s_yy += yy[p] + count[p] * off_y * off_y
+            slope = s_xy / s_xx if s_xx > 0.0 else 1.0
+            if pass_ == 1:
+                point[1 + k] = mean_y - slope * mean_x
+        if pass_ == 0:
+            point[0] = s_xy / s_xx if s_xx > 0.0 else 1.0
+    rest = s_yy - point[0] * s_xy
+    sharp = sqrt(n / rest) if n > 2.0 and rest > 0.0 else 10.0
+    sharp = min(sharp, SHARPEST)
+    for k in range(own + 1):
+        point[k] *= sharp
+    point[own + 1] = sharp
+    missing = False
+    for k in range(own):
+        missing = missing or held[k] == 0.0
+    return not missing and sharp < SHARPEST and s_xx > 0.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _line_terms(at, first, last, own, columns, gradient, matrix):  # type: ignore[no-untyped-def]
+    """Return the log-likelihood of lines; fill in its gradient and minus its second derivatives."""
+    window, count, x, y, xx, xy, yy, constant, end = columns
+    total, top, slope, h = 0.0, own + 1, at[0], at[own + 1]
+    gradient[:] = 0.0
+    matrix[:] = 0.0
+    for p in range(first, last):
+        k, n = 1 + min(int(window[p]), own - 1), count[p]
+        off = h * y[p] - at[k] - slope * x[p]
+        if end[p] == 0.0:
+            squares = h * h * yy[p] - 2.0 * h * slope * xy[p] + slope * slope * xx[p]
+            total += n * (log(h) - HALF_LOG_2_PI) + constant[p]
+            total -= 0.5 * (squares + n * off * off)
+            gradient[0] += n * off * x[p] + h * xy[p] - slope * xx[p]
+            gradient[k] += n * off
+            gradient[top] += n / h - n * off * y[p] - h * yy[p] + slope * xy[p]
+            matrix[0, 0] += n * x[p] * x[p] + xx[p]
+            matrix[0, k] += n * x[p]
+            matrix[k, k] += n
+            matrix[0, top] -= n * x[p] * y[p] + xy[p]
+            matrix[k, top] -= n * y[p]
+            matrix[top, top] += n / (h * h) + n * y[p] * y[p] + yy[p]
+        else:
+            z, side = -end[p] * off, end[p]
+            log_share, rate = _tail(z)
+            total += log_share
+            bend = max(rate * (z + rate), 0.0)
+            gradient[0] += rate * side * x[p]
+            gradient[k] += rate * side
+            gradient[top] -= rate * side * y[p]
+            matrix[0, 0] += bend * x[p] * x[p]
+            matrix[0, k] += bend * x[p]
+            matrix[k, k] += bend
+            matrix[0, top] -= bend * x[p] * y[p]
+            matrix[k, top] -= bend * y[p]
+            matrix[top, top] += bend * y[p] * y[p]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _newton_step(curvature, gradient, root, step):  # type: ignore[no-untyped-def]
+    """Fill in Newton's step by Cholesky's decomposition; return its promise, -1 without one."""
+    d = len(gradient)
+    for j in range(d):
+        for k in range(j + 1):
+            value = curvature[j, k]
+            for m in range(k):
+                value -= root[j, m] * root[k, m]
+            if j == k:
+                if not value > 1e-12 * curvature[j, j]:
+                    return -1.0
+                root[j, j] = sqrt(value)
+            else:
+                root[j, k] = value / root[k, k]
+    promise = 0.0
+    for j in range(d):
+        value = gradient[j]
+        for m in range(j):
+            value -= root[j, m] * step[m]
+        step[j] = value / root[j, j]
+    for j in range(d):
+        promise += step[j] * step[j]
+    for j in range(d - 1, -1, -1):
+        value = step[j]
+        for m in range(j + 1, d):
+            value -= root[m, j] * step[m]
+        step[j] = value / root[j, j]
+    return promise
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _fit_lines(begin, own, columns):  # type: ignore[no-untyped-def]
     """Fit a slope, `own` (1 or 3) intercepts and 1 / sigma to the places of each subject.
 
     Returns them all divided by sigma, [N, own + 2], the log-likelihood, minus its second
@@ -250,90 +377,14 @@ def _fit_lines(begin, own, window, count, x, y, xx, xy, yy, constant, end):  # t
     gradient, step, trial = np.empty(d), np.empty(d), np.empty(d)
     matrix, root, held = np.empty((d, d)), np.empty((d, d)), np.empty(own)
     for s in range(n_subjects):
-        # Least squares of the answers that are not at an end.
-        s_xx, s_xy, s_yy, n, held[:] = 0.0, 0.0, 0.0, 0.0, 0.0
-        for pass_ in range(2):
-            for k in range(own):
-                n_k, mean_x, mean_y = 0.0, 0.0, 0.0
-                for p in range(begin[s], begin[s + 1]):
-                    if min(int(window[p]), own - 1) == k:
-                        held[k] += 1.0
-                        if end[p] == 0.0:
-                            n_k += count[p]
-                            mean_x += count[p] * x[p]
-                            mean_y += count[p] * y[p]
-                if n_k > 0.0:
-                    mean_x, mean_y = mean_x / n_k, mean_y / n_k
-                    if pass_ == 0:
-                        n += n_k
-                        for p in range(begin[s], begin[s + 1]):
-                            if min(int(window[p]), own - 1) == k and end[p] == 0.0:
-                                off_x, off_y = x[p] - mean_x, y[p] - mean_y
-                                s_xx += xx[p] + count[p] * off_x * off_x
-                                s_xy += xy[p] + count[p] * off_x * off_y
-                                s_yy += yy[p] + count[p] * off_y * off_y
-                slope = s_xy / s_xx if s_xx > 0.0 else 1.0
-                if pass_ == 1:
-                    point[s, 1 + k] = mean_y - slope * mean_x
-            if pass_ == 0:
-                point[s, 0] = s_xy / s_xx if s_xx > 0.0 else 1.0
-        rest = s_yy - point[s, 0] * s_xy
-        sharp = sqrt(n / rest) if n > 2.0 and rest > 0.0 else 10.0
-        sharp = min(sharp, SHARPEST)
-        for k in range(d - 1):
-            point[s, k] *= sharp
-        point[s, d - 1] = sharp
-        missing = False
-        for k in range(own):
-            missing = missing or held[k] == 0.0
-        if missing or sharp >= SHARPEST or not s_xx > 0.0:
+        if not _least_squares(begin[s], begin[s + 1], own, columns, point[s], held):
             continue
-
         trial[:] = point[s]
         size = 1.0
         for _ in range(MOST_STEPS):
             total, usable = 0.0, trial[d - 1] > 0.0
-            gradient[:] = 0.0
-            matrix[:] = 0.0
             if usable:
-                slope, h = trial[0], trial[d - 1]
-                for p in range(begin[s], begin[s + 1]):
-                    k, n = 1 + min(int(window[p]), own - 1), count[p]
-                    off = h * y[p] - trial[k] - slope * x[p]
-                    if end[p] == 0.0:
-                        squares = h * h * yy[p] - 2.0 * h * slope * xy[p] + slope * slope * xx[p]
-                        total += n * (log(h) - HALF_LOG_2_PI) + constant[p]
-                        total -= 0.5 * (squares + n * off * off)
-                        gradient[0] += n * off * x[p] + h * xy[p] - slope * xx[p]
-                        gradient[k] += n * off
-                        gradient[d - 1] += n / h - n * off * y[p] - h * yy[p] + slope * xy[p]
-                        matrix[0, 0] += n * x[p] * x[p] + xx[p]
-                        matrix[0, k] += n * x[p]
-                        matrix[k, k] += n
-                        matrix[0, d - 1] -= n * x[p] * y[p] + xy[p]
-                        matrix[k, d - 1] -= n * y[p]
-                        matrix[d - 1, d - 1] += n / (h * h) + n * y[p] * y[p] + yy[p]
-                    else:
-                        z = -end[p] * off
-                        if z > FAR:
-                            share = 0.5 * erfc(-z / ROOT_2)
-                            rate = exp(-0.5 * z * z - HALF_LOG_2_PI) / share
-                            total += log(share)
-                        else:
-                            r = 1.0 / (z * z)
-                            series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
-                            rate = -z / series
-                            total += -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series)
-                        bend, side = max(rate * (z + rate), 0.0), end[p]
-                        gradient[0] += rate * side * x[p]
-                        gradient[k] += rate * side
-                        gradient[d - 1] -= rate * side * y[p]
-                        matrix[0, 0] += bend * x[p] * x[p]
-                        matrix[0, k] += bend * x[p]
-                        matrix[k, k] += bend
-                        matrix[0, d - 1] -= bend * x[p] * y[p]
-                        matrix[k, d - 1] -= bend * y[p]
-                        matrix[d - 1, d - 1] += bend * y[p] * y[p]
+                total = _line_terms(trial, begin[s], begin[s + 1], own, columns, gradient, matrix)
             if not usable or not total >= best[s] - 1e-12 * abs(best[s]):
                 size *= 0.5
                 if size < 1e-9:
@@ -346,33 +397,9 @@ def _fit_lines(begin, own, window, count, x, y, xx, xy, yy, constant, end):  # t
                 point[s, j] = trial[j]
                 for k in range(j, d):
                     curvature[s, j, k] = curvature[s, k, j] = matrix[j, k]
-            # Newton's step by Cholesky's decomposition.
-            sound = True
-            for j in range(d):
-                for k in range(j + 1):
-                    value = curvature[s, j, k]
-                    for m in range(k):
-                        value -= root[j, m] * root[k, m]
-                    if j == k:
-                        sound = sound and value > 1e-12 * curvature[s, j, j]
-                        root[j, j] = sqrt(value) if sound else 1.0
-                    else:
-                        root[j, k] = value / root[k, k]
-            if not sound:
+            promise = _newton_step(curvature[s], gradient, root, step)
+            if promise < 0.0:
                 break
-            for j in range(d):
-                value = gradient[j]
-                for m in range(j):
-                    value -= root[j, m] * step[m]
-                step[j] = value / root[j, j]
-            promise = 0.0
-            for j in range(d):
-                promise += step[j] * step[j]
-            for j in range(d - 1, -1, -1):
-                value = step[j]
-                for m in range(j + 1, d):
-                    value -= root[m, j] * step[m]
-                step[j] = value / root[j, j]
             if promise < ARRIVED * (1.0 + abs(total)):
                 found[s] = True
                 break
@@ -403,8 +430,8 @@ class _Lines:
         """Fit to the places of `prepare`."""
         order = np.argsort(subject, kind="stable")
         begin = np.searchsorted(subject[order], np.arange(n_subjects + 1))
-        sorted_columns = [column[order] for column in columns[:9]]
-        point, best, curvature, found = _fit_lines(begin, intercepts, *sorted_columns)
+        ordered = tuple(column[order] for column in columns[:9])
+        point, best, curvature, found = _fit_lines(begin, intercepts, ordered)
         sharp = np.where(found, point[:, -1], 1.0)
         # From (slope / sigma, intercepts / sigma, 1 / sigma) to (slope, intercepts, log sigma).
         turn = np.zeros_like(curvature)
@@ -464,19 +491,17 @@ def _of_lines(model: type[Agent], data: ModelData, lines: _Lines, workers: int |
     precision = turn.transpose(0, 2, 1) @ lines.curvature @ turn
     covariance = np.full_like(precision, np.nan)
     if "gain" in names:  # all that is known for itself is sigma
-        covariance[:, -1, -1] = _invert(lines.curvature)[:, -1, -1]
+        covariance[:, -1, -1] = inverted(lines.curvature)[:, -1, -1]
     else:
-        covariance = _invert(precision)
-    status, message = _judge(
-        parameters,
-        "mle",
-        np.where(settled[:, None], z, parameters.mean),
-        np.where(settled[:, None, None], precision, np.diag(1.0 / parameters.sd**2)),
-        covariance,
-        np.zeros(n),
-        np.where(settled, -lines.log_likelihood, 0.0),
-        data.n_trials,
+        covariance = inverted(precision)
+    found = Optimum(
+        z=np.where(settled[:, None], z, parameters.mean),
+        value=np.where(settled, -lines.log_likelihood, 0.0),
+        precision=np.where(settled[:, None, None], precision, np.diag(1.0 / parameters.sd**2)),
+        covariance=covariance,
+        promise=np.zeros(n),
     )
+    status, message = statuses(parameters, "mle", found, data.n_trials)
     fit = PointFit(
         model=model.name,
         method="mle",
@@ -610,15 +635,117 @@ def _sums(begin, window, fresh, x, y, q, p0):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _climb(begin, window, fresh, x, y, end, constant, means, starts, centre, scale, reach):  # type: ignore[no-untyped-def]
+def _kalman_terms(at, first, last, columns, means, slope, gradient, matrix):  # type: ignore[no-untyped-def]
+    """Return the log-likelihood at z; fill in its gradient and its expected information."""
+    window, fresh, x, y, end, constant = columns
+    top = len(at) - 1
+    more = top - means - 2
+    q, p0, sigma = exp(at[0]), exp(at[1]), exp(at[top])
+    gain = exp(at[2 + means]) if more > 0 else 1.0
+    offset = at[3 + means] if more > 1 else 0.0
+    total, each = 0.0, -HALF_LOG_2_PI - at[top]
+    gradient[:] = 0.0
+    matrix[:] = 0.0
+    m, m_q, m_0, m_mu, p, p_q, p_0, k = 0.0, 0.0, 0.0, 1.0, p0, 0.0, 1.0, 2
+    for t in range(first, last):
+        if fresh[t]:
+            k = 2 + min(window[t], means - 1)
+            m, m_q, m_0, m_mu, p, p_q, p_0 = at[k], 0.0, 0.0, 1.0, p0, 0.0, 1.0
+            for j in range(means):
+                slope[2 + j] = 0.0
+        before = p + q
+        rest = 1.0 / (before + 1.0)
+        error = x[t] - m
+        p = before * rest
+        p_q = (p_q + 1.0) * rest * rest
+        p_0 = p_0 * rest * rest
+        m += p * error
+        m_q = rest * m_q + p_q * error
+        m_0 = rest * m_0 + p_0 * error
+        m_mu *= rest
+        # Slopes of the mean in units of sigma.
+        sharp = 1.0 / sigma
+        steep = gain * sharp
+        slope[0], slope[1], slope[k] = m_q * q * steep, m_0 * p0 * steep, m_mu * steep
+        if more > 0:
+            slope[2 + means] = m * steep
+        if more > 1:
+            slope[3 + means] = sharp
+        off = (y[t] - gain * m - offset) * sharp
+        if end[t] == 0.0:
+            total += each - 0.5 * off * off + constant[t]
+            push, bend = off, 1.0
+            gradient[top] += off * off - 1.0
+            matrix[top, top] += 2.0
+        else:
+            z = -end[t] * off
+            log_share, rate = _tail(z)
+            total += log_share
+            push, bend = rate * end[t], max(rate * (z + rate), 0.0)
+            gradient[top] -= rate * z
+            matrix[top, top] += bend * z * z
+            for i in range(top):
+                matrix[top, i] -= bend * end[t] * z * slope[i]
+        for i in range(top):
+            gradient[i] += push * slope[i]
+            weighted = bend * slope[i]
+            for j in range(i + 1):
+                matrix[i, j] += weighted * slope[j]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _damped_step(point, gradient, matrix, damping, bounds, free, root, step):  # type: ignore[no-untyped-def]
+    """Fill in the damped step of what is free to move; return what it promises.
+
+    What presses against the bounds stays there, and what the step would press against them.
+    """
+    centre, scale, reach = bounds
+    d = len(point)
+    for i in range(d):
+        held = abs(point[i] - centre[i]) >= reach[i] * (1.0 - 1e-12)
+        free[i] = not (held and gradient[i] * (point[i] - centre[i]) > 0.0)
+    promise, solved = 0.0, False
+    while not solved:
+        promise = 0.0
+        for j in range(d):
+            for i in range(j + 1):
+                entry = matrix[j, i] if free[i] and free[j] else 0.0
+                if i == j:
+                    floor = 1e-6 / (scale[j] * scale[j])
+                    entry = entry * (1.0 + damping) + floor if free[j] else 1.0
+                for n in range(i):
+                    entry -= root[j, n] * root[i, n]
+                root[j, i] = sqrt(max(entry, 1e-12)) if i == j else entry / root[i, i]
+            entry = gradient[j] if free[j] else 0.0
+            for n in range(j):
+                entry -= root[j, n] * step[n]
+            step[j] = entry / root[j, j]
+            promise += step[j] * step[j]
+        for j in range(d - 1, -1, -1):
+            entry = step[j]
+            for n in range(j + 1, d):
+                entry -= root[n, j] * step[n]
+            step[j] = entry / root[j, j]
+        solved = True
+        for i in range(d):
+            outside = (point[i] - centre[i]) * step[i] > 0.0
+            held = abs(point[i] - centre[i]) >= reach[i] * (1.0 - 1e-12)
+            if free[i] and held and outside:
+                free[i], solved = False, False
+    return promise
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _climb(begin, columns, means, starts, bounds):  # type: ignore[no-untyped-def]
     """Climb to the most likely parameters of each subject, from starts[S, N, K].
 
     Fisher scoring with Levenberg and Marquardt's damping, on the unconstrained scale: log q/r, log
     P0/r, means, log gain and offset (if any), log sigma; within centre +- reach. Returns the best
     z [N, K], its log-likelihood [N], and the values in which the starts ended [S, N].
     """
+    centre, scale, reach = bounds
     n_starts, n_subjects, d = starts.shape
-    last, more = d - 1, d - means - 3
     best, found = np.empty((n_subjects, d)), np.full(n_subjects, -np.inf)
     ended = np.full((n_starts, n_subjects), -np.inf)
     point, trial, step, slope = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
@@ -629,64 +756,9 @@ def _climb(begin, window, fresh, x, y, end, constant, means, starts, centre, sca
             trial[:] = starts[start, s]
             value, damping, cut = -np.inf, 1e-3, True
             for _ in range(MOST_CLIMBS):
-                q, p0, sigma = exp(trial[0]), exp(trial[1]), exp(trial[last])
-                gain = exp(trial[2 + means]) if more > 0 else 1.0
-                offset = trial[3 + means] if more > 1 else 0.0
-                total, each = 0.0, -HALF_LOG_2_PI - trial[last]
-                own_gradient[:] = 0.0
-                own_matrix[:] = 0.0
-                m, m_q, m_0, m_mu, p, p_q, p_0, k = 0.0, 0.0, 0.0, 1.0, p0, 0.0, 1.0, 2
-                for t in range(begin[s], begin[s + 1]):
-                    if fresh[t]:
-                        k = 2 + min(window[t], means - 1)
-                        m, m_q, m_0, m_mu, p, p_q, p_0 = trial[k], 0.0, 0.0, 1.0, p0, 0.0, 1.0
-                        for j in range(means):
-                            slope[2 + j] = 0.0
-                    before = p + q
-                    rest = 1.0 / (before + 1.0)
-                    error = x[t] - m
-                    p = before * rest
-                    p_q = (p_q + 1.0) * rest * rest
-                    p_0 = p_0 * rest * rest
-                    m += p * error
-                    m_q = rest * m_q + p_q * error
-                    m_0 = rest * m_0 + p_0 * error
-                    m_mu *= rest
-                    # Slopes of the mean in units of sigma.
-                    sharp = 1.0 / sigma
-                    steep = gain * sharp
-                    slope[0], slope[1], slope[k] = m_q * q * steep, m_0 * p0 * steep, m_mu * steep
-                    if more > 0:
-                        slope[2 + means] = m * steep
-                    if more > 1:
-                        slope[3 + means] = sharp
-                    off = (y[t] - gain * m - offset) * sharp
-                    if end[t] == 0.0:
-                        total += each - 0.5 * off * off + constant[t]
-                        push, bend = off, 1.0
-                        own_gradient[last] += off * off - 1.0
-                        own_matrix[last, last] += 2.0
-                    else:
-                        z = -end[t] * off
-                        if z > FAR:
-                            share = 0.5 * erfc(-z / ROOT_2)
-                            rate = exp(-0.5 * z * z - HALF_LOG_2_PI) / share
-                            total += log(share)
-                        else:
-                            r = 1.0 / (z * z)
-                            series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
-                            rate = -z / series
-                            total += -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series)
-                        push, bend = rate * end[t], max(rate * (z + rate), 0.0)
-                        own_gradient[last] -= rate * z
-                        own_matrix[last, last] += bend * z * z
-                        for i in range(last):
-                            own_matrix[last, i] -= bend * end[t] * z * slope[i]
-                    for i in range(last):
-                        own_gradient[i] += push * slope[i]
-                        weighted = bend * slope[i]
-                        for j in range(i + 1):
-                            own_matrix[i, j] += weighted * slope[j]
+                total = _kalman_terms(
+                    trial, begin[s], begin[s + 1], columns, means, slope, own_gradient, own_matrix
+                )
                 if total >= value:
                     gained = total - value
                     value = total
@@ -702,38 +774,7 @@ def _climb(begin, window, fresh, x, y, end, constant, means, starts, centre, sca
                     damping *= 5.0
                 if damping > 1e7:
                     break
-                # What presses against the bounds stays there.
-                for i in range(d):
-                    held = abs(point[i] - centre[i]) >= reach[i] * (1.0 - 1e-12)
-                    free[i] = not (held and gradient[i] * (point[i] - centre[i]) > 0.0)
-                solved = False
-                while not solved:
-                    promise = 0.0
-                    for j in range(d):
-                        for i in range(j + 1):
-                            entry = matrix[j, i] if free[i] and free[j] else 0.0
-                            if i == j:
-                                floor = 1e-6 / (scale[j] * scale[j])
-                                entry = entry * (1.0 + damping) + floor if free[j] else 1.0
-                            for n in range(i):
-                                entry -= root[j, n] * root[i, n]
-                            root[j, i] = sqrt(max(entry, 1e-12)) if i == j else entry / root[i, i]
-                        entry = gradient[j] if free[j] else 0.0
-                        for n in range(j):
-                            entry -= root[j, n] * step[n]
-                        step[j] = entry / root[j, j]
-                        promise += step[j] * step[j]
-                    for j in range(d - 1, -1, -1):
-                        entry = step[j]
-                        for n in range(j + 1, d):
-                            entry -= root[n, j] * step[n]
-                        step[j] = entry / root[j, j]
-                    solved = True
-                    for i in range(d):  # nor does what the step would press against them
-                        outside = (point[i] - centre[i]) * step[i] > 0.0
-                        held = abs(point[i] - centre[i]) >= reach[i] * (1.0 - 1e-12)
-                        if free[i] and held and outside:
-                            free[i], solved = False, False
+                promise = _damped_step(point, gradient, matrix, damping, bounds, free, root, step)
                 if promise < CLIMBED and damping < 1e-3:
                     break
                 # As far as the first bound, and no further than three prior sds.
@@ -791,25 +832,15 @@ def _kalman(
             squares = np.bincount(subject, own_y**2, minlength=len(data)).astype(float)
             sums = _sums(begin, place, fresh, own_x, own_y, q, p0)
             merged[scale] = sums, squares, own_x, own_y, constant
-        sums, squares, *columns = merged[scale]
+        sums, squares, own_x, own_y, constant = merged[scale]
+        columns = (place, fresh, own_x, own_y, end, constant)
         points = _starts(model.parameters, sums, squares)
         parameters, means = model.parameters, _means(model)
         bounds = (parameters.mean, parameters.sd, reach_of(model, Unknowns.of(model)))
 
         def climb(batch: Integers, points=points, columns=columns, means=means, bounds=bounds):  # type: ignore[no-untyped-def]
-            own_x, own_y, constant = columns
-            z, best, ended = _climb(
-                begin[batch[0] : batch[-1] + 2],
-                place,
-                fresh,
-                own_x,
-                own_y,
-                end,
-                constant,
-                means,
-                np.ascontiguousarray(points[:, batch]),
-                *bounds,
-            )
+            rows, some = begin[batch[0] : batch[-1] + 2], np.ascontiguousarray(points[:, batch])
+            z, best, ended = _climb(rows, columns, means, some, bounds)
             return z, (ended >= best - SAME_END).mean(axis=0)
 
         own = replace(data, model=model)
@@ -870,17 +901,14 @@ def _starts(parameters: Parameters, sums: Array, squares: Array) -> Array:
 
 def _search(model: type[Agent], data: ModelData, find: Find, workers: int | None) -> PointFit:
     """Find the maxima of all subjects in batches, and judge them."""
-    edges = np.linspace(0, len(data), -(-len(data) // SUBJECTS_PER_BATCH) + 1).astype(int)
-    batches = [np.arange(a, b) for a, b in pairwise(edges)]
 
     def search(batch: Integers) -> PointFit:
-        return _judged(model, data.repeat(batch), *find(batch))
+        own = data.repeat(batch)
+        z, agreement = find(batch)
+        objective = NegativeLogPosterior(own, Unknowns.of(model), False, 1)
+        return judged(objective, own, z, agreement)
 
-    threads = min(workers or os.cpu_count() or 1, len(batches))
-    if threads > 1:
-        with ThreadPoolExecutor(threads) as pool:
-            return _join(list(pool.map(search, batches)))
-    return _join([search(batch) for batch in batches])
+    return joined(in_batches(search, len(data), SUBJECTS_PER_BATCH, workers))
 
 
 def _descent(model: type[Agent], data: ModelData, points: Array) -> Find:
@@ -890,7 +918,7 @@ def _descent(model: type[Agent], data: ModelData, points: Array) -> Find:
     def find(batch: Integers) -> tuple[Array, Array]:
         n = len(batch)
         ends = minimise(
-            _NegativeLogPosterior(data.repeat(batch), Unknowns.of(model), False, starts),
+            NegativeLogPosterior(data.repeat(batch), Unknowns.of(model), False, starts),
             points[:, batch].reshape(starts * n, k),
             parameters.sd,
             centre=parameters.mean,
@@ -902,35 +930,6 @@ def _descent(model: type[Agent], data: ModelData, points: Array) -> Find:
         return z, (value <= value.min(axis=0) + SAME_END).mean(axis=0)
 
     return find
-
-
-def _judged(model: type[Agent], data: ModelData, z: Array, agreement: Array) -> PointFit:
-    """Polish estimates, take the curvature there, and name their status."""
-    parameters = model.parameters
-    objective = _NegativeLogPosterior(data, Unknowns.of(model), False, 1)
-    z, lost, gradient, precision = _polish(objective, data, z, reach_of(model, Unknowns.of(model)))
-    with np.errstate(all="ignore"):
-        covariance = _invert(precision)
-        step = np.einsum("nij,nj->ni", covariance, gradient)
-        free = np.abs(z - parameters.mean) < reach_of(model, Unknowns.of(model)) * (1 - 1e-9)
-        promise = np.where(free, np.abs(step * gradient), 0.0).sum(axis=1)
-    status, message = _judge(
-        parameters, "mle", z, precision, covariance, promise, lost, data.n_trials
-    )
-    return PointFit(
-        model=model.name,
-        method="mle",
-        subjects=data.subjects,
-        parameters=parameters,
-        z=z,
-        covariance=covariance,
-        log_likelihood=-lost,
-        log_posterior=-lost,
-        status=status,
-        message=message,
-        agreement=agreement,
-        n_trials=data.n_trials,
-    )
 
 
 def _with_rows(fit: PointFit, rows: Integers, other: PointFit) -> PointFit:

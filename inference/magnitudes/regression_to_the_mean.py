@@ -8,7 +8,7 @@ import pandas as pd
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
-from knownminds.inference.measure import Dial, SubjectMeasure, Values
+from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 from .magnitude_answers import TASKS
 
@@ -44,13 +44,7 @@ class RegressionToTheMean(SubjectMeasure):
 
     def values(self, trials: Trials) -> Values:
         """Regress each subject's answers on the stimuli."""
-        frame = trials.frame
-        for column in ("window", "value", "response"):
-            if column not in frame:
-                raise ValueError(
-                    f"{self.name} is read off the columns window, value and response; the trials "
-                    f"have no {column!r}. Map one with --columns {column}=YOUR_NAME."
-                )
+        frame = with_columns(trials, self.name, ("window", "value", "response"))
         subject, names = pd.factorize(frame["subject"])
         group = frame.groupby(["subject", "window"], sort=False).ngroup().to_numpy()
         x, y = (frame[k].to_numpy(dtype=float) for k in ("value", "response"))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
@@ -243,6 +243,41 @@ class HierarchicalFit(SubjectResult):
         return f"{head}\n{table}\n{self.verdict}{why}"
 
 
+class Sampling(TypedDict, total=False):
+    """How a group is sampled: chains (4), draws (1,000) and tune (1,000) of each, seed, and these.
+
+    Parameters
+    ----------
+    sampler
+        "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
+    target_accept
+        Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
+    cores
+        Chains run side by side; None for one per core.
+    rounds
+        How often to sample at most: as long as the verdict is "not converged", anew in coordinates
+        that go by the group as it was found; where draws were too few, with twice the tuning and
+        draws, and after divergences with smaller steps. The last round counts; `settings` of the
+        fit says how it was sampled, and `tried` what was tried.
+    seconds
+        No round is begun that would probably end later than this, and one that does is broken
+        off: the round before counts. None for no limit. Only what did not converge hangs on it.
+    tell
+        Called with a line on what is going on: at each round, and every half a minute.
+    """
+
+    chains: int
+    draws: int
+    tune: int
+    sampler: Sampler
+    target_accept: float
+    seed: int
+    cores: int | None
+    rounds: int
+    seconds: float | None
+    tell: Tell | None
+
+
 def hierarchical(
     model: type[Agent],
     trials: Trials | ModelData,
@@ -253,16 +288,7 @@ def hierarchical(
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
     all_trials: bool = False,
-    chains: int = 4,
-    draws: int = 1000,
-    tune: int = 1000,
-    sampler: Sampler = "nutpie",
-    target_accept: float = 0.8,
-    seed: int = 0,
-    cores: int | None = None,
-    rounds: int = ROUNDS,
-    seconds: float | None = None,
-    tell: Tell | None = None,
+    **sampling: Unpack[Sampling],
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
 
@@ -286,22 +312,8 @@ def hierarchical(
         As in `maximum_likelihood`.
     all_trials
         Whether all trials are fitted by a model that has a `selection`.
-    sampler
-        "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
-    target_accept
-        Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
-    cores
-        Chains run side by side; None for one per core.
-    rounds
-        How often to sample at most: as long as the verdict is "not converged", anew in coordinates
-        that go by the group as it was found; where draws were too few, with twice the tuning and
-        draws, and after divergences with smaller steps. The last round counts; `settings` of the
-        fit says how it was sampled, and `tried` what was tried.
-    seconds
-        No round is begun that would probably end later than this, and one that does is broken
-        off: the round before counts. None for no limit. Only what did not converge hangs on it.
-    tell
-        Called with a line on what is going on: at each round, and every half a minute.
+    sampling
+        See `Sampling`; 4 chains of 1,000 draws after 1,000 of tuning by default.
 
     Raises
     ------
@@ -325,19 +337,7 @@ def hierarchical(
     compiled = GroupModel.build(
         data, regressors=regressors, levels=levels, fixed=fixed, lapse=lapse
     )
-    return compiled.sample(
-        data,
-        chains=chains,
-        draws=draws,
-        tune=tune,
-        sampler=sampler,
-        target_accept=target_accept,
-        seed=seed,
-        cores=cores,
-        rounds=rounds,
-        seconds=seconds,
-        tell=tell,
-    )
+    return compiled.sample(data, **sampling)
 
 
 def _silent(line: str) -> None:
@@ -474,10 +474,7 @@ class GroupModel:
         seconds: float | None = None,
         tell: Tell | None = None,
     ) -> HierarchicalFit:
-        """Sample the posterior for these data; the shape must be that of the model.
-
-        Parameters as in `hierarchical`.
-        """
+        """Sample the posterior for these data, whose shape is that of the model; see `Sampling`."""
         if len(data) != self.n_subjects or data.model is not self.model:
             raise ValueError(
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "

@@ -102,37 +102,30 @@ def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
     columns = unknowns.columns
     kernel: Any = model.kernel(n_actions)
 
-    if unknowns.lapse:
-        places = np.append(columns, len(full))
-
-        @njit
-        def with_lapse(z, *data):  # type: ignore[no-untyped-def]
-            theta, slope = _natural(z, kind, lower, upper)
-            own = np.empty((len(z), len(full)))
-            own[:] = full
-            for k in range(len(columns)):
-                own[:, columns[k]] = theta[:, k]
-            lapse = theta[:, len(columns)].copy()
-            total, gradient = kernel(own, lapse, n_actions, *data)
-            for k in range(len(places)):
-                slope[:, k] *= gradient[:, places[k]]
-            return total, slope
-
-        return with_lapse
+    @njit
+    def estimated(theta):  # type: ignore[no-untyped-def]
+        return theta[:, len(columns)].copy()
 
     @njit
-    def without_lapse(z, *data):  # type: ignore[no-untyped-def]
+    def none(theta):  # type: ignore[no-untyped-def]
+        return None
+
+    lapse_of = estimated if unknowns.lapse else none
+    places = np.append(columns, len(full)) if unknowns.lapse else columns
+
+    @njit
+    def call(z, *data):  # type: ignore[no-untyped-def]
         theta, slope = _natural(z, kind, lower, upper)
         own = np.empty((len(z), len(full)))
         own[:] = full
         for k in range(len(columns)):
             own[:, columns[k]] = theta[:, k]
-        total, gradient = kernel(own, None, n_actions, *data)
-        for k in range(len(columns)):
-            slope[:, k] *= gradient[:, columns[k]]
+        total, gradient = kernel(own, lapse_of(theta), n_actions, *data)
+        for k in range(len(places)):
+            slope[:, k] *= gradient[:, places[k]]
         return total, slope
 
-    return without_lapse
+    return call
 
 
 @numba_dispatch.register_funcify_and_cache_key(LogLikelihood)  # type: ignore[untyped-decorator]

@@ -8,14 +8,12 @@ import pytest
 from knownminds.agents import AGENTS, Perseverator, RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning, Trials, make, session_stream
 from knownminds.inference import (
-    MEASURES,
     ModelData,
     Unknowns,
     maximum_a_posteriori,
     maximum_likelihood,
 )
-from knownminds.inference.fits.missing_answers import Gaps, measure_bounds, missing_answer_bounds
-from knownminds.inference.measure import Estimate, Measure
+from knownminds.inference.fits.missing_answers import Gaps, missing_answer_bounds
 
 PLACE = make("instrumental_learning", n_visits=6)
 FITTERS = {"map": maximum_a_posteriori, "mle": maximum_likelihood}
@@ -274,50 +272,13 @@ def test_held_parameters_stay_and_a_lapse_rate_is_bounded():
     assert (bounds.low[:, 3] < bounds.high[:, 3]).all()
 
 
-def test_bounds_of_a_measure_are_its_ends_over_all_assignments():
-    trials, _, _ = lived(RescorlaWagnerDual, 8, at_random(0.15))
-    measure = MEASURES["optimism_bias"]
-    bounds = measure_bounds(measure, trials)
-    gaps = Gaps.read(RescorlaWagnerDual, trials)
-    fit = maximum_a_posteriori(RescorlaWagnerDual, gaps.data)
-    lowest, highest = [], []
-    for s in range(8):
-        z = np.vstack([all_assignments(gaps, s, RescorlaWagnerDual, "map"), fit.z[s][None]])
-        theta = fit.parameters.constrain(z)
-        bias = theta[:, 0] - theta[:, 1]
-        lowest.append(bias.min())
-        highest.append(bias.max())
-    assert bounds.estimate == measure.estimate(trials)
-    # All ends are found here but for rounding.
-    assert bounds.lowest.value == pytest.approx(np.mean(lowest), abs=1e-3)
-    assert bounds.highest.value == pytest.approx(np.mean(highest), abs=1e-3)
-    assert bounds.lowest.low < bounds.lowest.value < bounds.estimate.value
-    told = json.loads(bounds.to_json())
-    assert told["highest"]["value"] == pytest.approx(bounds.highest.value)
-    assert "with any missing answers" in str(bounds)
-
-
 # Misuse
-
-
-class Counted(Measure):
-    """A measure that is no contrast of parameters."""
-
-    name = "counted"
-
-    def truth(self, model, theta):
-        return theta[:, 0]
-
-    def estimate(self, trials):
-        return Estimate("counted", 0.0, 0.0, 0.0, 0.0, 1, "trial", 1.0, {})
 
 
 def test_misuse_is_answered_with_one_sentence():
     trials, _, _ = lived(RescorlaWagnerDual, 3, at_random(0.2))
     with pytest.raises(ValueError, match="no method named 'mapp'"):
         missing_answer_bounds(RescorlaWagnerDual, trials, method="mapp")
-    with pytest.raises(ValueError, match="contrasts of fitted parameters; counted is none"):
-        measure_bounds(Counted(), trials)
 
     class Mute(RescorlaWagnerDual):
         columns = ("reward",)

@@ -17,7 +17,6 @@ from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
     SHIFT,
-    percentile_interval,
     prior_weight,
 )
 from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
@@ -39,6 +38,7 @@ from knownminds.inference.magnitudes.magnitude_composite import (
 )
 from knownminds.inference.magnitudes.normalised_error import bias_and_variance, normalised_error
 from knownminds.inference.magnitudes.observer_fits import fit_observers
+from knownminds.inference.resampling import percentile_interval
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
 from knownminds.validation.engine.reported import Reported
@@ -364,19 +364,15 @@ def magnitude_table(
         )
     by = _participants_column(frame, by, sources)
     answers = MagnitudeAnswers.read(frame, by, rounds=rounds, seed=seed)
-    composites = {
-        who: magnitude_composite(
-            answers,
-            who,
-            accuracy=accuracy,
-            mass=mass,
-            shared=shared,
-            shift=shift,
-            replicates=replicates,
-            seed=seed,
-        )
-        for who in answers.participants
+    how: dict[str, Any] = {
+        "mass": mass,
+        "accuracy": accuracy,
+        "shared": shared,
+        "shift": shift,
+        "replicates": replicates,
+        "seed": seed,
     }
+    composites = {who: magnitude_composite(answers, who, **how) for who in answers.participants}
     fits = _fits(answers, workers)
     played = frame.groupby("environment", sort=False)
     return MagnitudeTable(
@@ -395,12 +391,7 @@ def magnitude_table(
         outcomes={str(k): outcome_rates(Trials.from_frame(_apart(v))) for k, v in played},
         options={
             "rounds": rounds,
-            "mass": mass,
-            "accuracy": accuracy,
-            "shared": shared,
-            "shift": shift,
-            "replicates": replicates,
-            "seed": seed,
+            **how,
             "environment": environment,
             "columns": dict(columns or {}),
         },

@@ -1,0 +1,41 @@
+"""Intervals of what was computed anew from resampled data."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from knownminds.agents.parameters import Array
+
+
+class Ends(NamedTuple):
+    """Ends of a percentile interval, and the standard deviation of the resamples."""
+
+    low: float
+    high: float
+    error: float
+
+
+def percentile_ends(rounds: Array, tails: tuple[float, float] = (0.025, 0.975)) -> Ends:
+    """Return the percentile interval (Efron 1979) of the resamples [B] that have a value.
+
+    NaN where there is nothing: no interval without resamples, no error of a single one.
+    """
+    known = rounds[np.isfinite(rounds)]
+    if not len(known):
+        return Ends(np.nan, np.nan, np.nan)
+    low, high = np.quantile(known, tails)
+    error = float(known.std(ddof=1)) if len(known) > 1 else np.nan
+    return Ends(float(low), float(high), error)
+
+
+def percentile_interval(values: Array, mass: float) -> tuple[float, float]:
+    """Return the percentile interval of values[B], of which row 0 are the data.
+
+    NaN if there are no resamples, or the data themselves have no value.
+    """
+    if not np.isfinite(values[0]):
+        return np.nan, np.nan
+    low, high, _ = percentile_ends(values[1:], (0.5 - mass / 2, 0.5 + mass / 2))
+    return low, high
