@@ -25,6 +25,7 @@ VERBS = (
     "data.fit",
     "data.score",
     "data.phenotype",
+    "data.regress",
     "studies.recover",
     "studies.confuse",
     "studies.calibrate",
@@ -59,8 +60,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
             load_all(plugins)
         app(args=words)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # the latter say what to install
         print(f"knownminds: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except RecursionError:
+        print(
+            "knownminds: A file that is read holds lists within lists, at most a few; one that "
+            "was given goes deeper. Mend it, or leave it out.",
+            file=sys.stderr,
+        )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print(

@@ -22,7 +22,8 @@ from knownminds.environments.record.folders import writable, write_text
 
 from .members import Guests, write_list
 from .source import members_of, source_hash
-from .study import Batch, Rows, Study, difference, finished_parts, versions
+from .study import Batch, Rows, Study, difference, finished_parts, note_digest, versions
+from .workers import in_worker
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes
@@ -259,8 +260,8 @@ def _in_parallel(
     else:
         with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    guests = Guests.of(members_of(study))
-    tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
+    own, guests = os.getpid(), Guests.of(members_of(study))
+    tasks = (delayed(in_worker)(own, _finish_there, guests, study, work, b) for b in todo)
     outcomes: Generator[_Outcome, None, None] = parallel(tasks)
     return outcomes
 
@@ -363,7 +364,8 @@ def _addressed(study: Study, batch: Batch, table: pd.DataFrame) -> pd.DataFrame:
 
 def _write_part(table: pd.DataFrame, file: Path) -> None:
     part = file.with_name(f".{file.stem}.{os.getpid()}")
-    table.to_parquet(part, index=False, write_page_checksum=True)
+    table.to_parquet(part.absolute(), index=False, write_page_checksum=True)
+    note_digest(file.parent.parent, file.name, part.read_bytes())
     part.replace(file)
 
 
