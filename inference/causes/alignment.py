@@ -27,12 +27,10 @@ class Alignment:
 
     Parameters
     ----------
-    table
-        One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%, percentile
-        bootstrap over items), items, unmatched (items without an answer or without a reference),
-        without_rho (resamples in which one side was constant) and status.
-    resamples
-        Of each interval.
+    table : One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%,
+        percentile bootstrap over items), items, unmatched (items without an answer or without a
+        reference), without_rho (resamples in which one side was constant) and status.
+    resamples : Of each interval.
     """
 
     table: pd.DataFrame

@@ -120,7 +120,7 @@ def told_cell(domain: str, sense: str, direction: str) -> str:
 
 
 def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> Array:
-    """Return what minds judge of Q questions about a collider before noise and cut, [n, Q].
+    """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
 
     They are the answers of the model's own simulation at sigma = 0, as shares of 1.
 

@@ -34,17 +34,13 @@ class DomainDifferences:
 
     Parameters
     ----------
-    omnibus
-        One row per test of all groups: family, of (the agent or domain), groups, statistic,
+    omnibus : One row per test of all groups: family, of (the agent or domain), groups, statistic,
         freedom, p_value, p_adjusted (Benjamini and Hochberg 1995, over the family), n and status.
-    pairs
-        One row per pair of groups: family, of, first, second, n_first, n_second, u, r
+    pairs : One row per pair of groups: family, of, first, second, n_first, n_second, u, r
         (rank-biserial: positive where the first tends higher), p_value, p_adjusted (over the pairs
         of the same agent or domain) and status.
-    matched
-        Whether answers were compared item by item.
-    excluded
-        Trials without an answer.
+    matched : Whether answers were compared item by item.
+    excluded : Trials without an answer.
     """
 
     omnibus: pd.DataFrame

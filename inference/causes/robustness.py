@@ -21,15 +21,13 @@ class Robustness:
 
     Parameters
     ----------
-    differences
-        One row per factor, pair of its levels and quantity: mean difference second - first over
-        agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and Hochberg 1995,
-        over all rows), n (agents with both), missing (agents without one of them), size (mean
-        absolute difference in units of the quantity's spread), most and least (the agents that
-        change most and least).
-    agents
-        One row per factor and agent: change, the mean size over quantities and pairs of levels,
-        how many quantities it rests on, and the quantities that change most and least.
+    differences : One row per factor, pair of its levels and quantity: mean difference second -
+        first over agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and
+        Hochberg 1995, over all rows), n (agents with both), missing (agents without one of them),
+        size (mean absolute difference in units of the quantity's spread), most and least (the
+        agents that change most and least).
+    agents : One row per factor and agent: change, the mean size over quantities and pairs of
+        levels, how many quantities it rests on, and the quantities that change most and least.
     """
 
     differences: pd.DataFrame

@@ -25,26 +25,19 @@ class ElicitationDistance:
 
     Parameters
     ----------
-    elicitation
-        Its name.
-    contexts
-        With an answer to both.
-    rmse_means
-        Root mean square over contexts of the difference between the means over repetitions, as in
-        the published table.
-    rmse_answers
-        Of single answers against the mean of the plain ones, as in the published formula.
-    shift
-        Mean difference, elicitation minus plain.
-    means_low, means_high, answers_low, answers_high, shift_low, shift_high
-        Ends of 95% intervals, contexts being resampled.
-    null_means, null_answers
-        Mean of the two distances if elicitations are exchanged within contexts: what repeats
-        that differ among themselves bring about alone.
-    p_value
-        Share of such exchanges with an `rmse_means` as large or larger.
-    excess
-        Mean square difference of means less its mean over all such exchanges: about 0 where
+    elicitation : Its name.
+    contexts : With an answer to both.
+    rmse_means : Root mean square over contexts of the difference between the means over
+        repetitions, as in the published table.
+    rmse_answers : Of single answers against the mean of the plain ones, as in the published
+        formula.
+    shift : Mean difference, elicitation minus plain.
+    means_low, means_high, answers_low, answers_high, shift_low, shift_high : Ends of 95% intervals,
+        contexts being resampled.
+    null_means, null_answers : Mean of the two distances if elicitations are exchanged within
+        contexts: what repeats that differ among themselves bring about alone.
+    p_value : Share of such exchanges with an `rmse_means` as large or larger.
+    excess : Mean square difference of means less its mean over all such exchanges: about 0 where
         nothing but repetitions differs.
     """
 
@@ -71,20 +64,14 @@ class ElicitationConsistency:
 
     Parameters
     ----------
-    spread
-        Standard deviation between repetitions of the plain question in a context, pooled over
+    spread : Standard deviation between repetitions of the plain question in a context, pooled over
         contexts; NaN without repetitions.
-    spread_low, spread_high
-        Its 95% interval, contexts being resampled.
-    contexts
-        With two plain answers or more.
-    distances
-        Of the elicitations that were asked.
-    excess, means
-        Means over elicitations of their `excess` and `rmse_means`: value, ends of the 95%
-        interval and standard error, contexts being resampled.
-    missing
-        Answers that are not there, by elicitation.
+    spread_low, spread_high : Its 95% interval, contexts being resampled.
+    contexts : With two plain answers or more.
+    distances : Of the elicitations that were asked.
+    excess, means : Means over elicitations of their `excess` and `rmse_means`: value, ends of the
+        95% interval and standard error, contexts being resampled.
+    missing : Answers that are not there, by elicitation.
     """
 
     spread: float

@@ -34,12 +34,9 @@ class Folds:
 
     Parameters
     ----------
-    by
-        What tells sequences apart: "session", and stimulus columns such as "context".
-    number
-        Sequence of each trial, counted from 0 within its subject, [trials].
-    count
-        How many sequences each subject has, [N].
+    by : What tells sequences apart: "session", and stimulus columns such as "context".
+    number : Sequence of each trial, counted from 0 within its subject, [trials].
+    count : How many sequences each subject has, [N].
     """
 
     by: tuple[str, ...]
@@ -130,12 +127,9 @@ class SequenceData:
 
     Parameters
     ----------
-    data
-        Sequences of the model, none of which reaches over two folds.
-    number
-        Fold of each of the flat trials of `data`.
-    folds
-        The folds.
+    data : Sequences of the model, none of which reaches over two folds.
+    number : Fold of each of the flat trials of `data`.
+    folds : The folds.
     """
 
     data: ModelData
@@ -206,10 +200,7 @@ class SequenceData:
 def _cut(data: ModelData, number: Integers) -> tuple[ModelData, Integers]:
     """Cut a model's sequences where `number` [trials] changes; return it for the new trials."""
     sequences = data.sequences
-    length = sequences.length
-    sequence = np.repeat(np.arange(len(length)), length)
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    place = sequences.order[sequences.begin[sequence] + within]
+    sequence, _, place = sequences.in_order()
     flat = {name: column[place] for name, column in zip(data.model.columns, data.flat, strict=True)}
     cut = ModelData.of_columns(
         data.model,
@@ -244,17 +235,12 @@ class CrossValidation:
 
     Parameters
     ----------
-    model
-        Name of the model.
-    subjects
-        Their names.
-    by
-        What tells sequences apart.
-    log_score
-        Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
+    model : Name of the model.
+    subjects : Their names.
+    by : What tells sequences apart.
+    log_score : Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
         better, NaN where a fit failed.
-    status, message
-        "ok", or "failed" and why.
+    status, message : "ok", or "failed" and why.
     """
 
     model: str

@@ -16,6 +16,7 @@ import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
 
+from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
 
 Tell = Callable[[str], None]
@@ -146,6 +147,13 @@ def dataset_of(trace: Any, name: str) -> xr.Dataset:
     found = trace[name]
     dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
     return dataset
+
+
+def stacked(posterior: xr.Dataset, name: str, *dims: str) -> Array:
+    """Return the draws of a variable, chain after chain, [draws, *dims]."""
+    values = posterior[name].transpose("chain", "draw", *dims).to_numpy()
+    draws: Array = values.reshape(-1, *values.shape[2:])
+    return draws
 
 
 @contextmanager
