@@ -86,6 +86,23 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
+    """Return `causal_answers` of trials in which a column tells agents apart.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    answers = causal_answers(trials)
+    if agent not in answers:
+        raise ValueError(
+            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
+            f"{', '.join(map(str, answers.columns))}."
+        )
+    return answers
+
+
 def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
     """Return answers as Dettki (2025) reads them, an agent's together under its name.
 
