@@ -31,13 +31,18 @@ class Estimate:
 
     Parameters
     ----------
-    value, standard_error, low, high : The estimate, its standard error and the ends of its 95%
-        interval; NaN if there is none.
-    n, unit : How many of what it rests on.
-    p_value : Of the two-sided test of the measure's null value; NaN if there is none.
-    excluded : How many units were left out, and how many trials without an answer, by reason.
-    fits : How many fits the value rests on ended in which status; empty where nothing is fitted.
-    note : What else has to be said of the interval; "" if nothing.
+    value, standard_error, low, high
+        The estimate, its standard error and the ends of its 95% interval; NaN if there is none.
+    n, unit
+        How many of what it rests on.
+    p_value
+        Of the two-sided test of the measure's null value; NaN if there is none.
+    excluded
+        How many units were left out, and how many trials without an answer, by reason.
+    fits
+        How many fits the value rests on ended in which status; empty where nothing is fitted.
+    note
+        What else has to be said of the interval; "" if nothing.
     """
 
     measure: str
@@ -109,10 +114,12 @@ class Dial:
 
     Parameters
     ----------
-    direction : On the unconstrained scale, by parameter.
-    reach, steps : How far it is turned to either side, and at how many places the truth is
-        computed.
-    lowest : Where it begins, if not at -reach: at 0 where a turn to either side is a deviation.
+    direction
+        On the unconstrained scale, by parameter.
+    reach, steps
+        How far it is turned to either side, and at how many places the truth is computed.
+    lowest
+        Where it begins, if not at -reach: at 0 where a turn to either side is a deviation.
     """
 
     direction: Mapping[str, float] = field(default_factory=dict)

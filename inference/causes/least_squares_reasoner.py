@@ -339,19 +339,29 @@ class LeastSquaresFit:
 
     Parameters
     ----------
-    names : Of the K parameters.
-    scoring : "by_cause" or "pooled".
-    subjects : Their names.
-    estimate : [N, K]; NaN where the answers do not tell a parameter.
-    loss : Mean of half the squared residuals of the answers, [N]: Huber's loss with delta = 1,
-        which no residual exceeds.
-    mae, rmse, r2 : Mean absolute residual, root mean squared residual and share of the answers'
-        variance that is predicted, [N]; the last is NaN for somebody whose answers do not vary.
-    agreement : Share of the starts that ended at the smallest loss, [N].
-    status : "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not told;
+    names
+        Of the K parameters.
+    scoring
+        "by_cause" or "pooled".
+    subjects
+        Their names.
+    estimate
+        [N, K]; NaN where the answers do not tell a parameter.
+    loss
+        Mean of half the squared residuals of the answers, [N]: Huber's loss with delta = 1, which
+        no residual exceeds.
+    mae, rmse, r2
+        Mean absolute residual, root mean squared residual and share of the answers' variance that
+        is predicted, [N]; the last is NaN for somebody whose answers do not vary.
+    agreement
+        Share of the starts that ended at the smallest loss, [N].
+    status
+        "ok"; "boundary": an estimate at 0 or 1; "unidentified": some parameter is not told;
         "failed": no answers.
-    message : Which parameters, and which tasks have no answers, in words.
-    n_answers, n_missing : Answers, and questions without one, [N].
+    message
+        Which parameters, and which tasks have no answers, in words.
+    n_answers, n_missing
+        Answers, and questions without one, [N].
     """
 
     names: tuple[str, ...]
@@ -406,14 +416,21 @@ class ReasoningConsistency:
 
     Parameters
     ----------
-    fits : The fits to all tasks, one for each number of parameters, M in all.
-    subjects : Their names.
-    r2, rmse : [N, M]; NaN where there is a reason.
-    chosen : Position of the number of parameters with the larger R2, the published choice, [N]; of
+    fits
+        The fits to all tasks, one for each number of parameters, M in all.
+    subjects
+        Their names.
+    r2, rmse
+        [N, M]; NaN where there is a reason.
+    chosen
+        Position of the number of parameters with the larger R2, the published choice, [N]; of
         fewer parameters where they are equal, -1 where there is none.
-    mean : Mean answer to each task, [N, 11]; NaN for tasks without answers.
-    predicted : By fits without the task, [N, M, 11]; NaN where the other tasks do not tell it.
-    reason : Why a subject has no R2, in words; empty otherwise.
+    mean
+        Mean answer to each task, [N, 11]; NaN for tasks without answers.
+    predicted
+        By fits without the task, [N, M, 11]; NaN where the other tasks do not tell it.
+    reason
+        Why a subject has no R2, in words; empty otherwise.
     """
 
     fits: tuple[LeastSquaresFit, ...]

@@ -30,15 +30,17 @@ class BeliefDecisions:
 
     Parameters
     ----------
-    frame : One row per context and repetition: participant, subject, session, context, repetition,
-        state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No), the
-        belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of iterated
-        expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j where it was
-        asked for in one distribution and as part_j where in a question of its own, with the exact
-        values exact_given_j, exact_share_j and exact_part_j. NaN where nothing readable was said or
-        nothing was asked. Further columns of the trials that are constant within a context are
-        kept.
-    counts : One row per participant and kind of question (the column of `frame` that holds its
+    frame
+        One row per context and repetition: participant, subject, session, context, repetition,
+        state (0 or 1), posterior (exact probability of state 1), action (0 Yes, 1 Defer, 2 No),
+        the belief under each elicitation (`ELICITATIONS`), and for the parts j of the law of
+        iterated expectation given_j = P(state 1 | x, z in B_j), and P(z in B_j | x) as share_j
+        where it was asked for in one distribution and as part_j where in a question of its own,
+        with the exact values exact_given_j, exact_share_j and exact_part_j. NaN where nothing
+        readable was said or nothing was asked. Further columns of the trials that are constant
+        within a context are kept.
+    counts
+        One row per participant and kind of question (the column of `frame` that holds its
         answers): participant, question, asked, missing.
     """
 

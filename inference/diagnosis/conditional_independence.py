@@ -73,17 +73,25 @@ class ConditionalIndependence:
 
     Parameters
     ----------
-    estimate : k-nearest-neighbour estimate of I(action; state | belief); can be negative.
-    standard_error, low, high : By random halves of the contexts, and the 95% interval; to be held
-        against `null_mean`, not against zero, from which the estimate differs under the null.
-    null_mean, null_low, null_high : Mean and central 95% of the estimate under permutation.
-    p_value : Share of permutations with an estimate as large or larger, the data counted as one.
-    published : The published reading of the same data.
-    rows, contexts : What it rests on.
-    exchangeable : Contexts with a neighbour that has another state; only these make permutations
-        differ.
-    k, replicates, calibrated : As asked for.
-    excluded : Rows that were left out, by reason.
+    estimate
+        k-nearest-neighbour estimate of I(action; state | belief); can be negative.
+    standard_error, low, high
+        By random halves of the contexts, and the 95% interval; to be held against `null_mean`, not
+        against zero, from which the estimate differs under the null.
+    null_mean, null_low, null_high
+        Mean and central 95% of the estimate under permutation.
+    p_value
+        Share of permutations with an estimate as large or larger, the data counted as one.
+    published
+        The published reading of the same data.
+    rows, contexts
+        What it rests on.
+    exchangeable
+        Contexts with a neighbour that has another state; only these make permutations differ.
+    k, replicates, calibrated
+        As asked for.
+    excluded
+        Rows that were left out, by reason.
     """
 
     estimate: float

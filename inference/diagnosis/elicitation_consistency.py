@@ -64,14 +64,20 @@ class ElicitationConsistency:
 
     Parameters
     ----------
-    spread : Standard deviation between repetitions of the plain question in a context, pooled over
+    spread
+        Standard deviation between repetitions of the plain question in a context, pooled over
         contexts; NaN without repetitions.
-    spread_low, spread_high : Its 95% interval, contexts being resampled.
-    contexts : With two plain answers or more.
-    distances : Of the elicitations that were asked.
-    excess, means : Means over elicitations of their `excess` and `rmse_means`: value, ends of the
-        95% interval and standard error, contexts being resampled.
-    missing : Answers that are not there, by elicitation.
+    spread_low, spread_high
+        Its 95% interval, contexts being resampled.
+    contexts
+        With two plain answers or more.
+    distances
+        Of the elicitations that were asked.
+    excess, means
+        Means over elicitations of their `excess` and `rmse_means`: value, ends of the 95%
+        interval and standard error, contexts being resampled.
+    missing
+        Answers that are not there, by elicitation.
     """
 
     spread: float

@@ -80,19 +80,27 @@ class IteratedExpectation:
 
     Parameters
     ----------
-    stated : Of the participant.
-    rounding : Of the exact beliefs, rounded as stated ones are: what a perfect agent would show.
-        None where the trials do not hold them.
-    baseline : Of a random forest trained on the exact beliefs; None if not asked for.
-    above_baseline, above_low, above_high : Stated minus baseline, and its 95% interval, contexts
-        being resampled; NaN without one.
-    gap : The difference with its sign, and the test. Noise and rounding lift the ratio, which is no
+    stated
+        Of the participant.
+    rounding
+        Of the exact beliefs, rounded as stated ones are: what a perfect agent would show. None
+        where the trials do not hold them.
+    baseline
+        Of a random forest trained on the exact beliefs; None if not asked for.
+    above_baseline, above_low, above_high
+        Stated minus baseline, and its 95% interval, contexts being resampled; NaN without one.
+    gap
+        The difference with its sign, and the test. Noise and rounding lift the ratio, which is no
         test therefore, but leave the mean difference nearly where it is.
-    mass : Median of sum_j p(z_j | x), which is 1 in a coherent agent; of distributions by the
-        reading of answers, but for rounding.
-    parts : How many parts there are.
-    elicitation : How p(z_j | x) was asked for: in one "distribution" or in "separate" questions.
-    excluded : Rows left out, by reason.
+    mass
+        Median of sum_j p(z_j | x), which is 1 in a coherent agent; of distributions by the reading
+        of answers, but for rounding.
+    parts
+        How many parts there are.
+    elicitation
+        How p(z_j | x) was asked for: in one "distribution" or in "separate" questions.
+    excluded
+        Rows left out, by reason.
     """
 
     stated: MedianRatio

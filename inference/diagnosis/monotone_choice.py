@@ -103,13 +103,20 @@ class MonotoneChoice:
 
     Parameters
     ----------
-    pairs : Yes against No, Yes against Defer, Defer against No.
-    edges : Beliefs that part the bins, [K - 1]; the upper bin has the edge.
-    centre : Mean belief of each bin, [K].
-    n : Rows in each bin, [K].
-    low, high, standard_error : Of `fraction`, contexts being resampled.
-    turned_low, turned_high, turned_error : Of `turned`, likewise.
-    excluded : Rows left out, by reason.
+    pairs
+        Yes against No, Yes against Defer, Defer against No.
+    edges
+        Beliefs that part the bins, [K - 1]; the upper bin has the edge.
+    centre
+        Mean belief of each bin, [K].
+    n
+        Rows in each bin, [K].
+    low, high, standard_error
+        Of `fraction`, contexts being resampled.
+    turned_low, turned_high, turned_error
+        Of `turned`, likewise.
+    excluded
+        Rows left out, by reason.
     """
 
     pairs: tuple[PairViolations, ...]

@@ -101,10 +101,14 @@ class PredictiveGain:
 
     Parameters
     ----------
-    belief : A ~ p against A ~ (p, state).
-    evidence : A ~ (p, x) against A ~ (p, x, state); None without evidence.
-    rows, contexts, folds, learner : What it rests on.
-    excluded : Rows left out, by reason.
+    belief
+        A ~ p against A ~ (p, state).
+    evidence
+        A ~ (p, x) against A ~ (p, x, state); None without evidence.
+    rows, contexts, folds, learner
+        What it rests on.
+    excluded
+        Rows left out, by reason.
     """
 
     belief: Gain

@@ -34,9 +34,12 @@ class Folds:
 
     Parameters
     ----------
-    by : What tells sequences apart: "session", and stimulus columns such as "context".
-    number : Sequence of each trial, counted from 0 within its subject, [trials].
-    count : How many sequences each subject has, [N].
+    by
+        What tells sequences apart: "session", and stimulus columns such as "context".
+    number
+        Sequence of each trial, counted from 0 within its subject, [trials].
+    count
+        How many sequences each subject has, [N].
     """
 
     by: tuple[str, ...]
@@ -235,12 +238,17 @@ class CrossValidation:
 
     Parameters
     ----------
-    model : Name of the model.
-    subjects : Their names.
-    by : What tells sequences apart.
-    log_score : Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
+    model
+        Name of the model.
+    subjects
+        Their names.
+    by
+        What tells sequences apart.
+    log_score
+        Sum over sequences of log p(sequence | MAP estimate from the others), [N]; larger is
         better, NaN where a fit failed.
-    status, message : "ok", or "failed" and why.
+    status, message
+        "ok", or "failed" and why.
     """
 
     model: str

@@ -39,17 +39,25 @@ class Identifiability:
 
     Parameters
     ----------
-    model, environment : Their names.
-    parameters : The estimated parameters, [K]; the lapse rate last if it is estimated.
-    theta : Where the information was taken, natural scale, [M, K].
-    n_trials, n_sessions : Trials of a session; sessions simulated at each theta.
-    failed : Sessions without a finite gradient, left out of the means.
-    information : Expected information of one session at each theta, [M, K, K]; NaN where all
-        failed.
-    eigenvalues : Of the mean information, ascending, [K]; the prior's are 1.
-    null : Orthonormal directions along which no score of any session at any theta has a component,
+    model, environment
+        Their names.
+    parameters
+        The estimated parameters, [K]; the lapse rate last if it is estimated.
+    theta
+        Where the information was taken, natural scale, [M, K].
+    n_trials, n_sessions
+        Trials of a session; sessions simulated at each theta.
+    failed
+        Sessions without a finite gradient, left out of the means.
+    information
+        Expected information of one session at each theta, [M, K, K]; NaN where all failed.
+    eigenvalues
+        Of the mean information, ascending, [K]; the prior's are 1.
+    null
+        Orthonormal directions along which no score of any session at any theta has a component,
         [K, D].
-    null_at : Projection onto what is null at each theta, [M, K, K].
+    null_at
+        Projection onto what is null at each theta, [M, K, K].
     """
 
     model: str

@@ -41,17 +41,24 @@ class PointFit:
 
     Parameters
     ----------
-    model, method : Name of the model; "mle" or "map".
-    subjects, parameters : Names, in the order of the rows and columns below.
-    z, covariance : Estimates [N, K] and inverse of the observed information [N, K, K] on the
-        unconstrained scale; for "map" the prior's information is included.
-    log_likelihood, log_posterior : At the estimate, [N]; for "mle" they are the same.
-    status : "ok"; "boundary": more than 5 prior sds from the prior mean (the data ask for an
-        infinite value); "flat": the data say next to nothing about a parameter; "failed": no
-        optimum.
-    message : Which parameters, in words; empty where the status is "ok".
-    agreement : Share of the starts that ended at the best value found, [N].
-    n_trials : Trials with a response, [N].
+    model, method
+        Name of the model; "mle" or "map".
+    subjects, parameters
+        Names, in the order of the rows and columns below.
+    z, covariance
+        Estimates [N, K] and inverse of the observed information [N, K, K] on the unconstrained
+        scale; for "map" the prior's information is included.
+    log_likelihood, log_posterior
+        At the estimate, [N]; for "mle" they are the same.
+    status
+        "ok"; "boundary": more than 5 prior sds from the prior mean (the data ask for an infinite
+        value); "flat": the data say next to nothing about a parameter; "failed": no optimum.
+    message
+        Which parameters, in words; empty where the status is "ok".
+    agreement
+        Share of the starts that ended at the best value found, [N].
+    n_trials
+        Trials with a response, [N].
     """
 
     model: str

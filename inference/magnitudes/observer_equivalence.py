@@ -64,10 +64,12 @@ class ObserverEquivalence:
 
     Parameters
     ----------
-    environment : Its name.
-    information : Expected information of a session, by model.
-    equivalences : Which models are the same, checked by their log-likelihoods of simulated
-        sessions.
+    environment
+        Its name.
+    information
+        Expected information of a session, by model.
+    equivalences
+        Which models are the same, checked by their log-likelihoods of simulated sessions.
     """
 
     environment: str

@@ -80,7 +80,8 @@ class ObserverFits(Mapping[str, PointFit]):
 
     Parameters
     ----------
-    fits : By model. "flat" means that the answers cannot tell the parameters (gain and offset of
+    fits
+        By model. "flat" means that the answers cannot tell the parameters (gain and offset of
         the static observers never); their log-likelihood and AIC are what they are.
     """
 

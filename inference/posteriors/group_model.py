@@ -53,18 +53,27 @@ class HierarchicalFit:
 
     Parameters
     ----------
-    model : Name of the model.
-    subjects, parameters : Names of the N subjects; the K estimated parameters.
-    posterior : Draws of group_mean, group_sd, z, effect (if there are regressors), level_sd and
-        deviation (if there are crossed factors), with the dimensions chain, draw, parameter,
-        subject, term, factor, level; all on the unconstrained scale.
-    effects : Names of the regression weights, "parameter ~ regressor".
-    convergence : R-hat, effective sample sizes, divergences and the verdict.
-    settings : How it was sampled in the end.
-    data, unknowns, regressors, levels : What was fitted, for whatever is computed from the draws.
-    sample_stats : Which draws diverged.
-    tried : A line per round of sampling: how it was sampled, and what was found; also why no
-        further one was begun, where time was the reason.
+    model
+        Name of the model.
+    subjects, parameters
+        Names of the N subjects; the K estimated parameters.
+    posterior
+        Draws of group_mean, group_sd, z, effect (if there are regressors), level_sd and deviation
+        (if there are crossed factors), with the dimensions chain, draw, parameter, subject, term,
+        factor, level; all on the unconstrained scale.
+    effects
+        Names of the regression weights, "parameter ~ regressor".
+    convergence
+        R-hat, effective sample sizes, divergences and the verdict.
+    settings
+        How it was sampled in the end.
+    data, unknowns, regressors, levels
+        What was fitted, for whatever is computed from the draws.
+    sample_stats
+        Which draws diverged.
+    tried
+        A line per round of sampling: how it was sampled, and what was found; also why no further
+        one was begun, where time was the reason.
     """
 
     model: str

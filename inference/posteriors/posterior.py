@@ -34,11 +34,15 @@ class Posterior:
 
     Parameters
     ----------
-    fit : The MAP fits the proposals were built on.
-    z_draws : Draws on the unconstrained scale, [draws, N, K]; equally weighted.
-    pareto_k : Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted,
-        and infinite where too few of them count.
-    method : How each subject's draws were made: "importance" or "nuts".
+    fit
+        The MAP fits the proposals were built on.
+    z_draws
+        Draws on the unconstrained scale, [draws, N, K]; equally weighted.
+    pareto_k
+        Quality of the importance weights, [N]; above 0.7 the draws are not to be trusted, and
+        infinite where too few of them count.
+    method
+        How each subject's draws were made: "importance" or "nuts".
     """
 
     fit: PointFit
