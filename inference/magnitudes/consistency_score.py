@@ -24,7 +24,7 @@ DISREGARD = 0.9  # of the prior weight, above which the stimulus hardly counts
 SHIFT = 0.2  # of the prior weight in the known agent that adapts
 REPLICATES = 2000
 ROUNDING = 1e-9
-OBSERVERS = ("non-adapting", "adapting", "perfect")
+KNOWN_OBSERVERS = ("non-adapting", "adapting", "perfect")
 
 
 class Comparison(NamedTuple):
@@ -276,7 +276,7 @@ def consistency_score(
     if replicates and len(cells) == len(comparisons):
         known = tuple(
             KnownScores(name, _simulate(cells, name, shift, shared, replicates, seed + k))
-            for k, name in enumerate(OBSERVERS)
+            for k, name in enumerate(KNOWN_OBSERVERS)
         )
     result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
     low, high = percentile_interval(result.total, mass)
