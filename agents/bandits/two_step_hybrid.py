@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from knownminds.agents.agent import Agent
 from knownminds.agents.exponential import exp_of_negative
@@ -33,6 +34,149 @@ N_ROWS = 37
 
 TINY = 1e-150  # a product of probabilities is rescaled below this, and each counts at least this
 LOG_TINY = log(TINY)
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _first_stage(z, t, lapse, stage, transition, action):  # type: ignore[no-untyped-def]
+    """Choose a shuttle, by what is planned and what is cached."""
+    for i in range(LANES):
+        a = action[t, i]
+        given = (1.0 if a >= 0.0 else 0.0) * (1.0 if stage[t, i] == 0.0 else 0.0)
+        side = given * (2.0 * a - 1.0)  # 1 for shuttle 1, -1 for shuttle 0, or 0
+        last = z[LAST + i]
+        value_00 = z[VALUE_00 + i]
+        value_01 = z[VALUE_01 + i]
+        value_10 = z[VALUE_10 + i]
+        value_11 = z[VALUE_11 + i]
+        slope_0 = z[SLOPE_00 + i] if value_00 > value_01 else z[SLOPE_01 + i]
+        slope_1 = z[SLOPE_10 + i] if value_10 > value_11 else z[SLOPE_11 + i]
+        more = 2.0 * transition[t, i] - 1.0  # how much likelier the own planet is
+        plan = more * (max(value_10, value_11) - max(value_00, value_01))
+        cache = z[CACHED_1 + i] - z[CACHED_0 + i]
+        weight = z[WEIGHT + i]
+        rest = 1.0 - weight
+        lead = weight * plan + rest * cache
+        x = side * (z[BETA_1 + i] * lead + z[STAY + i] * last)
+        e = exp_of_negative(-abs(x))
+        missed = (e if x > 0.0 else 1.0) / (1.0 + e)  # probability of the other one
+        if lapse is None:
+            z[LINEAR + i] += min(x, 0.0)
+            z[PRODUCT + i] *= 1.0 + e * given
+            push = side * missed
+        else:
+            taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)
+            mixed = (1.0 - z[LAPSE + i]) * taken + 0.5 * z[LAPSE + i]
+            mixed = max(mixed, TINY)
+            product = z[PRODUCT + i] / (mixed if given > 0.0 else 1.0)
+            large = product > 1.0 / TINY
+            z[PRODUCT + i] = product * TINY if large else product
+            z[LINEAR + i] += LOG_TINY if large else 0.0
+            push = side * (1.0 - z[LAPSE + i]) * taken * missed / mixed
+            z[SCORE_LAPSE + i] += given * (0.5 - taken) / mixed
+        deep = z[DEEP_1 + i] - z[DEEP_0 + i]
+        z[SCORE_ALPHA_1 + i] += push * (z[RATE_1 + i] - z[RATE_0 + i])
+        z[SCORE_DEEP + i] += push * (rest * deep + weight * more * (slope_1 - slope_0))
+        z[SCORE_TRACE + i] += push * (z[TRACE_1 + i] - z[TRACE_0 + i])
+        z[SCORE_PLAN + i] += push * plan
+        z[SCORE_CACHE + i] += push * cache
+        z[SCORE_STAY + i] += push * last
+        z[LAST + i] = side if given > 0.0 else last
+        z[PENDING + i] = side if given > 0.0 else z[PENDING + i]
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _second_stage(z, t, lapse, stage, state, action, reward):  # type: ignore[no-untyped-def]
+    """Choose an alien, and learn of it and of the shuttle."""
+    for i in range(LANES):
+        a = action[t, i]
+        given = (1.0 if a >= 0.0 else 0.0) * (1.0 if stage[t, i] == 1.0 else 0.0)
+        held = given > 0.0
+        one = a == 1.0
+        far = state[t, i] == 1.0
+        value_00 = z[VALUE_00 + i]
+        value_01 = z[VALUE_01 + i]
+        value_10 = z[VALUE_10 + i]
+        value_11 = z[VALUE_11 + i]
+        slope_00 = z[SLOPE_00 + i]
+        slope_01 = z[SLOPE_01 + i]
+        slope_10 = z[SLOPE_10 + i]
+        slope_11 = z[SLOPE_11 + i]
+        value_0 = value_10 if far else value_00
+        value_1 = value_11 if far else value_01
+        slope_0 = slope_10 if far else slope_00
+        slope_1 = slope_11 if far else slope_01
+        value = value_1 if one else value_0
+        slope = slope_1 if one else slope_0
+        lead = given * (value - (value_0 if one else value_1))
+        x = z[BETA_2 + i] * lead
+        e = exp_of_negative(-abs(x))
+        missed = (e if x > 0.0 else 1.0) / (1.0 + e)
+        if lapse is None:
+            z[LINEAR + i] += min(x, 0.0)
+            z[PRODUCT + i] *= 1.0 + e * given
+            push = given * missed
+        else:
+            taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)
+            mixed = (1.0 - z[LAPSE + i]) * taken + 0.5 * z[LAPSE + i]
+            mixed = max(mixed, TINY)
+            product = z[PRODUCT + i] / (mixed if held else 1.0)
+            large = product > 1.0 / TINY
+            z[PRODUCT + i] = product * TINY if large else product
+            z[LINEAR + i] += LOG_TINY if large else 0.0
+            push = given * (1.0 - z[LAPSE + i]) * taken * missed / mixed
+            z[SCORE_LAPSE + i] += given * (0.5 - taken) / mixed
+        z[SCORE_ALPHA_2 + i] += push * (slope - (slope_0 if one else slope_1))
+        z[SCORE_BETA_2 + i] += push * lead
+
+        # The chosen shuttle's value steps toward that of the alien, and on along the
+        # trace; the alien's value steps toward the reward.
+        surprise = reward[t, i] - value
+        alpha_1 = z[ALPHA_1 + i]
+        trace = z[TRACE + i]
+        pending = z[PENDING + i]
+        cached_0 = z[CACHED_0 + i]
+        cached_1 = z[CACHED_1 + i]
+        rate_0 = z[RATE_0 + i]
+        rate_1 = z[RATE_1 + i]
+        deep_0 = z[DEEP_0 + i]
+        deep_1 = z[DEEP_1 + i]
+        trace_0 = z[TRACE_0 + i]
+        trace_1 = z[TRACE_1 + i]
+        upper = pending > 0.0
+        cached = cached_1 if upper else cached_0
+        rate = rate_1 if upper else rate_0
+        deep = deep_1 if upper else deep_0
+        traced = trace_1 if upper else trace_0
+        step = value - cached + trace * surprise
+        cached += alpha_1 * step
+        rate += step - alpha_1 * rate
+        deep += alpha_1 * ((1.0 - trace) * slope - deep)
+        traced += alpha_1 * (surprise - traced)
+        moved = given * pending
+        hit_0 = moved < 0.0
+        hit_1 = moved > 0.0
+        z[CACHED_0 + i] = cached if hit_0 else cached_0
+        z[CACHED_1 + i] = cached if hit_1 else cached_1
+        z[RATE_0 + i] = rate if hit_0 else rate_0
+        z[RATE_1 + i] = rate if hit_1 else rate_1
+        z[DEEP_0 + i] = deep if hit_0 else deep_0
+        z[DEEP_1 + i] = deep if hit_1 else deep_1
+        z[TRACE_0 + i] = traced if hit_0 else trace_0
+        z[TRACE_1 + i] = traced if hit_1 else trace_1
+        z[PENDING + i] = 0.0 if held else pending
+
+        alpha_2 = z[ALPHA_2 + i]
+        value += alpha_2 * surprise
+        slope += surprise - alpha_2 * slope
+        met = given * (2.0 * state[t, i] + a + 1.0)  # 1 to 4 for the alien, or 0
+        z[VALUE_00 + i] = value if met == 1.0 else value_00
+        z[VALUE_01 + i] = value if met == 2.0 else value_01
+        z[VALUE_10 + i] = value if met == 3.0 else value_10
+        z[VALUE_11 + i] = value if met == 4.0 else value_11
+        z[SLOPE_00 + i] = slope if met == 1.0 else slope_00
+        z[SLOPE_01 + i] = slope if met == 2.0 else slope_01
+        z[SLOPE_10 + i] = slope if met == 3.0 else slope_10
+        z[SLOPE_11 + i] = slope if met == 4.0 else slope_11
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -71,141 +215,9 @@ def log_likelihood(  # type: ignore[no-untyped-def]
                 seconds += stage[t, i] == 1.0
 
             if firsts:
-                for i in range(LANES):
-                    a = action[t, i]
-                    given = (1.0 if a >= 0.0 else 0.0) * (1.0 if stage[t, i] == 0.0 else 0.0)
-                    side = given * (2.0 * a - 1.0)  # 1 for shuttle 1, -1 for shuttle 0, or 0
-                    last = z[LAST + i]
-                    value_00 = z[VALUE_00 + i]
-                    value_01 = z[VALUE_01 + i]
-                    value_10 = z[VALUE_10 + i]
-                    value_11 = z[VALUE_11 + i]
-                    slope_0 = z[SLOPE_00 + i] if value_00 > value_01 else z[SLOPE_01 + i]
-                    slope_1 = z[SLOPE_10 + i] if value_10 > value_11 else z[SLOPE_11 + i]
-                    more = 2.0 * transition[t, i] - 1.0  # how much likelier the own planet is
-                    plan = more * (max(value_10, value_11) - max(value_00, value_01))
-                    cache = z[CACHED_1 + i] - z[CACHED_0 + i]
-                    weight = z[WEIGHT + i]
-                    rest = 1.0 - weight
-                    lead = weight * plan + rest * cache
-                    x = side * (z[BETA_1 + i] * lead + z[STAY + i] * last)
-                    e = exp_of_negative(-abs(x))
-                    missed = (e if x > 0.0 else 1.0) / (1.0 + e)  # probability of the other one
-                    if lapse is None:
-                        z[LINEAR + i] += min(x, 0.0)
-                        z[PRODUCT + i] *= 1.0 + e * given
-                        push = side * missed
-                    else:
-                        taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)
-                        mixed = (1.0 - z[LAPSE + i]) * taken + 0.5 * z[LAPSE + i]
-                        mixed = max(mixed, TINY)
-                        product = z[PRODUCT + i] / (mixed if given > 0.0 else 1.0)
-                        large = product > 1.0 / TINY
-                        z[PRODUCT + i] = product * TINY if large else product
-                        z[LINEAR + i] += LOG_TINY if large else 0.0
-                        push = side * (1.0 - z[LAPSE + i]) * taken * missed / mixed
-                        z[SCORE_LAPSE + i] += given * (0.5 - taken) / mixed
-                    deep = z[DEEP_1 + i] - z[DEEP_0 + i]
-                    z[SCORE_ALPHA_1 + i] += push * (z[RATE_1 + i] - z[RATE_0 + i])
-                    z[SCORE_DEEP + i] += push * (rest * deep + weight * more * (slope_1 - slope_0))
-                    z[SCORE_TRACE + i] += push * (z[TRACE_1 + i] - z[TRACE_0 + i])
-                    z[SCORE_PLAN + i] += push * plan
-                    z[SCORE_CACHE + i] += push * cache
-                    z[SCORE_STAY + i] += push * last
-                    z[LAST + i] = side if given > 0.0 else last
-                    z[PENDING + i] = side if given > 0.0 else z[PENDING + i]
-
+                _first_stage(z, t, lapse, stage, transition, action)
             if seconds:
-                for i in range(LANES):
-                    a = action[t, i]
-                    given = (1.0 if a >= 0.0 else 0.0) * (1.0 if stage[t, i] == 1.0 else 0.0)
-                    held = given > 0.0
-                    one = a == 1.0
-                    far = state[t, i] == 1.0
-                    value_00 = z[VALUE_00 + i]
-                    value_01 = z[VALUE_01 + i]
-                    value_10 = z[VALUE_10 + i]
-                    value_11 = z[VALUE_11 + i]
-                    slope_00 = z[SLOPE_00 + i]
-                    slope_01 = z[SLOPE_01 + i]
-                    slope_10 = z[SLOPE_10 + i]
-                    slope_11 = z[SLOPE_11 + i]
-                    value_0 = value_10 if far else value_00
-                    value_1 = value_11 if far else value_01
-                    slope_0 = slope_10 if far else slope_00
-                    slope_1 = slope_11 if far else slope_01
-                    value = value_1 if one else value_0
-                    slope = slope_1 if one else slope_0
-                    lead = given * (value - (value_0 if one else value_1))
-                    x = z[BETA_2 + i] * lead
-                    e = exp_of_negative(-abs(x))
-                    missed = (e if x > 0.0 else 1.0) / (1.0 + e)
-                    if lapse is None:
-                        z[LINEAR + i] += min(x, 0.0)
-                        z[PRODUCT + i] *= 1.0 + e * given
-                        push = given * missed
-                    else:
-                        taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)
-                        mixed = (1.0 - z[LAPSE + i]) * taken + 0.5 * z[LAPSE + i]
-                        mixed = max(mixed, TINY)
-                        product = z[PRODUCT + i] / (mixed if held else 1.0)
-                        large = product > 1.0 / TINY
-                        z[PRODUCT + i] = product * TINY if large else product
-                        z[LINEAR + i] += LOG_TINY if large else 0.0
-                        push = given * (1.0 - z[LAPSE + i]) * taken * missed / mixed
-                        z[SCORE_LAPSE + i] += given * (0.5 - taken) / mixed
-                    z[SCORE_ALPHA_2 + i] += push * (slope - (slope_0 if one else slope_1))
-                    z[SCORE_BETA_2 + i] += push * lead
-
-                    # The chosen shuttle's value steps toward that of the alien, and on along the
-                    # trace; the alien's value steps toward the reward.
-                    surprise = reward[t, i] - value
-                    alpha_1 = z[ALPHA_1 + i]
-                    trace = z[TRACE + i]
-                    pending = z[PENDING + i]
-                    cached_0 = z[CACHED_0 + i]
-                    cached_1 = z[CACHED_1 + i]
-                    rate_0 = z[RATE_0 + i]
-                    rate_1 = z[RATE_1 + i]
-                    deep_0 = z[DEEP_0 + i]
-                    deep_1 = z[DEEP_1 + i]
-                    trace_0 = z[TRACE_0 + i]
-                    trace_1 = z[TRACE_1 + i]
-                    upper = pending > 0.0
-                    cached = cached_1 if upper else cached_0
-                    rate = rate_1 if upper else rate_0
-                    deep = deep_1 if upper else deep_0
-                    traced = trace_1 if upper else trace_0
-                    step = value - cached + trace * surprise
-                    cached += alpha_1 * step
-                    rate += step - alpha_1 * rate
-                    deep += alpha_1 * ((1.0 - trace) * slope - deep)
-                    traced += alpha_1 * (surprise - traced)
-                    moved = given * pending
-                    hit_0 = moved < 0.0
-                    hit_1 = moved > 0.0
-                    z[CACHED_0 + i] = cached if hit_0 else cached_0
-                    z[CACHED_1 + i] = cached if hit_1 else cached_1
-                    z[RATE_0 + i] = rate if hit_0 else rate_0
-                    z[RATE_1 + i] = rate if hit_1 else rate_1
-                    z[DEEP_0 + i] = deep if hit_0 else deep_0
-                    z[DEEP_1 + i] = deep if hit_1 else deep_1
-                    z[TRACE_0 + i] = traced if hit_0 else trace_0
-                    z[TRACE_1 + i] = traced if hit_1 else trace_1
-                    z[PENDING + i] = 0.0 if held else pending
-
-                    alpha_2 = z[ALPHA_2 + i]
-                    value += alpha_2 * surprise
-                    slope += surprise - alpha_2 * slope
-                    met = given * (2.0 * state[t, i] + a + 1.0)  # 1 to 4 for the alien, or 0
-                    z[VALUE_00 + i] = value if met == 1.0 else value_00
-                    z[VALUE_01 + i] = value if met == 2.0 else value_01
-                    z[VALUE_10 + i] = value if met == 3.0 else value_10
-                    z[VALUE_11 + i] = value if met == 4.0 else value_11
-                    z[SLOPE_00 + i] = slope if met == 1.0 else slope_00
-                    z[SLOPE_01 + i] = slope if met == 2.0 else slope_01
-                    z[SLOPE_10 + i] = slope if met == 3.0 else slope_10
-                    z[SLOPE_11 + i] = slope if met == 4.0 else slope_11
+                _second_stage(z, t, lapse, stage, state, action, reward)
 
         for i in range(LANES):
             q = row[block, i]
@@ -335,41 +347,24 @@ def _narrow(gradient, place, n):  # type: ignore[no-untyped-def]
     return narrow
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_model_free(theta, lapse, *trials):  # type: ignore[no-untyped-def]
-    """Return the same with w = 0."""
-    total, gradient = log_likelihood(_widen(theta, MODEL_FREE), lapse, *trials)
-    return total, _narrow(gradient, MODEL_FREE, theta.shape[1])
+def likelihood(place: NDArray[np.int64]) -> Any:
+    """Make the kernel of a member whose parameters stand at these places of the hybrid's."""
+
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def of_member(theta, lapse, *trials):  # type: ignore[no-untyped-def]
+        total, gradient = log_likelihood(_widen(theta, place), lapse, *trials)
+        return total, _narrow(gradient, place, theta.shape[1])
+
+    return of_member
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_model_based(theta, lapse, *trials):  # type: ignore[no-untyped-def]
-    """Return the same with w = 1."""
-    total, gradient = log_likelihood(_widen(theta, MODEL_BASED), lapse, *trials)
-    return total, _narrow(gradient, MODEL_BASED, theta.shape[1])
+def simulation(place: NDArray[np.int64]) -> Any:
+    """Make what simulates a member, in Python: another compilation would gain nothing."""
 
+    def of_member(theta: Array, lapse: Array | None, *session: Any) -> Any:
+        return simulate(_widen(theta, place), lapse, *session)
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_reduced(theta, lapse, *trials):  # type: ignore[no-untyped-def]
-    """Return the same with one alpha, one beta and lambda = 1."""
-    total, gradient = log_likelihood(_widen(theta, REDUCED), lapse, *trials)
-    return total, _narrow(gradient, REDUCED, theta.shape[1])
-
-
-# These three stay Python: another compilation would gain nothing.
-def simulate_model_free(theta: Array, lapse: Array | None, *session: Any) -> Any:
-    """Play with w = 0."""
-    return simulate(_widen(theta, MODEL_FREE), lapse, *session)
-
-
-def simulate_model_based(theta: Array, lapse: Array | None, *session: Any) -> Any:
-    """Play with w = 1."""
-    return simulate(_widen(theta, MODEL_BASED), lapse, *session)
-
-
-def simulate_reduced(theta: Array, lapse: Array | None, *session: Any) -> Any:
-    """Play with one alpha, one beta and lambda = 1."""
-    return simulate(_widen(theta, REDUCED), lapse, *session)
+    return of_member
 
 
 def _rate(name: str, description: str) -> Parameter:
@@ -500,8 +495,8 @@ class TwoStepModelFree(TwoStepHybrid):
         BETA_2_PARAMETER,
         PI_PARAMETER,
     )
-    log_likelihood = staticmethod(log_likelihood_model_free)
-    simulate = staticmethod(simulate_model_free)
+    log_likelihood = staticmethod(likelihood(MODEL_FREE))
+    simulate = staticmethod(simulation(MODEL_FREE))
 
     def _seven(self) -> tuple[float, float, float, float, float, float, float]:
         alpha_1, alpha_2, trace, beta_1, beta_2, pi = self.theta.tolist()
@@ -514,8 +509,8 @@ class TwoStepModelBased(TwoStepHybrid):
     name = "two_step_model_based"
     summary = "plans and never caches: the hybrid with w = 1"
     parameters = Parameters(ALPHA_2_PARAMETER, BETA_1_PARAMETER, BETA_2_PARAMETER, PI_PARAMETER)
-    log_likelihood = staticmethod(log_likelihood_model_based)
-    simulate = staticmethod(simulate_model_based)
+    log_likelihood = staticmethod(likelihood(MODEL_BASED))
+    simulate = staticmethod(simulation(MODEL_BASED))
 
     def _seven(self) -> tuple[float, float, float, float, float, float, float]:
         alpha_2, beta_1, beta_2, pi = self.theta.tolist()
@@ -536,8 +531,8 @@ class TwoStepReduced(TwoStepHybrid):
         W_PARAMETER,
         PI_PARAMETER,
     )
-    log_likelihood = staticmethod(log_likelihood_reduced)
-    simulate = staticmethod(simulate_reduced)
+    log_likelihood = staticmethod(likelihood(REDUCED))
+    simulate = staticmethod(simulation(REDUCED))
 
     def _seven(self) -> tuple[float, float, float, float, float, float, float]:
         alpha, beta, w, pi = self.theta.tolist()

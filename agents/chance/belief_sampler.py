@@ -26,9 +26,7 @@ OUTCOME, LAST, LETTER = 0.0, 1.0, 2.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, what, many, count, share, marks, out, gone, every
-):
+def log_likelihood(theta, lapse, n_actions, row, start, *places):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient.
 
     The places of a context follow each other, one for each kind of outcomes that can come: how
@@ -37,6 +35,7 @@ def log_likelihood(  # type: ignore[no-untyped-def]
     many outcomes there are. A stated answer has a place with its letter (`marks`), the right one
     (`share`) and their number.
     """
+    what, many, count, share, marks, out, gone, every = places
     n, columns = theta.shape
     stated = columns > STATED
     total = np.zeros(n)

@@ -16,8 +16,6 @@ from .decider import (
     PEEKS,
     UTILITIES,
     Decider,
-    likelihood,
-    simulation,
 )
 
 __all__ = [
@@ -29,9 +27,6 @@ __all__ = [
     "NonMonotoneDecider",
     "OutcomePeeker",
 ]
-
-RATIONAL_PLACES = (0, 1, 2, 3, -1, 4, 5, 6, 7, -1)
-PLACES = (0, 1, 2, 3, -1, 4, 5, 6, 7, 8)
 
 
 def _with_dial(name: str, sd: float, description: str) -> Parameters:
@@ -53,9 +48,6 @@ class OutcomePeeker(Decider):
     source = "violates the independence of action and state given the belief"
     parameters = _with_dial("delta", 0.3, "by how much the belief acted on is nearer to the state")
     violation = PEEKS
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES, violation=PEEKS))
-    simulate = staticmethod(simulation(PLACES, violation=PEEKS))
 
 
 class Misreporter(Decider):
@@ -72,9 +64,6 @@ class Misreporter(Decider):
     source = "violates the agreement of stated and acted-on belief"
     parameters = _with_dial("kappa", 0.7, "log odds by which stated beliefs exceed those held")
     violation = MISREPORTS
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES, violation=MISREPORTS))
-    simulate = staticmethod(simulation(PLACES, violation=MISREPORTS))
 
 
 class NoisyReporter(Decider):
@@ -89,9 +78,6 @@ class NoisyReporter(Decider):
     summary = "decides by a belief that it states with much noise"
     source = "a rational decider, whose reports violate independence"
     parameters = Parameters(*UTILITIES, *BELIEFS[:-1], replace(BELIEFS[-1], mean=-0.5, sd=0.7))
-    places = RATIONAL_PLACES
-    log_likelihood = staticmethod(likelihood(RATIONAL_PLACES))
-    simulate = staticmethod(simulation(RATIONAL_PLACES))
 
 
 class IncoherentBeliever(Decider):
@@ -106,9 +92,6 @@ class IncoherentBeliever(Decider):
     source = "violates the law of iterated expectation"
     parameters = _with_dial("kappa", 0.7, "log odds by which beliefs given a part are too high")
     violation = INCOHERENT
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES, violation=INCOHERENT))
-    simulate = staticmethod(simulation(PLACES, violation=INCOHERENT))
 
 
 class FrameDependent(Decider):
@@ -123,9 +106,6 @@ class FrameDependent(Decider):
     source = "violates the sameness of beliefs over elicitations"
     parameters = _with_dial("kappa", 0.7, "log odds by which the elicitation moves the belief")
     violation = FRAMED
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES, violation=FRAMED))
-    simulate = staticmethod(simulation(PLACES, violation=FRAMED))
 
 
 class NonMonotoneDecider(Decider):
@@ -141,6 +121,3 @@ class NonMonotoneDecider(Decider):
     source = "violates monotone pairwise choice"
     parameters = _with_dial("kappa", 3.0, "what deferring is worth more where p is 0 or 1")
     violation = NON_MONOTONE
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES, violation=NON_MONOTONE))
-    simulate = staticmethod(simulation(PLACES, violation=NON_MONOTONE))

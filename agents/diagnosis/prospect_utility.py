@@ -11,13 +11,9 @@ from .decider import (
     TVERSKY_KAHNEMAN,
     UTILITIES,
     Decider,
-    likelihood,
-    simulation,
 )
 
 __all__ = ["LANES", "ProspectUtility", "ProspectUtilityTverskyKahneman"]
-
-PLACES = (0, 1, 2, 3, 4, 5, 6, 7, 8, -1)
 
 
 def _gamma(source: str) -> Parameter:
@@ -52,10 +48,7 @@ class ProspectUtility(Decider):
     summary = "decides as random_utility does, with probabilities weighed by Prelec's function"
     source = "Prelec 1998"
     parameters = Parameters(*UTILITIES, _gamma("Prelec 1998"), *BELIEFS)
-    places = PLACES
     weighting = PRELEC
-    log_likelihood = staticmethod(likelihood(PLACES, PRELEC))
-    simulate = staticmethod(simulation(PLACES, PRELEC))
 
 
 class ProspectUtilityTverskyKahneman(ProspectUtility):
@@ -70,5 +63,3 @@ class ProspectUtilityTverskyKahneman(ProspectUtility):
     source = "Tversky and Kahneman 1992"
     parameters = Parameters(*UTILITIES, _gamma("Tversky and Kahneman 1992"), *BELIEFS)
     weighting = TVERSKY_KAHNEMAN
-    log_likelihood = staticmethod(likelihood(PLACES, TVERSKY_KAHNEMAN))
-    simulate = staticmethod(simulation(PLACES, TVERSKY_KAHNEMAN))

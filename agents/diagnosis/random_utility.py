@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from knownminds.agents.parameters import Parameters
 
-from .decider import BELIEFS, LANES, UTILITIES, Decider, likelihood, simulation
+from .decider import BELIEFS, LANES, UTILITIES, Decider
 
 __all__ = ["LANES", "RandomUtility"]
-
-PLACES = (0, 1, 2, 3, -1, 4, 5, 6, 7, -1)
 
 
 class RandomUtility(Decider):
@@ -29,6 +27,3 @@ class RandomUtility(Decider):
     summary = "decides by expected utility and softmax, and states what it believes"
     source = "McFadden 1974; Luce 1959"
     parameters = Parameters(*UTILITIES, *BELIEFS)
-    places = PLACES
-    log_likelihood = staticmethod(likelihood(PLACES))
-    simulate = staticmethod(simulation(PLACES))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import erfc, exp, log, pi, sqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -45,32 +45,54 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
     return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
 
 
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _begin(z, place, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
+    """Set the lanes of a block, between these ends, to what they believe before any trial."""
+    z[:] = 0.0
+    for i in range(LANES):
+        k, n = row[i], 0
+        for t in range(ends[0], ends[1]):
+            if response[t, i] >= 0.0:  # of a missing trial nothing is known
+                n = min(max(int(window[t, i]), 0), 2)
+                break
+        place[i] = 2 + n
+        z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, place[i]]
+        z[GAIN + i], z[OFFSET + i], z[SHARP + i] = wide[k, 5], wide[k, 6], 1.0 / wide[k, 7]
+        z[EACH + i] = -HALF_LOG_2_PI - log(wide[k, 7])
+        z[M_MU + i], z[P_0 + i] = 1.0, 1.0
+        z[UNIT + i] = 1.0
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def _gather(z, place, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
+    """Add what the lanes of a block have come to."""
+    for i in range(LANES):
+        k = row[i]
+        steep = z[GAIN + i] * z[SHARP + i]
+        total[k] += z[SUM + i]
+        gradient[k, 0] += z[BY_Q + i] * steep
+        gradient[k, 1] += z[BY_0 + i] * steep
+        gradient[k, place[i]] += z[BY_MU + i] * steep
+        gradient[k, 5] += z[BY_GAIN + i] * z[SHARP + i]
+        gradient[k, 6] += z[BY_OFFSET + i] * z[SHARP + i]
+        gradient[k, 7] += z[BY_SIGMA + i] * z[SHARP + i]
+        if lapse is not None:
+            gradient[k, 8] += z[BY_LAPSE + i]
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
-    wide, log_scale, lapse, row, start, response, window, value, unit, ceiling
-):
+def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for wide [N, 8]: q, P0, three means, gain, offset, sigma.
 
     With r = 1 the variance after a trial is the Kalman gain itself. Derivatives of estimate and
     variance are carried along beside them.
     """
+    response, window, value, unit, ceiling = columns
     total = np.zeros(len(wide))
     gradient = np.zeros((len(wide), 8 if lapse is None else 9))
     z, place = np.zeros(N_ROWS * LANES), np.zeros(LANES, dtype=np.int64)
     for block in range(len(row)):
-        z[:] = 0.0
-        for i in range(LANES):
-            k, n = row[block, i], 0
-            for t in range(start[block], start[block + 1]):
-                if response[t, i] >= 0.0:  # of a missing trial nothing is known
-                    n = min(max(int(window[t, i]), 0), 2)
-                    break
-            place[i] = 2 + n
-            z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, place[i]]
-            z[GAIN + i], z[OFFSET + i], z[SHARP + i] = wide[k, 5], wide[k, 6], 1.0 / wide[k, 7]
-            z[EACH + i] = -HALF_LOG_2_PI - log(wide[k, 7])
-            z[M_MU + i], z[P_0 + i] = 1.0, 1.0
-            z[UNIT + i] = 1.0
+        _begin(z, place, wide, row[block], response, window, start[block : block + 2])
         for t in range(start[block], start[block + 1]):
             ends, moved = 0, 0
             for i in range(LANES):
@@ -143,18 +165,7 @@ def log_likelihood_of_eight(  # type: ignore[no-untyped-def]
                 z[BY_GAIN + i] += u * z[M + i]
                 z[BY_OFFSET + i] += u
                 z[BY_SIGMA + i] += z[CURVE + i]
-        for i in range(LANES):
-            k = row[block, i]
-            steep = z[GAIN + i] * z[SHARP + i]
-            total[k] += z[SUM + i]
-            gradient[k, 0] += z[BY_Q + i] * steep
-            gradient[k, 1] += z[BY_0 + i] * steep
-            gradient[k, place[i]] += z[BY_MU + i] * steep
-            gradient[k, 5] += z[BY_GAIN + i] * z[SHARP + i]
-            gradient[k, 6] += z[BY_OFFSET + i] * z[SHARP + i]
-            gradient[k, 7] += z[BY_SIGMA + i] * z[SHARP + i]
-            if lapse is not None:
-                gradient[k, 8] += z[BY_LAPSE + i]
+        _gather(z, place, lapse, row[block], total, gradient)
     return total, gradient
 
 
@@ -194,48 +205,19 @@ def narrowed(slope, columns, means):  # type: ignore[no-untyped-def]
     return gradient
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_by_window(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
-):
-    """Begin each window with a mean of its own; gain and offset where theta has them."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 3), False, lapse, row, start, response, window, value, unit, ceiling
-    )
-    return total, narrowed(slope, theta.shape[1], 3)
+def likelihood(means: int, log_scale: bool) -> Any:
+    """Make the kernel of a model with 3 means, one for each window, or 1; on either scale.
 
+    Gain and offset are where theta has them.
+    """
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_by_window_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
-):
-    """Do the same with logarithms."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 3), True, lapse, row, start, response, window, value, unit, ceiling
-    )
-    return total, narrowed(slope, theta.shape[1], 3)
+    @njit(cache=True, nogil=True, error_model="numpy")
+    def log_likelihood(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
+        wide = widened(theta, means)
+        total, slope = log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns)
+        return total, narrowed(slope, theta.shape[1], means)
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_shared(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
-):
-    """Begin all windows with one mean."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 1), False, lapse, row, start, response, window, value, unit, ceiling
-    )
-    return total, narrowed(slope, theta.shape[1], 1)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def log_likelihood_shared_log(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, window, value, unit, ceiling
-):
-    """Do the same with logarithms."""
-    total, slope = log_likelihood_of_eight(
-        widened(theta, 1), True, lapse, row, start, response, window, value, unit, ceiling
-    )
-    return total, narrowed(slope, theta.shape[1], 1)
+    return log_likelihood
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -323,7 +305,7 @@ class KalmanObserver(MagnitudeObserver):
     remembers = True
     parameters = _kalman()
     shared: ClassVar[bool] = False
-    log_likelihood = staticmethod(log_likelihood_by_window)
+    log_likelihood = staticmethod(likelihood(3, log_scale=False))
     simulate = staticmethod(partial(simulate, means=3, log_scale=False))
 
     def reset(self) -> None:
@@ -368,7 +350,7 @@ class KalmanObserverLog(KalmanObserver):
     summary = "follows the stimuli with a Kalman filter on a log scale"
     log_scale = True
     parameters = _kalman(log_scale=True)
-    log_likelihood = staticmethod(log_likelihood_by_window_log)
+    log_likelihood = staticmethod(likelihood(3, log_scale=True))
     simulate = staticmethod(partial(simulate, means=3, log_scale=True))
 
 
@@ -410,7 +392,7 @@ class KalmanObserverShared(KalmanObserver):
     name = "kalman_observer_shared"
     summary = "follows the stimuli with a Kalman filter, from one belief in all windows"
     parameters = _kalman(shared=True)
-    log_likelihood = staticmethod(log_likelihood_shared)
+    log_likelihood = staticmethod(likelihood(1, log_scale=False))
     simulate = staticmethod(partial(simulate, means=1, log_scale=False))
 
 
@@ -420,5 +402,5 @@ class KalmanObserverSharedLog(KalmanObserverLog):
     name = "kalman_observer_shared_log"
     summary = "the same on a log scale"
     parameters = _kalman(log_scale=True, shared=True)
-    log_likelihood = staticmethod(log_likelihood_shared_log)
+    log_likelihood = staticmethod(likelihood(1, log_scale=True))
     simulate = staticmethod(partial(simulate, means=1, log_scale=True))

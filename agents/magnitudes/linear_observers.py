@@ -36,15 +36,14 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_of_lines(  # type: ignore[no-untyped-def]
-    lines, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_of_lines(lines, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for lines [N, 5]: slope, intercept of each window, sigma.
 
     A place holds `count` answers of a window by their means and centred moments, or a single one
     at an end (-1 lowest, 1 highest). `constant` is the logarithm of the scale's slope; `anywhere`
     the density of a lapse, with which only single answers can be mixed.
     """
+    window, count, x, y, xx, xy, yy, constant, end, anywhere = columns
     total = np.zeros(len(lines))
     gradient = np.zeros((len(lines), 5 if lapse is None else 6))
     for block in range(len(row)):
@@ -95,17 +94,13 @@ def log_likelihood_of_lines(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_linear(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_linear(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for w, b, sigma."""
     lines = np.empty((len(theta), 5))
     for q in range(len(theta)):
         lines[q, 0], lines[q, 4] = theta[q, 0], theta[q, 2]
         lines[q, 1] = lines[q, 2] = lines[q, 3] = theta[q, 1]
-    total, slope = log_likelihood_of_lines(
-        lines, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-    )
+    total, slope = log_likelihood_of_lines(lines, lapse, row, start, columns)
     gradient = np.empty((len(theta), 3 if lapse is None else 4))
     for q in range(len(theta)):
         gradient[q, 0], gradient[q, 2] = slope[q, 0], slope[q, 4]
@@ -116,12 +111,10 @@ def log_likelihood_linear(  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_static(  # type: ignore[no-untyped-def]
-    theta, priors, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_static(theta, priors, lapse, row, start, columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for w_prior, the prior means, gain, offset (if any), sigma."""
-    columns = theta.shape[1]
-    last, more = columns - 1, columns - priors - 2
+    n = theta.shape[1]
+    last, more = n - 1, n - priors - 2
     lines = np.empty((len(theta), 5))
     for q in range(len(theta)):
         w = theta[q, 0]
@@ -130,10 +123,8 @@ def log_likelihood_static(  # type: ignore[no-untyped-def]
         lines[q, 0], lines[q, 4] = gain * (1.0 - w), theta[q, last]
         for k in range(3):
             lines[q, 1 + k] = gain * w * theta[q, 1 + min(k, priors - 1)] + offset
-    total, slope = log_likelihood_of_lines(
-        lines, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-    )
-    gradient = np.zeros((len(theta), columns if lapse is None else columns + 1))
+    total, slope = log_likelihood_of_lines(lines, lapse, row, start, columns)
+    gradient = np.zeros((len(theta), n if lapse is None else n + 1))
     for q in range(len(theta)):
         w = theta[q, 0]
         gain = theta[q, 1 + priors] if more > 0 else 1.0
@@ -150,34 +141,24 @@ def log_likelihood_static(  # type: ignore[no-untyped-def]
             if more > 1:
                 gradient[q, 2 + priors] += slope[q, 1 + k]
         if lapse is not None:
-            gradient[q, columns] = slope[q, 5]
+            gradient[q, n] = slope[q, 5]
     return total, gradient
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_by_window(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_by_window(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Static Bayes with a prior mean for each window; gain and offset where theta has them."""
-    return log_likelihood_static(
-        theta, 3, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-    )
+    return log_likelihood_static(theta, 3, lapse, row, start, columns)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_shared(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_shared(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Static Bayes with one prior mean; gain and offset where theta has them."""
-    return log_likelihood_static(
-        theta, 1, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-    )
+    return log_likelihood_static(theta, 1, lapse, row, start, columns)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_likelihood_noisy(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-):
+def log_likelihood_noisy(theta, lapse, n_actions, row, start, *columns):  # type: ignore[no-untyped-def]
     """Log-likelihood and gradient for sigma_measure, sigma_prior, three means, sigma."""
     lines = np.empty((len(theta), 5))
     for q in range(len(theta)):
@@ -187,9 +168,7 @@ def log_likelihood_noisy(  # type: ignore[no-untyped-def]
         lines[q, 4] = sqrt(theta[q, 5] ** 2 + (1.0 - w) ** 2 * measured)
         for k in range(3):
             lines[q, 1 + k] = w * theta[q, 2 + k]
-    total, slope = log_likelihood_of_lines(
-        lines, lapse, row, start, window, count, x, y, xx, xy, yy, constant, end, anywhere
-    )
+    total, slope = log_likelihood_of_lines(lines, lapse, row, start, columns)
     gradient = np.empty((len(theta), 6 if lapse is None else 7))
     for q in range(len(theta)):
         measured, believed = theta[q, 0] ** 2, theta[q, 1] ** 2

@@ -19,7 +19,17 @@ from knownminds.environments import (
 )
 from knownminds.environments.formats.psych_101 import psych_101_records, trials_of_psych_101
 from knownminds.environments.words.told_history import REASONINGS
-from knownminds.llm_adapters import Capabilities, Reply, Synthetic, Usage, run_session
+from knownminds.llm_adapters import (
+    Capabilities,
+    Reply,
+    Synthetic,
+    Usage,
+    load,
+    run_session,
+    run_sessions,
+)
+from knownminds.llm_adapters.known_minds.serve import Served
+from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.runner import Caps, Retries, read_run, run_sessions_in
 from knownminds.validation.costs.budget import budget, dry_run
 
@@ -179,3 +189,50 @@ def test_it_goes_with_a_history_that_is_retold():
         RestlessBandit(confidence="apart", history="chat")
     with pytest.raises(ValueError, match="confidence is one of together, apart; got 'after'"):
         RestlessBandit(confidence="after")
+
+
+def check_same_sessions(trials, seed):
+    """Hold sessions that came through a server against those of `play`."""
+    assert trials.n_subjects == 2
+    for i, (_, session) in enumerate(trials.frame.groupby("subject", sort=False)):
+        direct = play(mind(), PLACE, seed, i).frame
+        assert session["action"].tolist() == direct["action"].tolist()
+        assert session["reward"].tolist() == direct["reward"].tolist()
+        assert session["response"].to_numpy() == pytest.approx(direct["response"].to_numpy())
+    other = play(mind(), PLACE, seed + 1, 0).frame
+    assert other["action"].tolist() != trials.frame["action"].tolist()[: len(other)]
+
+
+@pytest.mark.parametrize("way", ["openai", "inspect"])
+def test_through_a_server_it_takes_two_calls_a_trial_and_gives_the_sessions_of_play(way):
+    pytest.importorskip("inspect_ai" if way == "inspect" else "openai")
+
+    async def spoken(served):
+        name = {"openai": "known-mind", "inspect": "openai-api/ours/known-mind"}[way]
+        adapter = load(way)(name, base_url=served.base_url, key_variable=None)
+        try:
+            return await run_sessions(adapter, PLACE, 2, 9)
+        finally:
+            await adapter.close()
+
+    with Served(PLACE, mind(), seed=9) as served:
+        trials = asyncio.run(spoken(served))
+        assert served.calls == 2 * len(trials) == 2 * 2 * PLACE.n_trials
+    check_same_sessions(trials, 9)
+
+
+def test_as_a_task_of_inspect_it_is_recorded_as_in_a_run_of_our_own(tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_tasks import evaluate
+
+    from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log, session_task
+
+    with Served(PLACE, mind(), seed=9, address=RUN) as served:
+        log = evaluate(session_task(PLACE, 2, 9, address=RUN), served.base_url, tmp_path)
+        assert served.calls == 2 * 2 * PLACE.n_trials
+    trials = read_inspect_log(log.location)
+    ours = asyncio.run(
+        run_sessions(Synthetic(mind(), PLACE, 9, *RUN), PLACE, 2, 9, address=RUN)
+    ).frame
+    for column in ours.columns.drop(["model", "model_served"]):
+        assert trials.frame[column].equals(ours[column]), column

@@ -4,7 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy.special import expit, log_ndtr, logit, logsumexp
+from scipy.special import expit, log_ndtr, logit, logsumexp, softmax
 from scipy.stats import norm
 
 from knownminds.agents import (
@@ -18,14 +18,14 @@ from knownminds.agents import (
     ProspectUtilityTverskyKahneman,
     RandomUtility,
 )
-from knownminds.agents.diagnosis.decider import (
+from knownminds.agents.diagnosis.belief_kernels import (
     HIGH,
     LOG_WIDTH,
     LOW,
     N_CELLS,
     PRELEC,
     TVERSKY_KAHNEMAN,
-    weigh,
+    weight_of,
 )
 from knownminds.agents.sequences import Sequences
 from knownminds.inference import ModelData, maximum_a_posteriori
@@ -35,6 +35,19 @@ VIOLATORS = [
 ]  # fmt: skip
 UTILITIES = (3.0, -3.0, 1.0, 0.5)
 TRUTHFUL = (*UTILITIES, 0.3, 0.8, 0.5, 0.0)  # with c, d, s_between, s_report
+
+
+@np.vectorize
+def weigh(form, gamma, p):
+    return weight_of(form, float(gamma), float(p))[0]
+
+
+def choice_shares(theta, p, bend=0.0):
+    """Shares of Yes, Defer and No, [..., 3], of who neither weighs probabilities nor peeks."""
+    yes_1, yes_0, defer_1, defer_0, *_ = theta
+    value = [yes_0 + (yes_1 - yes_0) * p, defer_0 + (defer_1 - defer_0) * p, 0.0 * p]
+    value[1] = value[1] + bend * (2.0 * p - 1.0) ** 2
+    return softmax(np.stack(value, axis=-1), axis=-1)
 
 
 def asked(n, contexts=10, repeats=2, parts=2, seed=0, all_of_it=True, question=2):
@@ -267,7 +280,7 @@ def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
         believed = expit(
             0.3 + 0.8 * logit(played["marginal"]) + 0.5 * played["idiosyncrasy"]
         )[acts]  # fmt: skip
-        yes = RandomUtility.choice_probabilities([TRUTHFUL], believed)[0, :, 0]
+        yes = choice_shares(TRUTHFUL, believed)[:, 0]
         off = (played["action"][acts] == 0) - yes
         state = played["state"][acts] - played["marginal"][acts]
         # The score of the state: of mean 0 given the beliefs, with this standard deviation.
@@ -279,7 +292,13 @@ def test_only_the_one_who_peeks_knows_the_state_beyond_its_belief():
 def test_a_non_monotone_decider_defers_where_it_is_sure():
     p = np.array([0.01, 0.3, 0.5, 0.7, 0.99])
     for kappa, rises in ((0.0, True), (0.8, True), (4.0, False)):
-        shares = NonMonotoneDecider.choice_probabilities([(*TRUTHFUL, kappa)], p)[0]
+        shares = choice_shares(TRUTHFUL, p, bend=kappa)
+        for one, odds in zip(shares, logit(p), strict=True):
+            seen = {"marginal": expit((odds - 0.3) / 0.8), "idiosyncrasy": 0.0}
+            of_agent = NonMonotoneDecider.from_theta(np.array([*TRUTHFUL, kappa])).probabilities(
+                seen
+            )
+            assert np.allclose(of_agent, one, rtol=1e-12)
         log_odds = np.log(shares[:, 0] / shares[:, 1])
         # The slope is 5.5 between the ends; the dial takes 4 kappa (2 p - 1) away.
         assert bool((np.diff(log_odds) > 0).all()) == rises
@@ -372,7 +391,7 @@ def test_a_decision_goes_with_the_belief_stated_plainly_in_the_same_repetition(t
     for k in decisions:
         same = one["repetition"] == one["repetition"][k]
         plain = int(np.flatnonzero(same & (one["question"] == 0) & (one["elicitation"] == 0))[0])
-        shares = RandomUtility.choice_probabilities(theta, [one["response"][plain]])[0, 0]
+        shares = choice_shares(theta[0], one["response"][plain])
         without = one | {"action": one["action"].copy()}
         without["action"][k] = np.nan
         added = whole - log_likelihood(RandomUtility, theta, without)[0]

@@ -15,6 +15,7 @@ from knownminds.agents import (
 )
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData, Unknowns, maximum_a_posteriori, maximum_likelihood
+from knownminds.inference.fits.point import _invert
 
 
 def learners(n, visits=24, seed=1, model=RescorlaWagnerDual, **settings):
@@ -235,3 +236,12 @@ def test_a_subject_without_any_response_is_a_counted_failure():
 def test_a_model_that_prepares_trials_by_an_older_name_is_refused(name):
     with pytest.raises(TypeError, match=f"Agent.prepare; got {name} in Merger. Write prepare"):
         type("Merger", (RescorlaWagner,), {name: staticmethod(lambda *places: places)})
+
+
+def test_a_curvature_that_elimination_finds_singular_is_none_and_the_others_are_inverted():
+    # Of rank 2, and by rounding its smallest eigenvalue is 4e-15.
+    flat = np.array([[8.0, -4.0, -2.0], [-4.0, 10.0, 11.0], [-2.0, 11.0, 13.0]])
+    round_ = np.diag([1.0, 2.0, 4.0])
+    inverse = _invert(np.stack([flat, round_]))
+    assert np.isnan(inverse[0]).all()
+    assert inverse[1].diagonal().tolist() == [1.0, 0.5, 0.25]

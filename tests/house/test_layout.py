@@ -25,18 +25,6 @@ MOST_FILES = 20  # of code in a folder
 MOST_LINES = 100  # of a function
 MOST_ARGUMENTS = 12  # of a function, without self
 TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add nothing
-    "agents/bandits/two_step_hybrid.py log_likelihood",
-    "agents/chance/belief_sampler.py log_likelihood",
-    "agents/diagnosis/decider.py _of_session",
-    "agents/diagnosis/decider.py _session",
-    "agents/diagnosis/decider.py likelihood.log_likelihood",
-    "agents/magnitudes/kalman_observer.py log_likelihood_of_eight",
-    "agents/magnitudes/linear_observers.py log_likelihood_by_window",
-    "agents/magnitudes/linear_observers.py log_likelihood_linear",
-    "agents/magnitudes/linear_observers.py log_likelihood_noisy",
-    "agents/magnitudes/linear_observers.py log_likelihood_of_lines",
-    "agents/magnitudes/linear_observers.py log_likelihood_shared",
-    "agents/magnitudes/linear_observers.py log_likelihood_static",
     "llm_adapters/runs/runner.py run_sessions_in",
     "validation/chance/revealed.py reveal",
     "validation/cli/data/fit.py fit",

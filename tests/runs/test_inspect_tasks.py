@@ -18,6 +18,7 @@ from inspect_ai import eval as eval_task
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
+from inspect_tasks import evaluate
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, play
 from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials
@@ -33,32 +34,6 @@ WISHES = Contaminants(refusal=0.15, malformed=0.15)
 def mind():
     [theta] = RescorlaWagnerDual.parameters.draw(np.random.default_rng(5), 1)
     return RescorlaWagnerDual.from_theta(theta)
-
-
-def evaluate(task, base_url, folder, **options):
-    """Evaluate a task with a model behind an address, and return the log."""
-
-    model = get_model(
-        "openai-api/ours/known-mind",
-        base_url=base_url,
-        api_key="none",
-        memoize=False,
-        max_retries=0,
-    )
-    given = {
-        "display": "none",
-        "log_dir": str(folder),
-        "log_level": "error",
-        "log_realtime": False,
-        **options,
-    }
-    with warnings.catch_warnings():
-        # Inspect leaves its connections to the garbage collector.
-        warnings.simplefilter("ignore", ResourceWarning)
-        [log] = eval_task(task, model=model, **given)
-        del model
-        gc.collect()
-    return log
 
 
 def direct_record(environment, n, seed, contaminants=None):
