@@ -31,9 +31,10 @@ from knownminds.validation.diagnosis.belief_battery import FILE as BELIEFS
 from knownminds.validation.diagnosis.belief_battery import BeliefBattery, read_battery
 from knownminds.validation.diagnosis.belief_battery_page import battery_page
 from knownminds.validation.engine.study import NotFinished, Study
-from knownminds.validation.magnitudes.magnitude_page import magnitude_page, task_pages
+from knownminds.validation.magnitudes.magnitude_page import magnitude_page
 from knownminds.validation.magnitudes.magnitude_table import FILE as MAGNITUDE
 from knownminds.validation.magnitudes.magnitude_table import MagnitudeTable, read_magnitude
+from knownminds.validation.magnitudes.magnitude_task_page import task_pages
 from knownminds.validation.pages.figures import Picture
 from knownminds.validation.pages.html import fill
 from knownminds.validation.pages.page import Page

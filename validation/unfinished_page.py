@@ -18,6 +18,7 @@ from knownminds.validation.pages.page import (
     counted,
     listed,
     shown,
+    table,
 )
 from knownminds.validation.power import audit
 from knownminds.validation.power import power_study as power
@@ -160,7 +161,7 @@ def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
     if page is not None:
         why.append("All below is of what is there, and may still change.")
     finding = Finding("This study", "is not finished", " ".join(why), "bad")
-    table = _steps(unfinished.steps) if unfinished.steps else _cells(unfinished)
+    there = _steps(unfinished.steps) if unfinished.steps else _cells(unfinished)
     if page is None:
         cell = study.cells[0]
         page = Page(
@@ -182,20 +183,22 @@ def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
     return replace(
         page,
         findings=[finding, *page.findings],
-        tables=[table, *page.tables],
+        tables=[there, *page.tables],
         command=f"{page.command} --out {folder}",
     )
 
 
 def _cells(unfinished: Unfinished) -> Table:
-    rows = [
-        [_about(cell), f"{done:,}", f"{of:,}", f"{of - done:,}"]
-        for cell, done, of in zip(
-            unfinished.study.cells, unfinished.done, unfinished.of, strict=True
-        )
-    ]
-    unit = "fits" if unfinished.study.unit == "subject" else "data sets"
-    return f"What is there, in {unit}", ["design", "there", "of", "missing"], rows
+    study = unfinished.study
+    rows = zip(study.cells, unfinished.done, unfinished.of, strict=True)
+    return table(
+        f"What is there, in {'fits' if study.unit == 'subject' else 'data sets'}",
+        rows,
+        ("design", lambda row: _about(row[0])),
+        ("there", "{1:,}"),
+        ("of", "{2:,}"),
+        ("missing", lambda row: f"{row[2] - row[1]:,}"),
+    )
 
 
 def _about(cell: Cell) -> str:
@@ -210,14 +213,20 @@ def _about(cell: Cell) -> str:
 
 
 def _steps(steps: Mapping[str, Unfinished]) -> Table:
-    rows = []
-    for name, step in steps.items():
-        found = step.result.designs[0] if step.result else None
-        rows.append([name, *_reached(found, step), f"{sum(step.done):,}", f"{sum(step.of):,}"])
-    return "Steps of the search", ["step", "size", "power so far", "data sets", "of"], rows
+    return table(
+        "Steps of the search",
+        steps.items(),
+        ("step", "{0}"),
+        ("size", lambda row: _reached(row[1])[0]),
+        ("power so far", lambda row: _reached(row[1])[1]),
+        ("data sets", lambda row: f"{sum(row[1].done):,}"),
+        ("of", lambda row: f"{sum(row[1].of):,}"),
+    )
 
 
-def _reached(design: Characteristics | None, step: Unfinished) -> tuple[str, str]:
-    if design is None:
+def _reached(step: Unfinished) -> tuple[str, str]:
+    """Return size and power of the design of a step; "-" where nothing is known."""
+    if step.result is None:
         return "-", "-"
+    design: Characteristics = step.result.designs[0]
     return f"{size_of(design, step.study.question['find']):,}", shown(design.rejected)

@@ -5,26 +5,27 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import Environment, unknown
-from knownminds.llm_adapters import ADAPTERS, Adapter, Sampling, Synthetic, load
+from knownminds.llm_adapters import ADAPTERS, Adapter, Synthetic, load
 from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
 from knownminds.llm_adapters.known_minds.replay import Replay
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import Progress, Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 
 from .budget import budget
 
 RUNS = "runs"
+# Options of a run that are the session runner's own; those of others say who answers.
+RUNNING = ("settings", "concurrency", "retries", "caps", "price", "re_ask", "progress")
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
 
@@ -36,14 +37,7 @@ def run(
     seed: int = 0,
     trials: int | None = None,
     out: str | os.PathLike[str] | None = None,
-    settings: Sampling | None = None,
-    concurrency: int = 8,
-    retries: Retries | None = None,
-    caps: Caps | None = None,
-    price: Price | None = None,
-    re_ask: int = 0,
-    progress: Callable[[Progress], None] | None = None,
-    **connection: Any,
+    **options: Any,
 ) -> Run:
     """Let sessions be lived by a language model and wait for them; see `run_sessions_in`.
 
@@ -58,14 +52,16 @@ def run(
         Trials per session; None for as many as the experiment has.
     out
         Folder of the ledger; None for one in `runs` that bears the names of both.
-    connection
-        Further arguments of `connect`, if `llm` is a name.
+    options
+        How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`, `progress`,
+        see `run_sessions_in`; and, if `llm` is a name, further arguments of `connect`.
     """
     place = resolve_environment(environment, trials)
+    how = {name: options.pop(name) for name in RUNNING if name in options}
 
     async def lived() -> Run:
         if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
-            adapter, name = connect(llm, place, seed=seed, **connection), llm
+            adapter, name = connect(llm, place, seed=seed, **options), llm
         else:
             adapter, name = llm, f"{llm.provider}:{llm.model}"
         try:
@@ -76,13 +72,7 @@ def run(
                 sessions,
                 seed,
                 address=RUN,
-                settings=settings,
-                concurrency=concurrency,
-                retries=retries,
-                caps=caps,
-                price=price,
-                re_ask=re_ask,
-                progress=progress,
+                **how,
             )
         finally:
             if isinstance(llm, str):

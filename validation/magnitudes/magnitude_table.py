@@ -364,19 +364,15 @@ def magnitude_table(
         )
     by = _participants_column(frame, by, sources)
     answers = MagnitudeAnswers.read(frame, by, rounds=rounds, seed=seed)
-    composites = {
-        who: magnitude_composite(
-            answers,
-            who,
-            accuracy=accuracy,
-            mass=mass,
-            shared=shared,
-            shift=shift,
-            replicates=replicates,
-            seed=seed,
-        )
-        for who in answers.participants
+    how: dict[str, Any] = {
+        "mass": mass,
+        "accuracy": accuracy,
+        "shared": shared,
+        "shift": shift,
+        "replicates": replicates,
+        "seed": seed,
     }
+    composites = {who: magnitude_composite(answers, who, **how) for who in answers.participants}
     fits = _fits(answers, workers)
     played = frame.groupby("environment", sort=False)
     return MagnitudeTable(
@@ -395,12 +391,7 @@ def magnitude_table(
         outcomes={str(k): outcome_rates(Trials.from_frame(_apart(v))) for k, v in played},
         options={
             "rounds": rounds,
-            "mass": mass,
-            "accuracy": accuracy,
-            "shared": shared,
-            "shift": shift,
-            "replicates": replicates,
-            "seed": seed,
+            **how,
             "environment": environment,
             "columns": dict(columns or {}),
         },

@@ -66,7 +66,7 @@ def budget(
     """Reckon calls, tokens and money of a design from its real prompts."""
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget as run_budget
-    from knownminds.validation.costs.budget import designs_of
+    from knownminds.validation.costs.priced_designs import designs_of
     from knownminds.validation.engine.arguments import resolve_model
     from knownminds.validation.report import read_result, write_report
 
