@@ -61,16 +61,8 @@ class BeliefTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-<<<<<<< HEAD
-class BeliefSamplerFits:
-    """Belief samplers fitted to N agents.
-||||||| 2044e9f
-class BeliefSamplerFits:
-    """Belief samplers fitted to N minds.
-=======
 class BeliefSamplerFits(SubjectResult):
-    """Belief samplers fitted to N minds.
->>>>>>> main
+    """Belief samplers fitted to N agents.
 
     Parameters
     ----------

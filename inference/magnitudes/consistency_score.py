@@ -185,16 +185,8 @@ class ConsistencyScore(Result):
             for c in self.base
         )
 
-<<<<<<< HEAD
-    def to_json(self) -> str:
-        """Return comparisons, total and known agents as JSON; what is missing is null."""
-||||||| 2044e9f
-    def to_json(self) -> str:
-        """Return comparisons, total and known minds as JSON; what is missing is null."""
-=======
     def content(self) -> Any:
         """What `to_json` holds."""
->>>>>>> main
         total = float(self.total[0])
         known = [
             {
