@@ -573,7 +573,7 @@ class RevealedBeliefs:
         if file.suffix == ".csv":
             frame.to_csv(file, index=False)
         elif file.suffix == ".parquet":
-            frame.to_parquet(file, index=False)
+            frame.to_parquet(file.absolute(), index=False)
         else:
             raise ValueError(f"Beliefs are kept in .parquet or .csv files; got {file.name!r}.")
 
@@ -593,7 +593,7 @@ class RevealedBeliefs:
             for name in set(_NUMBERS) & set(frame):
                 frame[name] = [float(told) if told else np.nan for told in frame[name]]
         else:
-            frame = pd.read_parquet(file)
+            frame = pd.read_parquet(file.absolute())
         return cls.of_frame(frame)
 
     @classmethod

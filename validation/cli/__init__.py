@@ -53,8 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
     try:
         app(args=list(arguments) if arguments is not None else None)
-    except ValueError as error:
+    except (ValueError, ImportError) as error:  # the latter say what to install
         print(f"knownminds: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except RecursionError:
+        print(
+            "knownminds: A file that is read holds lists within lists, at most a few; one that "
+            "was given goes deeper. Mend it, or leave it out.",
+            file=sys.stderr,
+        )
         raise SystemExit(2) from None
     except KeyboardInterrupt:
         print(

@@ -21,7 +21,8 @@ from knownminds.environments import ENVIRONMENTS, unknown
 from knownminds.environments.record.folders import writable, write_text
 
 from .source import source_hash
-from .study import Batch, Rows, Study, difference, finished_parts, versions
+from .study import Batch, Rows, Study, difference, finished_parts, note_digest, versions
+from .workers import in_worker
 
 SAME_FAILURE = 3  # so many batches failing alike at the start end the study
 WORTH_PROCESSES = 8.0  # seconds of remaining work that pay for starting processes
@@ -257,7 +258,8 @@ def _in_parallel(
     else:
         with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    tasks = (delayed(_finish)(study, work, batch, 1) for batch in todo)
+    own = os.getpid()
+    tasks = (delayed(in_worker)(own, _finish, study, work, batch, 1) for batch in todo)
     outcomes: Generator[_Outcome, None, None] = parallel(tasks)
     return outcomes
 
@@ -353,7 +355,8 @@ def _addressed(study: Study, batch: Batch, table: pd.DataFrame) -> pd.DataFrame:
 
 def _write_part(table: pd.DataFrame, file: Path) -> None:
     part = file.with_name(f".{file.stem}.{os.getpid()}")
-    table.to_parquet(part, index=False, write_page_checksum=True)
+    table.to_parquet(part.absolute(), index=False, write_page_checksum=True)
+    note_digest(file.parent.parent, file.name, part.read_bytes())
     part.replace(file)
 
 
