@@ -117,7 +117,7 @@ class PowerQuestion(ExperimentQuestion[R]):
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
         """Ask for the smallest design with --find, else for the power of all designs."""
-        asked: dict[str, Any] = {"progress": given.get("progress"), **cls.read(given)}
+        asked = cls.read(given)
         if given["find"] is None:
             return AskPower(**asked)
         for name in SIZES:
@@ -310,8 +310,7 @@ class AskAudit(StudyQuestion["Audit"]):
         place, _ = resolve_experiment(
             given["environment"] or found.environments[0], [], None, [*needed, *(texts or [])]
         )
-        asked = {**cls.read(given), "environment": place, "progress": given.get("progress")}
-        return cls(**asked)
+        return cls(**cls.read(given) | {"environment": place})
 
     def answer(self) -> Audit:
         """Compute the study."""
@@ -340,7 +339,7 @@ class AskNamedAudit(StudyQuestion[Any]):
                     f"The audit of {measure} has a design of its own; got --{option}. Leave it out."
                 )
         trials = {"trials": given["trials"]} if given["trials"] else {}
-        running = {own.name: given[own.name] for own in fields(StudyQuestion)}
+        running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
         return cls(
             measure=measure,
             settings=read_settings(given["settings"]) | trials,

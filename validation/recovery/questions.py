@@ -75,7 +75,7 @@ class RecoveryQuestion(ExperimentQuestion[R]):
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> RecoveryQuestion[Any]:
         """Ask for a surface if there are several sizes, else for a single recovery."""
-        asked: dict[str, Any] = {"progress": given.get("progress"), **cls.read(given)}
+        asked = cls.read(given)
         sizes = [name for name in ("subjects", "sessions", "trials") if name in asked]
         if any(len(asked[name]) > 1 for name in sizes):
             return RecoverOverSizes(**asked)
