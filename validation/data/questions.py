@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import Question, asks
+from knownminds.validation.engine.question import Question, asks, option
 from knownminds.validation.options import (
     AllTrials,
     ExperimentOption,
@@ -85,46 +85,26 @@ class AskFit(Question["Fit"]):
     environment: str | None = asks(ExperimentOption, None)
     columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
     method: Literal["map", "mle", "hierarchical"] = asks(Method, "map")
-    formula: Sequence[str] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(help='"alpha_positive ~ condition" (hierarchical).'),
-        ],
-        None,
+    formula: Sequence[str] | None = option(
+        list[str] | None, '"alpha_positive ~ condition" (hierarchical).', None
     )
-    unit: Sequence[str] | None = asks(
-        Annotated[
-            str | None,
-            typer.Option(help="Columns that name what has its own parameters: subject,domain"),
-        ],
+    unit: Sequence[str] | None = option(
+        str | None,
+        "Columns that name what has its own parameters: subject,domain",
         None,
         read=_names,
     )
-    crossed: Sequence[str] | None = asks(
-        Annotated[
-            str | None,
-            typer.Option(help="Columns whose levels deviate as well (hierarchical)."),
-        ],
-        None,
-        read=_names,
+    crossed: Sequence[str] | None = option(
+        str | None, "Columns whose levels deviate as well (hierarchical).", None, read=_names
     )
     fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
     fit_lapse: bool = asks(FitLapse, False)
     all_trials: bool = asks(AllTrials, False)
-    target_accept: float = asks(
-        Annotated[
-            float, typer.Option(help="Acceptance rate at which sampling begins (hierarchical).")
-        ],
-        0.8,
+    target_accept: float = option(
+        float, "Acceptance rate at which sampling begins (hierarchical).", 0.8
     )
-    most_minutes: float = asks(
-        Annotated[float, typer.Option(help="For how long to sample at most (hierarchical).")],
-        15.0,
-    )
-    pooled: bool = asks(
-        Annotated[bool, typer.Option("--pooled", help="Take all sessions for those of one mind.")],
-        False,
-    )
+    most_minutes: float = option(float, "For how long to sample at most (hierarchical).", 15.0)
+    pooled: bool = option(bool, "Take all sessions for those of one mind.", False, flag="--pooled")
     seed: int = asks(Seed, 0)
     workers: int | None = asks(Workers, None)
     tell: Callable[[str], None] | None = None
@@ -153,87 +133,42 @@ class AskScore(Question[Any]):
             ),
         ]
     )
-    measure: list[str] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                help="Which; all that the experiments have by default.",
-                autocompletion=completes("measures"),
-            ),
-        ],
+    measure: list[str] | None = option(
+        list[str] | None,
+        "Which; all that the experiments have by default.",
         None,
+        completion=completes("measures"),
     )
     environment: str | None = asks(ExperimentOption, None)
     columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
-    by: str | None = asks(
-        Annotated[str | None, typer.Option(help="A column whose values are samples of their own.")],
+    by: str | None = option(str | None, "A column whose values are samples of their own.", None)
+    released: bool = option(
+        bool, "Define measures as their published code does.", False, flag="--released"
+    )
+    over: list[str] | None = option(
+        list[str] | None, "Of a collider: a column of conditions that are compared.", None
+    )
+    reference: Path | None = option(
+        Path | None, "Of a collider: judgements to align with, trials or a table of means.", None
+    )
+    scoring: Any = option(
+        str | None,
+        "Of a collider: by_cause, the default, fits m1 and m2 to the causes they "
+        "belong to; pooled, the default with --released, answers for C2 by the formula "
+        "of C1.",
         None,
     )
-    released: bool = asks(
-        Annotated[
-            bool,
-            typer.Option("--released", help="Define measures as their published code does."),
-        ],
-        False,
+    network: str | None = option(
+        str | None, "Of diagnosis: the network, for tests that use the evidence.", None
     )
-    over: list[str] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(help="Of a collider: a column of conditions that are compared."),
-        ],
-        None,
+    learner: Any = option(
+        str | None, "Of diagnosis: gradient_boosting, unless given, catboost or tree.", None
     )
-    reference: Path | None = asks(
-        Annotated[
-            Path | None,
-            typer.Option(
-                help="Of a collider: judgements to align with, trials or a table of means."
-            ),
-        ],
-        None,
+    permutations: int | None = option(
+        int | None, "Of diagnosis: how many its tests rest on; 1000 unless given.", None
     )
-    scoring: Any = asks(
-        Annotated[
-            str | None,
-            typer.Option(
-                help="Of a collider: by_cause, the default, fits m1 and m2 to the causes they "
-                "belong to; pooled, the default with --released, answers for C2 by the formula "
-                "of C1."
-            ),
-        ],
-        None,
+    bootstraps: int | None = option(
+        int | None, "Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.", None
     )
-    network: str | None = asks(
-        Annotated[
-            str | None,
-            typer.Option(help="Of diagnosis: the network, for tests that use the evidence."),
-        ],
-        None,
-    )
-    learner: Any = asks(
-        Annotated[
-            str | None,
-            typer.Option(help="Of diagnosis: gradient_boosting, unless given, catboost or tree."),
-        ],
-        None,
-    )
-    permutations: int | None = asks(
-        Annotated[
-            int | None,
-            typer.Option(help="Of diagnosis: how many its tests rest on; 1000 unless given."),
-        ],
-        None,
-    )
-    bootstraps: int | None = asks(
-        Annotated[
-            int | None,
-            typer.Option(
-                help="Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis."
-            ),
-        ],
-        None,
-    )
-    mass: float = asks(
-        Annotated[float, typer.Option(help="Of a set of runs: mass of its intervals.")], 0.68
-    )
+    mass: float = option(float, "Of a set of runs: mass of its intervals.", 0.68)
     seed: int = asks(Seed, 0)

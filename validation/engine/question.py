@@ -70,6 +70,21 @@ def asks(
     return field(default=default, kw_only=kw_only, metadata={"typed": how})
 
 
+def option(
+    kind: Any,
+    help: str,
+    default: Any = MISSING,
+    *,
+    flag: str = "",
+    completion: Callable[[str], list[str]] | None = None,
+    **how: Any,
+) -> Any:
+    """Return a field of a question that is typed as an option of this kind; see `asks`."""
+    told = typer.Option(*([flag] if flag else []), help=help, autocompletion=completion)
+    annotated: Any = Annotated
+    return asks(annotated[kind, told], default, **how)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Question(Generic[R]):
     """What a command is asked."""
