@@ -83,7 +83,7 @@ class AskRun(Question[Any]):
     ] = """Let a language model live sessions; the same command goes on where it stopped.
 
 The exit code is 0 once all sessions are lived to their end, 1 if some are not, 3 if not one
-answer could be read, 2 for bad input or a run in vain."""
+answer could be read or questions in a row had no answer, 2 for bad input or a run in vain."""
 
     environment: str = asks(Experiment)
     llm: str = option(str, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
@@ -107,6 +107,9 @@ answer could be read, 2 for bad input or a run in vain."""
     concurrency: int = option(int, "Sessions under way at a time.", 8)
     attempts: int = option(int, "Calls per question, if the provider fails.", 5)
     re_ask: int = option(int, "How often to ask again if malformed.", 0)
+    retry_errors: bool = option(
+        bool, "Ask trials again that had no answer.", False, flag="--retry-errors"
+    )
     cap: list[str] | None = option(
         list[str] | None,
         "NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.",
@@ -183,6 +186,7 @@ def _run(given: dict[str, Any]) -> None:
                 caps=caps,
                 price=rates,
                 re_ask=asked.re_ask,
+                retry_errors=asked.retry_errors,
                 progress=progress,
                 base_url=asked.base_url,
                 key_variable=asked.key_variable,
@@ -207,9 +211,9 @@ def _run(given: dict[str, Any]) -> None:
         print_json(lived.to_dict())
     else:
         print(lived)
-    for sentence in filter(None, (lived.nothing_read, lived.remedy)):
+    for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
         notes.print(sentence, markup=False, soft_wrap=True)
-    if lived.nothing_read:
+    if lived.nothing_read or lived.gave_out:
         raise typer.Exit(3)
     if lived.unfinished:
         raise typer.Exit(1)
