@@ -29,7 +29,6 @@ TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add noth
     "validation/cli/data/fit.py fit",
     "validation/cli/data/score.py score",
     "validation/cli/models/budget.py budget",
-    "validation/cli/models/reveal.py reveal",
     "validation/cli/models/run.py run",
     "validation/data/fit.py fit",
 }
