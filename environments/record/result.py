@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from .csv_cells import csv_text
 from .folders import writable, write_text
 
 
@@ -45,7 +46,7 @@ class Result:
         """Write tables and JSON file into a folder; `read` gives the same back."""
         with writable(folder) as path:
             for name, table in self.tables().items():
-                write_text(path / f"{name}.csv", _flat(table).to_csv(index=False))
+                write_text(path / f"{name}.csv", csv_text(_flat(table)))
             write_text(path / self.file, json.dumps(self.to_dict(), indent=1))
 
     @classmethod

@@ -40,16 +40,12 @@ class RowBootstrap:
 
     Parameters
     ----------
-    standard_error
-        Of the estimates of the bootstraps; NaN for a single one.
-    low, high
-        Ends of the published interval: the estimate and 1.96 standard errors to either side.
-    mean
-        Of the estimates of the bootstraps; no estimate itself.
-    percentile_low, percentile_high
-        Ends of the 95% percentile interval.
-    replicates
-        How many bootstraps.
+    standard_error : Of the estimates of the bootstraps; NaN for a single one.
+    low, high : Ends of the published interval: the estimate and 1.96 standard errors to either
+        side.
+    mean : Of the estimates of the bootstraps; no estimate itself.
+    percentile_low, percentile_high : Ends of the 95% percentile interval.
+    replicates : How many bootstraps.
     """
 
     standard_error: float

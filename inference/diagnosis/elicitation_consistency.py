@@ -26,26 +26,19 @@ class ElicitationDistance:
 
     Parameters
     ----------
-    elicitation
-        Its name.
-    contexts
-        With an answer to both.
-    rmse_means
-        Root mean square over contexts of the difference between the means over repetitions, as in
-        the published table.
-    rmse_answers
-        Of single answers against the mean of the plain ones, as in the published formula.
-    shift
-        Mean difference, elicitation minus plain.
-    means_low, means_high, answers_low, answers_high, shift_low, shift_high
-        Ends of 95% intervals, contexts being resampled.
-    null_means, null_answers
-        Mean of the two distances if elicitations are exchanged within contexts: what repeats
-        that differ among themselves bring about alone.
-    p_value
-        Share of such exchanges with an `rmse_means` as large or larger.
-    excess
-        Mean square difference of means less its mean over all such exchanges: about 0 where
+    elicitation : Its name.
+    contexts : With an answer to both.
+    rmse_means : Root mean square over contexts of the difference between the means over
+        repetitions, as in the published table.
+    rmse_answers : Of single answers against the mean of the plain ones, as in the published
+        formula.
+    shift : Mean difference, elicitation minus plain.
+    means_low, means_high, answers_low, answers_high, shift_low, shift_high : Ends of 95% intervals,
+        contexts being resampled.
+    null_means, null_answers : Mean of the two distances if elicitations are exchanged within
+        contexts: what repeats that differ among themselves bring about alone.
+    p_value : Share of such exchanges with an `rmse_means` as large or larger.
+    excess : Mean square difference of means less its mean over all such exchanges: about 0 where
         nothing but repetitions differs.
     """
 

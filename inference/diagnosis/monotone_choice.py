@@ -28,27 +28,18 @@ class PairViolations:
 
     Parameters
     ----------
-    first, second
-        Names of the actions.
-    share
-        Of the first among the two in each bin, [K]; NaN where neither was chosen.
-    counts
-        How often the first and the second were chosen in each bin, [K, 2].
-    low, high
-        The lower and the higher bin of each testable pair, [P].
-    p_value
-        One-sided Fisher exact test of a fall from the lower to the higher bin, [P]; 1 where the
-        share does not fall.
-    holm
-        The same, corrected for all testable pairs (Holm 1979), [P].
-    rise
-        Corrected p-values of a rise, [P].
-    fraction_low, fraction_high
-        95% interval of the fraction of violated pairs, contexts being resampled.
-    holm_low, holm_high
-        Likewise of the fraction after correction.
-    level
-        At which a pair counts as violated.
+    first, second : Names of the actions.
+    share : Of the first among the two in each bin, [K]; NaN where neither was chosen.
+    counts : How often the first and the second were chosen in each bin, [K, 2].
+    low, high : The lower and the higher bin of each testable pair, [P].
+    p_value : One-sided Fisher exact test of a fall from the lower to the higher bin, [P]; 1 where
+        the share does not fall.
+    holm : The same, corrected for all testable pairs (Holm 1979), [P].
+    rise : Corrected p-values of a rise, [P].
+    fraction_low, fraction_high : 95% interval of the fraction of violated pairs, contexts being
+        resampled.
+    holm_low, holm_high : Likewise of the fraction after correction.
+    level : At which a pair counts as violated.
     """
 
     first: str

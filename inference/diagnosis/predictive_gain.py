@@ -46,8 +46,8 @@ class Excess:
 
     Parameters
     ----------
-    percent, low, high, standard_error
-        The share, its 95% interval and standard error, contexts being resampled.
+    percent, low, high, standard_error : The share, its 95% interval and standard error, contexts
+        being resampled.
     """
 
     percent: float
@@ -62,19 +62,14 @@ class Gain:
 
     Parameters
     ----------
-    without, with_state
-        Mean log-loss per row in nats.
-    percent
-        By how much it is smaller with the state, in percent; negative where it is larger.
-    low, high, standard_error
-        95% interval of the percentage and its standard error, contexts being resampled.
-    p_value
-        Share of exchanges of the state among predicted contexts of nearly the same belief with as
-        large a gain or larger; NaN if none were asked for.
-    null_mean
-        Mean percentage of the exchanges; NaN if none were asked for.
-    excess
-        Against the exchanges; None if none were asked for.
+    without, with_state : Mean log-loss per row in nats.
+    percent : By how much it is smaller with the state, in percent; negative where it is larger.
+    low, high, standard_error : 95% interval of the percentage and its standard error, contexts
+        being resampled.
+    p_value : Share of exchanges of the state among predicted contexts of nearly the same belief
+        with as large a gain or larger; NaN if none were asked for.
+    null_mean : Mean percentage of the exchanges; NaN if none were asked for.
+    excess : Against the exchanges; None if none were asked for.
     """
 
     without: float

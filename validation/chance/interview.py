@@ -13,7 +13,14 @@ import pandas as pd
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
 from knownminds.inference.chance.revealed_belief import Source
 from knownminds.llm_adapters import Adapter, Sampling, TellsOutcomes
-from knownminds.validation.costs.connect import RUNS, connect, known_agent, price_for, run
+from knownminds.validation.costs.connect import (
+    RUNS,
+    connect,
+    known_agent,
+    price_for,
+    run,
+    wait_for,
+)
 
 from .asked_beliefs import (
     ItemAnswer,
@@ -68,11 +75,17 @@ class Interview:
         """Ask one model everything."""
         if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
             return self._known(llm)
-        question, adapter = self.question, llm
-        if isinstance(adapter, str):
-            first = question.environments("question")[0]
-            adapter = connect(adapter, first, seed=question.seed, **self._reach)
-        name = llm if isinstance(llm, str) else f"{llm.provider}:{llm.model}"
+        if not isinstance(llm, str):
+            return self._asked_of(llm, f"{llm.provider}:{llm.model}")
+        first = self.question.environments("question")[0]
+        adapter = connect(llm, first, seed=self.question.seed, **self._reach)
+        try:
+            return self._asked_of(adapter, llm)
+        finally:
+            wait_for(adapter.close())
+
+    def _asked_of(self, adapter: Adapter, name: str) -> AskedModel:
+        question = self.question
         source = source_of(adapter, question.source)
         form = question.form or ("continuation" if source == "exact" else "question")
         plain = source == "exact" and form == "continuation" and not question.chat

@@ -28,6 +28,7 @@ from knownminds.validation.engine.arguments import resolve_environment, resolve_
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
+from knownminds.validation.engine.workers import in_worker
 
 KINDS = ("recovery", "shuffled", "calibration", "audit")  # the last of measures
 # Units by kind and form: subjects of a recovery and of its control, replicates of the others.
@@ -370,7 +371,7 @@ def _compute(
 
     with parallel_config("loky", n_jobs=processes, inner_max_num_threads=1):
         parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    yield from parallel(delayed(_attempt)(task) for task in todo)
+    yield from parallel(delayed(in_worker)(os.getpid(), _attempt, task) for task in todo)
 
 
 def _attempt(task: Task) -> tuple[Task, Gate | str]:
