@@ -428,7 +428,7 @@ def _read(file: str | Path) -> pd.DataFrame:
     """Read a reference: a trial file, or a table of means."""
     path = Path(file)
     try:
-        table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        table = pd.read_parquet(path.absolute()) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"The reference {path.name} cannot be read: {error}") from None
     value = next((name for name in ("mean", "response") if name in table), None)

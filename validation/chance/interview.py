@@ -13,7 +13,14 @@ import pandas as pd
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
 from knownminds.inference.chance.revealed_belief import Source
 from knownminds.llm_adapters import Adapter, Sampling, TellsOutcomes
-from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for, run
+from knownminds.validation.costs.connect import (
+    RUNS,
+    connect,
+    known_agent,
+    price_for,
+    run,
+    wait_for,
+)
 
 from .asked_beliefs import (
     ItemAnswer,
@@ -26,7 +33,8 @@ from .asked_beliefs import (
     sent_as,
     source_of,
 )
-from .chance_items import GRID, ChanceItem, RevealQuestion, contexts_of, questions_of
+from .chance_items import ChanceItem, contexts_of, questions_of
+from .questions import GRID, RevealQuestion
 from .stated_answers import stated_frame
 
 
@@ -67,11 +75,17 @@ class Interview:
         """Ask one model everything."""
         if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
             return self._known(llm)
-        question, adapter = self.question, llm
-        if isinstance(adapter, str):
-            first = question.environments("question")[0]
-            adapter = connect(adapter, first, seed=question.seed, **self._reach)
-        name = llm if isinstance(llm, str) else f"{llm.provider}:{llm.model}"
+        if not isinstance(llm, str):
+            return self._asked_of(llm, f"{llm.provider}:{llm.model}")
+        first = self.question.environments("question")[0]
+        adapter = connect(llm, first, seed=self.question.seed, **self._reach)
+        try:
+            return self._asked_of(adapter, llm)
+        finally:
+            wait_for(adapter.close())
+
+    def _asked_of(self, adapter: Adapter, name: str) -> AskedModel:
+        question = self.question
         source = source_of(adapter, question.source)
         form = question.form or ("continuation" if source == "exact" else "question")
         plain = source == "exact" and form == "continuation" and not question.chat
@@ -104,7 +118,7 @@ class Interview:
 
         def read_in(form: Form) -> Readings:
             grid = question.environments(form)
-            agents = {one: mind_of(model, one, question.truth) for one in grid}
+            agents = {one: known_agent(model, one, question.truth) for one in grid}
             stated = form == "stated"
             items = questions_of(grid, question.seed) if stated else contexts_of(grid, plain=True)
             return known_beliefs(agents, items, question, source, self.progress)
@@ -113,7 +127,7 @@ class Interview:
         options = question.facts(source, form)
         options |= {"tokens": question.tokens, "space": question.space, "leak": question.leak}
         options |= {"truth": question.truth}
-        agent = mind_of(model, read["contexts"].items[0].environment, question.truth)
+        agent = known_agent(model, read["contexts"].items[0].environment, question.truth)
         if question.stated and agent.plays(question.environments("stated")[0]):
             read["questions"] = read_in("stated")
         else:

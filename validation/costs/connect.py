@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import re
+import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import Environment, unknown
@@ -23,9 +25,13 @@ from knownminds.validation.engine.arguments import resolve_environment, resolve_
 
 from .budget import budget
 
+Result = TypeVar("Result")
+
 RUNS = "runs"
 # Options of a run that are the session runner's own; those of others say who answers.
-RUNNING = ("settings", "concurrency", "retries", "caps", "price", "re_ask", "progress")
+RUNNING = (
+    "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "progress",
+)  # fmt: skip
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
 
@@ -78,7 +84,7 @@ def run(
             if isinstance(llm, str):
                 await adapter.close()
 
-    return _wait_for(lived())
+    return wait_for(lived())
 
 
 def connect(
@@ -134,8 +140,8 @@ def connect(
         )
     adapter: Adapter
     if provider == "synthetic":
-        mind = mind_of(model, environment, truth)
-        adapter = Synthetic(mind, environment, seed, *RUN, contaminants=contaminants)
+        agent = known_agent(model, environment, truth)
+        adapter = Synthetic(agent, environment, seed, *RUN, contaminants=contaminants)
     elif provider == "replay":
         adapter = Replay(model)
     else:
@@ -145,7 +151,7 @@ def connect(
     return adapter if faults is None else Faulty(adapter, faults, seed)
 
 
-def mind_of(
+def known_agent(
     model: type[Agent] | str, environment: Environment, truth: Mapping[str, float] | None = None
 ) -> Agent:
     """Return an agent with these parameters; the others are at the centre of their prior."""
@@ -200,11 +206,30 @@ def estimate(environment: Environment, llm: str, sessions: int, price: Price | N
     )
 
 
-def _wait_for(lived: Coroutine[Any, Any, Run]) -> Run:
-    """Wait for a run, also where an event loop is already running, as in a notebook."""
+class _Loop(threading.local):
+    """One event loop in each thread, for an adapter's connections belong to the loop of a call."""
+
+    runner: asyncio.Runner | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine to its end; the loop stays open for the next one."""
+        if self.runner is None:
+            self.runner = asyncio.Runner()
+            atexit.register(self.runner.close)
+        return self.runner.run(coroutine)
+
+
+_LOOP = _Loop()
+_ASIDE = ThreadPoolExecutor(1, "run")  # begins its thread when it is first used
+
+
+def wait_for(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Wait for a coroutine, also where an event loop is already running, as in a notebook.
+
+    All that is waited for in a thread shares one loop, so that several runs can share an adapter.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(lived)
-    with ThreadPoolExecutor(1, "run") as thread:
-        return thread.submit(asyncio.run, lived).result()
+        return _LOOP.run(coroutine)
+    return _ASIDE.submit(_LOOP.run, coroutine).result()

@@ -13,6 +13,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.environments import CONDITIONS, MODALITIES, Rate, Trials, outcome_rates
+from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
@@ -209,8 +210,8 @@ class MagnitudeTable(Reported):
                 frame = getattr(self, name)
                 if name == "fits":
                     frame = frame.assign(parameters=frame["parameters"].map(json.dumps))
-                write_text(path / f"{name}.csv", frame.to_csv(index=False))
-            write_text(path / "summary.csv", self.summary().to_csv(index=False))
+                write_text(path / f"{name}.csv", csv_text(frame))
+            write_text(path / "summary.csv", csv_text(self.summary()))
             self.trials.to_parquet(path / KEPT, index=False)
             write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
 
@@ -412,7 +413,7 @@ def read_magnitude(folder: str | Path) -> MagnitudeTable:
             sources=tuple(found["sources"]),
             by=found["by"],
             **frames,
-            trials=pd.read_parquet(place / KEPT),
+            trials=pd.read_parquet((place / KEPT).absolute()),
             outcomes={task: outcome_rates(counts) for task, counts in found["outcomes"].items()},
             options=found["options"],
             versions=found["versions"],
