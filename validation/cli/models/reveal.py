@@ -2,122 +2,68 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import inspect
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 
+from knownminds.validation.chance.questions import RevealQuestion
+from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import check_own_folder, notes, print_json, progress_bar
-from knownminds.validation.cli.study import command
-from knownminds.validation.engine.question import Question, asks, option
-from knownminds.validation.options import Out, Seed
-from knownminds.validation.reading import read_caps, read_numbers
+from knownminds.validation.options import Json, Out
+from knownminds.validation.reading import read_caps
 
 
-@dataclass(frozen=True, kw_only=True)
-class AskReveal(Question[Any]):
-    """What `reveal` is asked: which models, which contexts, and how they are read."""
-
-    command: ClassVar[str] = "reveal"
-    help: ClassVar[str] = (
-        "Read how probable each outcome of chance is to a model, beside what it states."
-    )
-
-    scenarios: list[str] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Argument(help="dice, coins, choice, preference; all of them if none is named."),
-        ],
-        None,
-    )
-    llm: list[str] | None = option(
-        list[str] | None, "PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler.", None
-    )
-    earlier: list[Path] | None = option(
-        list[Path] | None, "A folder of an earlier result, to compare with.", None, flag="--from"
-    )
-    source: str | None = option(str | None, "exact, top-k or sampled; the best one there is.", None)
-    form: str | None = option(str | None, "continuation or question.", None)
-    draws: int = option(int, "Answers to each context, if sampled.", 50)
-    top: int = option(int, "Alternatives told with each token, if top-k.", 20)
-    stated: bool = option(bool, "Ask for probabilities as well.", True)
-    distractors: str = option(
-        str, "published or plausible: the wrong probabilities on offer.", "published"
-    )
-    asking: str = option(str, "whole or gap: how probabilities are asked for.", "whole")
-    even_faces: bool = option(bool, "Leave odd dice out.", False, flag="--even-faces")
-    chat: bool = option(bool, "Put texts that go on into the chat template.", False, flag="--chat")
-    signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", True)
-    threshold: float = option(float, "Least retained mass without a flag.", 0.5)
-    values: list[str] | None = option(
+def reveal(
+    llm: Annotated[
         list[str] | None,
-        "NAME=VALUE: a parameter of a known mind, or n_dice, ...",
-        None,
-        flag="--set",
-    )
-    tokens: str = option(str, "single, digits or pairs: how a known mind is cut.", "digits")
-    space: float = option(float, "Of a known mind: share with a space before.", 0.5)
-    leak: float = option(float, "Of a known mind: share that is no outcome.", 0.0)
-    seed: int = asks(Seed, 0)
-    base_url: str | None = option(str | None, "A server of your own.", None)
-    key_variable: str | None = option(
-        str | None, "The environment variable that holds the key.", None
-    )
-    temperature: float | None = option(float | None, "0 to 2.", None)
-    max_tokens: int | None = option(int | None, "Where an answer is cut off.", None)
-    cap: list[str] | None = option(
-        list[str] | None, "NAME=MOST of each experiment: calls, tokens, dollars, ...", None
-    )
-    out: Path | None = asks(Out, None)
-
-
-def _reveal(given: dict[str, Any]) -> None:
-    asked, as_json = AskReveal(**AskReveal.read(given)), given["as_json"]
-    from knownminds.environments.chance.scenarios import SCENARIOS
+        typer.Option(help="PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler."),
+    ] = None,
+    earlier: Annotated[
+        list[Path] | None,
+        typer.Option("--from", help="A folder of an earlier result, to compare with."),
+    ] = None,
+    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="The environment variable that holds the key.")
+    ] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=MOST of each experiment: calls, tokens, dollars, ..."),
+    ] = None,
+    out: Out = None,
+    as_json: Json = False,
+    **asked: Any,
+) -> None:
+    """Read how probable each outcome of chance is to a model, beside what it states."""
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
-    from knownminds.validation.chance.chance_items import GRID
     from knownminds.validation.chance.revealed import reveal as ask
     from knownminds.validation.report import write_report
 
-    given = read_numbers("--set", asked.values)
-    if asked.out is not None:
-        check_own_folder("reveal", asked.out)
+    question = RevealQuestion.read(asked)
+    if out is not None:
+        check_own_folder("reveal", out)
     try:
         with progress_bar("reveal") as progress:
             result = ask(
-                asked.llm or (),
-                scenarios=asked.scenarios or tuple(SCENARIOS),
-                form=asked.form,
-                source=asked.source,
-                draws=asked.draws,
-                top=asked.top,
-                stated=asked.stated,
-                distractors=asked.distractors,
-                asking=asked.asking,
-                even_faces=asked.even_faces,
-                chat=asked.chat,
-                signs=asked.signs,
-                threshold=asked.threshold,
-                only={name: int(value) for name, value in given.items() if name in GRID},
-                truth={name: value for name, value in given.items() if name not in GRID},
-                tokens=asked.tokens,
-                space=asked.space,
-                leak=asked.leak,
-                earlier=asked.earlier or (),
-                seed=asked.seed,
-                settings=Sampling(temperature=asked.temperature, max_tokens=asked.max_tokens),
-                out=asked.out,
+                llm or (),
+                earlier=earlier or (),
+                settings=Sampling(temperature=temperature, max_tokens=max_tokens),
+                out=out,
                 progress=progress,
-                base_url=asked.base_url,
-                key_variable=asked.key_variable,
-                caps=read_caps(asked.cap),
+                base_url=base_url,
+                key_variable=key_variable,
+                caps=read_caps(cap),
+                **question,
             )
     except (ImportError, LedgerFailed, Unusable) as error:
         raise ValueError(str(error)) from None
-    if asked.out is not None:
-        notes.print(f"report: {write_report(result, asked.out)}", markup=False, soft_wrap=True)
+    if out is not None:
+        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
     else:
         notes.print("--out FOLDER keeps the beliefs and their report.")
     if as_json:
@@ -126,4 +72,22 @@ def _reveal(given: dict[str, Any]) -> None:
         print(result)
 
 
-command(AskReveal, {}, _reveal)
+def _signature() -> inspect.Signature:
+    """Return the options: those of the question stand behind --from."""
+    own = list(inspect.signature(reveal, eval_str=True).parameters.values())[:-1]
+    of_question = {
+        how.name or name: inspect.Parameter(
+            how.name or name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=how.untyped,
+            annotation=how.option,
+        )
+        for name, how in RevealQuestion.typed().items()
+    }
+    return inspect.Signature([*own[:2], *of_question.values(), *own[2:]])
+
+
+_options = _signature()
+reveal.__signature__ = _options  # type: ignore[attr-defined]
+reveal.__annotations__ = {name: one.annotation for name, one in _options.parameters.items()}
+app.command()(reveal)
