@@ -172,7 +172,6 @@ class Decider(Agent):
     n_uniforms = 2
     n_actions = 3
     remembers = False
-    infers = True
     weighting: ClassVar[int] = LINEAR
     violation: ClassVar[int] = RATIONAL
     places: ClassVar[tuple[int, ...]]

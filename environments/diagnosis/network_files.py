@@ -406,17 +406,6 @@ def from_pgmpy(name: str) -> BeliefNetwork:
     return read_bif(folder / f"{name}{ending}")
 
 
-def of_pgmpy(model: Any) -> BeliefNetwork:
-    """Return a discrete network of pgmpy in our form."""
-    nodes = []
-    for own in model.get_cpds():
-        child, *parents = own.variables
-        values = np.moveaxis(np.asarray(own.values, dtype=float), 0, -1)
-        states = tuple(map(str, own.state_names[child]))
-        nodes.append(Node(str(child), states, tuple(map(str, parents)), values))
-    return BeliefNetwork(nodes)
-
-
 def posterior_by_pgmpy(
     network: BeliefNetwork, query: Sequence[str], evidence: NDArray[np.int64]
 ) -> NDArray[np.float64]:

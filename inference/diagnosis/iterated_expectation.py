@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 from knownminds.inference.resampling import percentile_ends
 
-from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
+from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions, left_out
 from .predictive_gain import features_of, scikit_learn
 
 FOLDS = 5
@@ -80,7 +80,7 @@ class SignedGap:
 
 
 @dataclass(frozen=True)
-class IteratedExpectation:
+class IteratedExpectation(Result):
     """How far stated beliefs are from the law of iterated expectation.
 
     Parameters
@@ -120,16 +120,6 @@ class IteratedExpectation:
     elicitation: str
     excluded: Mapping[str, int]
 
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: plain(part) for name, part in value.items()}
-            return None if isinstance(value, float) and not np.isfinite(value) else value
-
-        return json.dumps(plain(asdict(self)))
-
     def __str__(self) -> str:
         """One line for the participant and one for each thing to hold it against."""
         told = "in one distribution" if self.elicitation == "distribution" else "asked one by one"
@@ -148,8 +138,7 @@ class IteratedExpectation:
                 f"  above the forest        {self.above_baseline:+.4f} "
                 f"(95% {self.above_low:+.4f} to {self.above_high:+.4f})"
             )
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
+        return "\n".join([*lines, *left_out(self.excluded)])
 
 
 def iterated_expectation(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +12,15 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 
-from .belief_decisions import ACTIONS, BeliefDecisions
+from .belief_decisions import ACTIONS, BeliefDecisions, left_out
 
 PAIRS = ((0, 2), (0, 1), (1, 2))  # Yes against No, Yes against Defer, Defer against No
 BINS = 5
 LEVEL = 0.05
+P_VALUES = ("p_falling", "p_turning")
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class PairViolations:
 
 
 @dataclass(frozen=True)
-class MonotoneChoice:
+class MonotoneChoice(Result):
     """Violations of monotone pairwise choice for the three pairs of actions.
 
     Parameters
@@ -202,19 +204,14 @@ class MonotoneChoice:
             for k in range(len(self.centre))
         )
 
-    def to_json(self) -> str:
-        """Return the table, the bins and the exclusions as JSON; what is missing is null."""
-        return json.dumps(
-            {
-                "pairs": json.loads(self.to_frame().to_json(orient="records")),
-                "shares": json.loads(self.shares().to_json(orient="records")),
-                "fraction": None if np.isnan(self.fraction) else self.fraction,
-                "turned": None if np.isnan(self.turned) else self.turned,
-                "p_falling": None if np.isnan(self.p_falling) else self.p_falling,
-                "p_turning": None if np.isnan(self.p_turning) else self.p_turning,
-                "excluded": dict(self.excluded),
-            }
-        )
+    def content(self) -> dict[str, Any]:
+        """The table, the bins and the exclusions."""
+        return {
+            "pairs": records(self.to_frame()),
+            "shares": records(self.shares()),
+            **{name: getattr(self, name) for name in ("fraction", "turned", *P_VALUES)},
+            "excluded": self.excluded,
+        }
 
     def __str__(self) -> str:
         """Fraction of violated pairs of bins for each pair of actions."""
@@ -234,8 +231,7 @@ class MonotoneChoice:
                 f"  against the direction of their actions {self.turned:.1%} of the pairs of bins, "
                 f"p = {self.p_turning:.3g}"
             )
-        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
-        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
+        return "\n".join([*lines, *left_out(self.excluded)])
 
 
 def monotone_choice(
