@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from pyarrow import ArrowException
 
 from knownminds.environments.fields import WORDS
 from knownminds.environments.words.answer import ANSWERED, Outcome
+
+from .csv_cells import csv_text, unguarded
 
 if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
@@ -84,12 +87,21 @@ COLUMNS: tuple[Column, ...] = (
         "which asking of the question this answer came from",
         least=0,
     ),
+    Column(
+        "errors_before",
+        "int",
+        False,
+        "earlier trials of the session that brought no text; absent where none did",
+        "trials",
+        0,
+    ),
     Column("input_tokens", "int", False, "tokens sent", "tokens", 0),
     Column("output_tokens", "int", False, "tokens received", "tokens", 0),
     Column("money", "float", False, "price of the answer in US dollars", "US dollars", 0),
     Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+_MOST_WHOLE = 2**53  # from here on not every whole number is told apart
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 
@@ -194,7 +206,7 @@ class Trials:
             raise ValueError(f"Trials are read from a file; there is none at {file}.")
         try:
             if file.suffix == ".parquet":
-                frame = pd.read_parquet(file)
+                frame = pd.read_parquet(file.absolute())
                 frame.attrs = {SETTINGS: _check_version(file)}
             else:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
@@ -213,7 +225,7 @@ class Trials:
             if file.suffix == ".parquet":
                 _write_parquet(self, part)
             else:
-                _with_settings(self).to_csv(part, index=False, encoding="utf-8")
+                part.write_text(csv_text(_with_settings(self)), encoding="utf-8", newline="")
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
@@ -250,6 +262,39 @@ class Trials:
         """Say where a row stands, for messages."""
         at = self.frame.iloc[row]
         return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Return a column as numbers, NaN where there is none."""
+        values = pd.to_numeric(self.frame[column], errors="coerce")
+        return values.to_numpy(dtype=float, na_value=np.nan)
+
+    @property
+    def session_codes(self) -> NDArray[np.int64]:
+        """The number of each row's session, by first appearance, from 0."""
+        groups = self.frame.groupby(["subject", "session"], sort=False)
+        return groups.ngroup().to_numpy().astype(np.int64)
+
+    def require(self, kept: ArrayLike, rule: str, got: ArrayLike, remedy: str) -> None:
+        """Raise ValueError at the first row that breaks a rule, with what it has.
+
+        Parameters
+        ----------
+        kept
+            Whether each row keeps it, [rows].
+        got
+            What each row has, [rows]; or the name of a column, which is then named.
+        """
+        wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
+        if not len(wrong):
+            return
+        row = int(wrong[0])
+        if isinstance(got, str):
+            told = f"{got} {self.frame[got].iloc[row]}"
+        else:
+            value = np.asarray(got)[row]
+            told = value if isinstance(value, str) else f"{value:g}"
+            told = "nothing" if told == "nan" else told
+        raise ValueError(f"{rule}; {self.place(row)} has {told}. {remedy}")
 
     def subject_frame(self) -> pd.DataFrame:
         """One row per subject, indexed by name, with every column that is constant within it."""
@@ -293,14 +338,14 @@ def _write_parquet(trials: Trials, file: Path) -> None:
     table = Table.from_pandas(frame, preserve_index=False)
     told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
     told[SETTINGS.encode()] = json.dumps(trials.settings).encode()
-    parquet.write_table(table.replace_schema_metadata(told), file)
+    parquet.write_table(table.replace_schema_metadata(told), file.absolute())
 
 
 def _check_version(file: Path) -> dict[str, dict[str, Any]]:
     """Return the settings in a file's metadata, if its version is one that is read."""
     from pyarrow import parquet
 
-    metadata = parquet.read_schema(file).metadata or {}
+    metadata = parquet.read_schema(file.absolute()).metadata or {}
     told = metadata.get(SCHEMA_KEY, b"0").decode()
     if not told.isdecimal() or int(told) > SCHEMA_VERSION:
         raise ValueError(
@@ -415,7 +460,7 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     numbers = pd.to_numeric(column, errors="coerce")
     bad = numbers.isna() & column.notna()
     if kind == "int":
-        bad |= numbers.notna() & (numbers % 1 != 0)
+        bad |= numbers.notna() & ((numbers % 1 != 0) | (numbers.abs() >= _MOST_WHOLE))
     bad |= np.isinf(numbers.astype(float))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -463,7 +508,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
             f"{header.count(doubled[0])} times. Rename one."
         )
     kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
-    return pd.read_csv(
+    table = pd.read_csv(
         file,
         dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
         # A language model may well answer "NA".
@@ -471,6 +516,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
         keep_default_na=False,
         encoding="utf-8-sig",
     )
+    return unguarded(table)
 
 
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:

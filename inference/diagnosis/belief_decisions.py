@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,12 +243,6 @@ class BeliefDecisions:
             f"{n} of {self.asked[name]} {name} missing" for name, n in self.missing.items() if n
         ]
         return "; ".join([told, *gaps])
-
-
-def left_out(excluded: Mapping[str, int]) -> list[str]:
-    """Return the line of a report that counts the rows left out; none if there are none."""
-    told = [f"{n} excluded ({why})" for why, n in excluded.items() if n]
-    return ["  " + ", ".join(told)] if told else []
 
 
 def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from knownminds.environments import session_stream
 from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 
-from .belief_decisions import BeliefDecisions, left_out
+from .belief_decisions import BeliefDecisions
 
 NEIGHBOURS = 3  # of the estimator, as published
 CLOSE = 1e-9  # distances that differ by less are the same: .31 - .30 is not .30 - .29 in floats
@@ -40,16 +40,12 @@ class RowBootstrap:
 
     Parameters
     ----------
-    standard_error
-        Of the estimates of the bootstraps; NaN for a single one.
-    low, high
-        Ends of the published interval: the estimate and 1.96 standard errors to either side.
-    mean
-        Of the estimates of the bootstraps; no estimate itself.
-    percentile_low, percentile_high
-        Ends of the 95% percentile interval.
-    replicates
-        How many bootstraps.
+    standard_error : Of the estimates of the bootstraps; NaN for a single one.
+    low, high : Ends of the published interval: the estimate and 1.96 standard errors to either
+        side.
+    mean : Of the estimates of the bootstraps; no estimate itself.
+    percentile_low, percentile_high : Ends of the 95% percentile interval.
+    replicates : How many bootstraps.
     """
 
     standard_error: float
@@ -72,7 +68,7 @@ class RowBootstrap:
 
 
 @dataclass(frozen=True)
-class ConditionalIndependence(Result):
+class ConditionalIndependenceTest(Result):
     """How much the action tells of the state beyond the stated belief, in nats, and its test.
 
     Parameters
@@ -120,9 +116,9 @@ class ConditionalIndependence(Result):
         """Estimate minus its mean under the null."""
         return self.estimate - self.null_mean
 
-    def content(self) -> dict[str, Any]:
-        """All fields, and the excess."""
-        return {**super().content(), "excess": self.excess}
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return super().content() | {"excess": self.excess}
 
     def __str__(self) -> str:
         """Estimate, null and test; then the published reading."""
@@ -149,7 +145,8 @@ class ConditionalIndependence(Result):
             f"  {self.rows} rows of {self.contexts} contexts, {self.exchangeable} of which can "
             "exchange their state"
         )
-        return "\n".join([*lines, *left_out(self.excluded)])
+        left = [f"{n} excluded ({why})" for why, n in self.excluded.items() if n]
+        return "\n".join([*lines, "  " + ", ".join(left)] if left else lines)
 
 
 def conditional_independence(
@@ -163,7 +160,7 @@ def conditional_independence(
     block: int = BLOCK,
     width: float = WIDTH,
     seed: int = 0,
-) -> ConditionalIndependence:
+) -> ConditionalIndependenceTest:
     """Test whether action and state are independent given the stated belief.
 
     The estimator is that of Mesner & Shalizi (2020) with 0/1 distances between actions and
@@ -226,7 +223,7 @@ def conditional_independence(
     error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
     ones = np.bincount(blocks, of_context) / np.bincount(blocks)
-    return ConditionalIndependence(
+    return ConditionalIndependenceTest(
         estimate=estimate,
         standard_error=error,
         low=estimate - half,

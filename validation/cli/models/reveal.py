@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Out, Seed
 from knownminds.validation.cli.output import check_own_folder, notes, print_json, progress_bar
-from knownminds.validation.cli.reading import read_caps, read_numbers
+from knownminds.validation.options import Json, Out, Seed
+from knownminds.validation.reading import read_caps, read_numbers
 
 
 @app.command()
@@ -75,7 +75,7 @@ def reveal(
     from knownminds.environments.chance.scenarios import SCENARIOS
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
-    from knownminds.validation.chance.asked_beliefs import GRID
+    from knownminds.validation.chance.chance_items import GRID
     from knownminds.validation.chance.revealed import reveal as ask
     from knownminds.validation.report import write_report
 
@@ -87,20 +87,20 @@ def reveal(
             result = ask(
                 llm or (),
                 scenarios=scenarios or tuple(SCENARIOS),
-                form=form,  # type: ignore[arg-type]  # checked there, as the next ones
-                source=source,  # type: ignore[arg-type]
+                form=form,
+                source=source,
                 draws=draws,
                 top=top,
                 stated=stated,
-                distractors=distractors,  # type: ignore[arg-type]
-                asking=asking,  # type: ignore[arg-type]
+                distractors=distractors,
+                asking=asking,
                 even_faces=even_faces,
                 chat=chat,
                 signs=signs,
                 threshold=threshold,
                 only={name: int(value) for name, value in given.items() if name in GRID},
                 truth={name: value for name, value in given.items() if name not in GRID},
-                tokens=tokens,  # type: ignore[arg-type]
+                tokens=tokens,
                 space=space,
                 leak=leak,
                 earlier=earlier or (),
