@@ -25,7 +25,7 @@ class NetworkTooLargeError(ValueError):
 
 
 @dataclass(frozen=True)
-class NoisyOr:
+class NoisyOrLaw:
     """A node of two states that each of its parents can bring about without the others.
 
     P(state 1 | parents) = 1 - (1 - leak) prod_k (1 - strengths[k][state of parent k]); Pearl 1988.
@@ -62,12 +62,12 @@ class Node:
     name: str
     states: tuple[str, ...]
     parents: tuple[str, ...]
-    law: Array | NoisyOr
+    law: Array | NoisyOrLaw
 
     @property
     def table(self) -> Array:
         """P(state | parents), [*states of the parents, states]."""
-        return self.law.table() if isinstance(self.law, NoisyOr) else self.law
+        return self.law.table() if isinstance(self.law, NoisyOrLaw) else self.law
 
 
 # A table over variables by number; its first axis is the context, of length 1 where all share it.
@@ -274,7 +274,7 @@ class BeliefNetwork:
         factors: list[tuple[tuple[int, ...], Array]] = []
         for i in relevant:
             node, law = self.nodes[i], self.nodes[i].law
-            if not isinstance(law, NoisyOr):
+            if not isinstance(law, NoisyOrLaw):
                 factors.append(((*self.parents[i], i), law))
                 continue
             joint = len(self.nodes) + i
@@ -370,7 +370,7 @@ def _spread(table: Array, scope: tuple[int, ...], axes: tuple[int, ...], ahead: 
 
 def _check_law(node: Node, parents: Sequence[Node]) -> None:
     cards = tuple(len(parent.states) for parent in parents)
-    if isinstance(node.law, NoisyOr):
+    if isinstance(node.law, NoisyOrLaw):
         strengths = node.law.strengths
         shares = [node.law.leak, *(s for strength in strengths for s in strength)]
         if len(node.states) != 2 or tuple(map(len, strengths)) != cards:

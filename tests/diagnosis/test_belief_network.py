@@ -10,7 +10,7 @@ from knownminds.environments.diagnosis.belief_network import (
     BeliefNetwork,
     NetworkTooLargeError,
     Node,
-    NoisyOr,
+    NoisyOrLaw,
 )
 from knownminds.environments.diagnosis.evidence_contexts import (
     bin_of,
@@ -105,7 +105,7 @@ def test_contexts_asked_together_get_what_each_gets_alone():
 def test_a_noisy_or_is_the_table_it_stands_for():
     network, about = load_network("fever")
     spelled = BeliefNetwork([Node(n.name, n.states, n.parents, n.table) for n in network.nodes])
-    assert isinstance(network.nodes[network.position("fever")].law, NoisyOr)
+    assert isinstance(network.nodes[network.position("fever")].law, NoisyOrLaw)
     told = some_contexts(network, [about.target])
     ours = network.posterior([about.target], told)
     assert np.allclose(ours, spelled.posterior([about.target], told), rtol=0, atol=1e-14)
