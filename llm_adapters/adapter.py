@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from types import EllipsisType
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 
 Effort = Literal["none", "low", "medium", "high"]
+
+MOST_TOKENS = 10**8  # of a call; what is said to be more, no model has read or written
 
 
 @dataclass(frozen=True)
@@ -42,13 +46,13 @@ class Sampling:
         for name, low, high in (
             ("temperature", 0.0, 2.0),
             ("top_p", 0.0, 1.0),
-            ("max_tokens", 1, None),
+            ("max_tokens", 1, MOST_TOKENS),
             ("seed", 0, None),
             ("top_log_probabilities", 0, None),
         ):
             value = getattr(self, name)
             if value is not None and not (low <= value and (high is None or value <= high)):
-                upper = "" if high is None else f" to {high:g}"
+                upper = "" if high is None else f" to {high:.9g}"
                 raise ValueError(f"{name} goes from {low:g}{upper}; got {value!r}.")
         if self.reasoning is not None and self.reasoning not in get_args(Effort):
             raise ValueError(unknown("reasoning effort", self.reasoning, get_args(Effort)))
@@ -86,6 +90,8 @@ class Capabilities:
 class Usage:
     """Tokens sent and received, counted alike for all providers; None where one does not say.
 
+    A number that cannot be (negative, or above `MOST_TOKENS`) is none: it is not known then.
+
     Parameters
     ----------
     input_tokens : all that was sent, `cached_tokens` among them
@@ -98,6 +104,13 @@ class Usage:
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        """Take what cannot be a number of tokens for none."""
+        for field in fields(self):
+            n = getattr(self, field.name)
+            if n is not None and not 0 <= n <= MOST_TOKENS:
+                object.__setattr__(self, field.name, None)
 
 
 class TokenLogProbability(NamedTuple):
@@ -226,9 +239,15 @@ class AdapterError(Exception):
         is what the kind of error lets one be sure of.
     raw
         What came, if anything did, without any key.
+
+    Attributes
+    ----------
+    status
+        The HTTP status, if an answer with one came.
     """
 
     charged: bool | None = None
+    status: int | None = None
 
     def __init__(
         self, message: str, *, charged: bool | EllipsisType | None = ..., raw: str = ""
@@ -237,6 +256,14 @@ class AdapterError(Exception):
         if not isinstance(charged, EllipsisType):
             self.charged = charged
         self.raw = raw
+
+    @property
+    def kind(self) -> tuple[str, ...]:
+        """What sort of failure it is: class, status, the provider's word for it, and its shape.
+
+        Messages do not count: the same failure bears another number with every call.
+        """
+        return type(self).__name__, str(self.status or ""), *_sort_of(self.raw)
 
 
 class TryAgain(AdapterError):  # noqa: N818
@@ -343,6 +370,21 @@ def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False)
     for name in can.needs:
         if name not in given:
             raise NotCapable(f"{adapter.model} takes no call without {name}; got none. Set {name}.")
+
+
+def _sort_of(raw: str) -> tuple[str, str]:
+    """Return the word that the body of an error has for its sort, and what the body is."""
+    try:
+        content = json.loads(raw)
+    except (ValueError, RecursionError):
+        return "", "text" if raw else ""
+    error = content.get("error", content) if isinstance(content, dict) else None
+    words = (
+        [error.get(name) for name in ("type", "code", "status")] if isinstance(error, dict) else []
+    )
+    # A word of letters: what holds digits may be the number of a call.
+    plain = [w for w in words if isinstance(w, str) and re.fullmatch(r"[A-Za-z_-]{1,40}", w)]
+    return plain[0] if plain else "", type(content).__name__
 
 
 # Where a capability is not called as the setting that asks for it.

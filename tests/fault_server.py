@@ -80,6 +80,7 @@ FAULTS: dict[str, bool] = {
     "no_usage": True,
     "no_log_probabilities": True,
     "no_finish": True,
+    "flood": True,  # 64 MB of answer
     "echo_key": True,  # the answer repeats the key that was sent
 }
 
@@ -223,6 +224,7 @@ class FaultServer:
         self.reasoning_tokens = reasoning_tokens
         self.cached_tokens = cached_tokens
         self.calls: list[Call] = []
+        self.flooded = 0  # bytes of floods that were sent
         self.peak = 0  # calls under way at the same time, at most
         self._under_way = 0
         self._lock = threading.Lock()
@@ -403,6 +405,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._drop()
         elif fault == "drip":
             self._drip()
+        elif fault == "flood":
+            self._head(200, 2**26)
+            with suppress(OSError):  # when the client has had enough
+                for _ in range(2**10):
+                    self.wfile.write(b" " * 2**16)
+                    provider.flooded += 2**16
+            self._drop()
         elif fault == "502_bytes":
             self._send(502, b'{"error": "\xff\xfe"}')
         elif not FAULTS[fault] and fault[:3].isdigit():

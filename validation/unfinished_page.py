@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from knownminds.validation.calibration import calibration
-from knownminds.validation.channel import channel_study as channel
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, finished_parts
 from knownminds.validation.pages.page import (
     Finding,
@@ -18,23 +16,14 @@ from knownminds.validation.pages.page import (
     counted,
     listed,
     shown,
+    table,
 )
-from knownminds.validation.power import audit
-from knownminds.validation.power import power_study as power
 from knownminds.validation.power.operating_characteristics import Characteristics
 from knownminds.validation.power.smallest_design import size_of
 from knownminds.validation.recovery.recovery_page import about_subjects
-from knownminds.validation.recovery.recovery_surface import summarise_found
+from knownminds.validation.studies import STUDIES, load
 
 GOES_ON = "Run the same command again; it goes on from here."
-# What each command makes of rows, also of some of them. Model recovery needs all models.
-SUMMARIES: dict[str, Callable[[Rows], Any]] = {
-    "recover": summarise_found,
-    "calibrate": calibration.summarise,
-    "power": power.summarise,
-    "audit": audit.summarise,
-    "channel": channel.summarise,
-}
 
 
 @dataclass(frozen=True)
@@ -127,10 +116,9 @@ def _result(
     folder: Path, study: Study, found: Sequence[Sequence[Batch]], versions: Mapping[str, str]
 ) -> Any:
     kept = [c for c, batches in enumerate(found) if batches]
-    if study.command not in SUMMARIES or not kept:
+    summarise = load(STUDIES[study.command].summarise) if study.command in STUDIES else None
+    if summarise is None or not kept:
         return None
-    if study.command == "audit" and all("effect" in study.cells[c].law for c in kept):
-        return None  # it begins with minds without an effect
     begun = Begun(
         study.command,
         tuple(study.cells[c] for c in kept),
@@ -144,7 +132,7 @@ def _result(
             for new, old in enumerate(kept)
         ],
     )
-    return SUMMARIES[study.command](Rows(begun, folder, versions))
+    return summarise(Rows(begun, folder, versions))
 
 
 def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
@@ -160,7 +148,7 @@ def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
     if page is not None:
         why.append("All below is of what is there, and may still change.")
     finding = Finding("This study", "is not finished", " ".join(why), "bad")
-    table = _steps(unfinished.steps) if unfinished.steps else _cells(unfinished)
+    there = _steps(unfinished.steps) if unfinished.steps else _cells(unfinished)
     if page is None:
         cell = study.cells[0]
         page = Page(
@@ -182,20 +170,22 @@ def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:
     return replace(
         page,
         findings=[finding, *page.findings],
-        tables=[table, *page.tables],
+        tables=[there, *page.tables],
         command=f"{page.command} --out {folder}",
     )
 
 
 def _cells(unfinished: Unfinished) -> Table:
-    rows = [
-        [_about(cell), f"{done:,}", f"{of:,}", f"{of - done:,}"]
-        for cell, done, of in zip(
-            unfinished.study.cells, unfinished.done, unfinished.of, strict=True
-        )
-    ]
-    unit = "fits" if unfinished.study.unit == "subject" else "data sets"
-    return f"What is there, in {unit}", ["design", "there", "of", "missing"], rows
+    study = unfinished.study
+    rows = zip(study.cells, unfinished.done, unfinished.of, strict=True)
+    return table(
+        f"What is there, in {'fits' if study.unit == 'subject' else 'data sets'}",
+        rows,
+        ("design", lambda row: _about(row[0])),
+        ("there", "{1:,}"),
+        ("of", "{2:,}"),
+        ("missing", lambda row: f"{row[2] - row[1]:,}"),
+    )
 
 
 def _about(cell: Cell) -> str:
@@ -210,14 +200,20 @@ def _about(cell: Cell) -> str:
 
 
 def _steps(steps: Mapping[str, Unfinished]) -> Table:
-    rows = []
-    for name, step in steps.items():
-        found = step.result.designs[0] if step.result else None
-        rows.append([name, *_reached(found, step), f"{sum(step.done):,}", f"{sum(step.of):,}"])
-    return "Steps of the search", ["step", "size", "power so far", "data sets", "of"], rows
+    return table(
+        "Steps of the search",
+        steps.items(),
+        ("step", "{0}"),
+        ("size", lambda row: _reached(row[1])[0]),
+        ("power so far", lambda row: _reached(row[1])[1]),
+        ("data sets", lambda row: f"{sum(row[1].done):,}"),
+        ("of", lambda row: f"{sum(row[1].of):,}"),
+    )
 
 
-def _reached(design: Characteristics | None, step: Unfinished) -> tuple[str, str]:
-    if design is None:
+def _reached(step: Unfinished) -> tuple[str, str]:
+    """Return size and power of the design of a step; "-" where nothing is known."""
+    if step.result is None:
         return "-", "-"
+    design: Characteristics = step.result.designs[0]
     return f"{size_of(design, step.study.question['find']):,}", shown(design.rejected)

@@ -38,7 +38,7 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood_of_four(  # type: ignore[no-untyped-def]
-    wide, lapse, row, start, response, modality, item, value, unit, ceiling
+    wide, lapse, row, start, columns
 ):
     """Log-likelihood and gradient for wide [N, 4]: alpha, sigma_text, sigma_image, sigma.
 
@@ -46,6 +46,7 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
     missing) is a number around the value that nobody has seen: the answer to both then varies with
     it.
     """
+    response, modality, item, value, unit, ceiling = columns
     total = np.zeros(len(wide))
     gradient = np.zeros((len(wide), 4 if lapse is None else 5))
     items = 1
@@ -123,30 +124,26 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, modality, item, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Combine with the weight alpha."""
-    return log_likelihood_of_four(
-        theta, lapse, row, start, response, modality, item, value, unit, ceiling
-    )
+    return log_likelihood_of_four(theta, lapse, row, start, columns)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood_equal(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, modality, item, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Combine with equal weights."""
     wide = np.full((len(theta), 4), 0.5)
     wide[:, 1:] = theta
-    total, gradient = log_likelihood_of_four(
-        wide, lapse, row, start, response, modality, item, value, unit, ceiling
-    )
+    total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     return total, gradient[:, 1:].copy()
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def log_likelihood_optimal(  # type: ignore[no-untyped-def]
-    theta, lapse, n_actions, row, start, response, modality, item, value, unit, ceiling
+    theta, lapse, n_actions, row, start, *columns
 ):
     """Combine with weights that are inverse to the variances."""
     wide = np.empty((len(theta), 4))
@@ -154,9 +151,7 @@ def log_likelihood_optimal(  # type: ignore[no-untyped-def]
         text, image = theta[k, 0] ** 2, theta[k, 1] ** 2
         wide[k, 0] = image / (text + image)
         wide[k, 1:] = theta[k]
-    total, gradient = log_likelihood_of_four(
-        wide, lapse, row, start, response, modality, item, value, unit, ceiling
-    )
+    total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     for k in range(len(theta)):
         alpha = wide[k, 0]
         gradient[k, 1] -= gradient[k, 0] * 2.0 * alpha * (1.0 - alpha) / theta[k, 0]

@@ -25,6 +25,7 @@ from knownminds.environments.words.answer import (
     _told,
     _unreadable,
     decimal,
+    enclosed,
     parse_label,
     parse_number,
 )
@@ -244,7 +245,9 @@ class RestlessBandit(Retelling):
         if pair is None:
             opening = _MARKED.match(said)
             bare = said[opening.end() if opening else 0 :]
-            pair = _ALIKE.fullmatch(bare.lstrip(_SIGNS).rstrip(_SIGNS))
+            core = bare.strip(_SIGNS)
+            if core and enclosed(*bare.split(core, 1)):
+                pair = _ALIKE.fullmatch(core)
             notes.append("signs or words around the answer")
         if pair is None:
             return _unreadable(text, "expected a machine and a confidence, as in F, 0.8")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,6 @@ from knownminds.environments.words.prompt import Message
 
 OPEN, CLOSE = "<<", ">>"
 OWN = "knownminds"  # our field beside text, experiment and participant: what no text tells
-_CHOICE = re.compile(f"{OPEN}(.*?){CLOSE}", re.DOTALL)
 
 
 def psych_101_records(
@@ -318,8 +316,17 @@ def _words(message: Message) -> str:
 
 def _split(text: str) -> tuple[list[str], list[str]]:
     """Return questions and replies."""
-    *parts, rest = _CHOICE.split(text)
-    questions, replies = parts[::2], parts[1::2]
+    questions: list[str] = []
+    replies: list[str] = []
+    rest = text
+    while OPEN in rest:
+        question, _, further = rest.partition(OPEN)
+        reply, closed, further = further.partition(CLOSE)
+        if not closed:
+            break
+        questions.append(question)
+        replies.append(reply)
+        rest = further
     if not replies:
         raise ValueError(f"Choices stand between {OPEN} and {CLOSE}; the text has none.")
     if rest.strip():

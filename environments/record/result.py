@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import pandas as pd
 
+from .csv_cells import csv_text
 from .folders import writable, write_text
 
 
@@ -45,7 +46,7 @@ class Result:
         """Write tables and JSON file into a folder; `read` gives the same back."""
         with writable(folder) as path:
             for name, table in self.tables().items():
-                write_text(path / f"{name}.csv", _flat(table).to_csv(index=False))
+                write_text(path / f"{name}.csv", csv_text(_flat(table)))
             write_text(path / self.file, json.dumps(self.to_dict(), indent=1))
 
     @classmethod
@@ -65,6 +66,22 @@ class Result:
     def _repr_html_(self) -> str:
         """Show a notebook the text."""
         return f"<pre>{escape(str(self))}</pre>"
+
+
+class SubjectResult(Result):
+    """What was found of several subjects, with intervals that hold the mass one asks for."""
+
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_dict` tells, with these intervals."""
+        raise NotImplementedError
+
+    def to_dict(self, mass: float = 0.9) -> Any:
+        """The content of `to_json`."""
+        return plain(self.content(mass))
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Return all that was found as JSON; what is missing is null."""
+        return json.dumps(self.to_dict(mass))
 
 
 def plain(value: Any) -> Any:

@@ -18,6 +18,8 @@ from pyarrow import ArrowException
 from knownminds.environments.fields import WORDS
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
+from .csv_cells import csv_text, unguarded
+
 if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
 
@@ -85,12 +87,21 @@ COLUMNS: tuple[Column, ...] = (
         "which asking of the question this answer came from",
         least=0,
     ),
+    Column(
+        "errors_before",
+        "int",
+        False,
+        "earlier trials of the session that brought no text; absent where none did",
+        "trials",
+        0,
+    ),
     Column("input_tokens", "int", False, "tokens sent", "tokens", 0),
     Column("output_tokens", "int", False, "tokens received", "tokens", 0),
     Column("money", "float", False, "price of the answer in US dollars", "US dollars", 0),
     Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+_MOST_WHOLE = 2**53  # from here on not every whole number is told apart
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
 
@@ -195,7 +206,7 @@ class Trials:
             raise ValueError(f"Trials are read from a file; there is none at {file}.")
         try:
             if file.suffix == ".parquet":
-                frame = pd.read_parquet(file)
+                frame = pd.read_parquet(file.absolute())
                 frame.attrs = {SETTINGS: _check_version(file)}
             else:
                 frame = _read_csv(file, {theirs: ours for ours, theirs in (columns or {}).items()})
@@ -214,7 +225,7 @@ class Trials:
             if file.suffix == ".parquet":
                 _write_parquet(self, part)
             else:
-                _with_settings(self).to_csv(part, index=False, encoding="utf-8")
+                part.write_text(csv_text(_with_settings(self)), encoding="utf-8", newline="")
             part.replace(file)
         finally:
             part.unlink(missing_ok=True)
@@ -327,14 +338,14 @@ def _write_parquet(trials: Trials, file: Path) -> None:
     table = Table.from_pandas(frame, preserve_index=False)
     told = {**(table.schema.metadata or {}), SCHEMA_KEY: str(SCHEMA_VERSION).encode()}
     told[SETTINGS.encode()] = json.dumps(trials.settings).encode()
-    parquet.write_table(table.replace_schema_metadata(told), file)
+    parquet.write_table(table.replace_schema_metadata(told), file.absolute())
 
 
 def _check_version(file: Path) -> dict[str, dict[str, Any]]:
     """Return the settings in a file's metadata, if its version is one that is read."""
     from pyarrow import parquet
 
-    metadata = parquet.read_schema(file).metadata or {}
+    metadata = parquet.read_schema(file.absolute()).metadata or {}
     told = metadata.get(SCHEMA_KEY, b"0").decode()
     if not told.isdecimal() or int(told) > SCHEMA_VERSION:
         raise ValueError(
@@ -449,7 +460,7 @@ def _convert(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any]:
     numbers = pd.to_numeric(column, errors="coerce")
     bad = numbers.isna() & column.notna()
     if kind == "int":
-        bad |= numbers.notna() & (numbers % 1 != 0)
+        bad |= numbers.notna() & ((numbers % 1 != 0) | (numbers.abs() >= _MOST_WHOLE))
     bad |= np.isinf(numbers.astype(float))
     if bad.any():
         row = int(np.flatnonzero(bad)[0])
@@ -497,7 +508,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
             f"{header.count(doubled[0])} times. Rename one."
         )
     kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
-    return pd.read_csv(
+    table = pd.read_csv(
         file,
         dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
         # A language model may well answer "NA".
@@ -505,6 +516,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
         keep_default_na=False,
         encoding="utf-8-sig",
     )
+    return unguarded(table)
 
 
 def _ordered(table: pd.DataFrame) -> pd.DataFrame:

@@ -114,7 +114,8 @@ def parse_number(text: str, low: float, high: float, marked: bool = False) -> An
 
     `ok` is the number alone in decimal notation, or, if `marked`, a last line ``Answer: NUMBER``.
     The signs that `parse_label` repairs are repaired, and the marker. Percentages, units and
-    thousands separators are malformed.
+    thousands separators are malformed; so are "<", ">" and "~" but for pairs around the number,
+    as they tell of another one, and a comma before it, which may be a decimal one.
     """
     found = _find(text, marked)
     if isinstance(found, Answer):
@@ -124,6 +125,8 @@ def parse_number(text: str, low: float, high: float, marked: bool = False) -> An
         opening = _MARKED.match(said)
         bare = said[opening.end() if opening else 0 :]
         said = bare.lstrip(_SIGNS.replace(".", "")).rstrip(_SIGNS)
+        if not enclosed(*bare.split(said, 1) if said else (bare, "")):
+            return _unreadable(text, "expected one number")
         notes.append("signs around the answer")
     if not _NUMBER.fullmatch(said):
         return _unreadable(text, "expected one number")
@@ -173,6 +176,16 @@ def _find(text: str, marked: bool) -> Answer | tuple[str, list[str]]:
     if line.startswith(MARKER + " "):
         return line[len(MARKER) :].strip(), notes
     return line, [*notes, "signs around the answer"]
+
+
+def enclosed(before: str, after: str) -> bool:
+    """Tell whether signs around a number leave it as it is: no bound, no rough number."""
+    return (
+        not set(before) & set(">,")
+        and "<" not in after
+        and before.count("<") == after.count(">")
+        and before.count("~") == after.count("~")
+    )
 
 
 def _bare(said: str, notes: list[str]) -> str:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
-from .causal_answers import CELL, CELL_OF_ANSWERS, causal_answers
+from .causal_answers import CELL, CELL_OF_ANSWERS, answers_by, causal_answers
 
 POOLED = "all domains"
 RESAMPLES = 2000
@@ -22,17 +23,15 @@ FEWEST = 3  # items, below which a rank correlation says nothing
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Result):
     """Rank correlations of agents with a reference, within domains and over all of them.
 
     Parameters
     ----------
-    table
-        One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%, percentile
-        bootstrap over items), items, unmatched (items without an answer or without a reference),
-        without_rho (resamples in which one side was constant) and status.
-    resamples
-        Of each interval.
+    table : One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%,
+        percentile bootstrap over items), items, unmatched (items without an answer or without a
+        reference), without_rho (resamples in which one side was constant) and status.
+    resamples : Of each interval.
     """
 
     table: pd.DataFrame
@@ -42,10 +41,9 @@ class Alignment:
         """One row per agent and domain."""
         return self.table.copy()
 
-    def to_json(self) -> str:
-        """Return the rows as JSON records; what is missing is null."""
-        text: str = self.table.to_json(orient="records")
-        return text
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.table)
 
     def __str__(self) -> str:
         """One line per agent and domain."""
@@ -99,12 +97,7 @@ def alignment(
     ValueError
         If there is no such column, or no item has both an answer and a reference.
     """
-    answers = causal_answers(trials)
-    if agent not in answers:
-        raise ValueError(
-            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
-            f"{', '.join(map(str, answers.columns))}."
-        )
+    answers = answers_by(trials, agent)
     if resamples < 1:
         raise ValueError(f"An interval needs at least 1 resample; got {resamples}.")
     wanted = reference_means(reference, released=released)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,26 +9,26 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control
 
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import t_tests
+
+from .domain_differences import adjust
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Result):
     """Differences between conditions, paired over agents.
 
     Parameters
     ----------
-    differences
-        One row per factor, pair of its levels and quantity: mean difference second - first over
-        agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and Hochberg 1995,
-        over all rows), n (agents with both), missing (agents without one of them), size (mean
-        absolute difference in units of the quantity's spread), most and least (the agents that
-        change most and least).
-    agents
-        One row per factor and agent: change, the mean size over quantities and pairs of levels,
-        how many quantities it rests on, and the quantities that change most and least.
+    differences : One row per factor, pair of its levels and quantity: mean difference second -
+        first over agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and
+        Hochberg 1995, over all rows), n (agents with both), missing (agents without one of them),
+        size (mean absolute difference in units of the quantity's spread), most and least (the
+        agents that change most and least).
+    agents : One row per factor and agent: change, the mean size over quantities and pairs of
+        levels, how many quantities it rests on, and the quantities that change most and least.
     """
 
     differences: pd.DataFrame
@@ -39,10 +38,9 @@ class Robustness:
         """One row per factor, pair of levels and quantity."""
         return self.differences.copy()
 
-    def to_json(self) -> str:
-        """Return both tables as JSON; what is missing is null."""
-        tables = {"differences": self.differences, "agents": self.agents}
-        return json.dumps({k: json.loads(t.to_json(orient="records")) for k, t in tables.items()})
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {"differences": records(self.differences), "agents": records(self.agents)}
 
     def __str__(self) -> str:
         """One line per difference, and the agents in the order of their change."""
@@ -133,7 +131,7 @@ def robustness(
                     {"factor": factor, "agent": str(a), "quantity": quantity, "size": value}
                     for a, value in size.items()
                 ]
-    _adjust(rows)
+    adjust(rows)
     return Robustness(pd.DataFrame(rows), _by_agent(pd.DataFrame(sizes)))
 
 
@@ -184,12 +182,3 @@ def _by_agent(sizes: pd.DataFrame) -> pd.DataFrame:
         told = (factor, agent, float(by.mean()), len(by), str(by.idxmax()), str(by.idxmin()))
         rows.append(dict(zip(columns, told, strict=True)))
     return pd.DataFrame(rows, columns=columns)
-
-
-def _adjust(rows: list[dict[str, Any]]) -> None:
-    """Adjust the p values over all tests that could be made."""
-    made = [row for row in rows if np.isfinite(row["p_value"])]
-    if made:
-        adjusted = false_discovery_control([row["p_value"] for row in made], method="bh")
-        for row, p_value in zip(made, adjusted, strict=True):
-            row["p_adjusted"] = float(p_value)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -31,23 +31,19 @@ LEAST_GAIN = 1e-9  # what moves an estimate less is rounding
 
 
 @dataclass(frozen=True)
-class MissingAnswerBounds:
+class MissingAnswerBounds(SubjectResult):
     """Estimates of N subjects, and how far the answers that are missing could have moved them.
 
     Parameters
     ----------
-    fit
-        The estimates from the answers that are there. They are right if answers are missing at
+    fit : The estimates from the answers that are there. They are right if answers are missing at
         random: if what is missing does not depend on what would have been said.
-    n_missing
-        Trials without an answer, [N].
-    low_z, high_z
-        Lowest and highest estimate on the unconstrained scale over the assumed answers, [N, K];
-        NaN where no fit succeeded.
-    low_error, high_error
-        Standard errors of the fits at which they were found, on the same scale, [N, K].
-    refits
-        How often the trials with assumed answers were fitted.
+    n_missing : Trials without an answer, [N].
+    low_z, high_z : Lowest and highest estimate on the unconstrained scale over the assumed answers,
+        [N, K]; NaN where no fit succeeded.
+    low_error, high_error : Standard errors of the fits at which they were found, on the same scale,
+        [N, K].
+    refits : How often the trials with assumed answers were fitted.
     """
 
     fit: PointFit
@@ -95,11 +91,14 @@ class MissingAnswerBounds:
         fit = self.fit
         return subject_table(fit.subjects, self.names, fit.estimate, self.interval(mass), more)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the frame as JSON records."""
-        records: str = self.to_frame(mass).to_json(orient="records")
-        told = {"model": self.fit.model, "method": self.fit.method}
-        return json.dumps(told | {"mass": mass, "subjects": json.loads(records)})
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        return {
+            "model": self.fit.model,
+            "method": self.fit.method,
+            "mass": mass,
+            "subjects": records(self.to_frame(mass)),
+        }
 
     def __str__(self) -> str:
         """Median estimate and bounds of each parameter over subjects."""
@@ -215,15 +214,11 @@ class Gaps:
 
     Parameters
     ----------
-    data
-        The trials; those without an answer add nothing.
-    subject
-        Subject of each of the M missing answers, in order of subjects, [M].
-    given
-        The trials before each missing answer and, last, its own trial with action a; row
-        m * n_actions + a is answer m with action a.
-    before
-        The trials before each missing answer, row m.
+    data : The trials; those without an answer add nothing.
+    subject : Subject of each of the M missing answers, in order of subjects, [M].
+    given : The trials before each missing answer and, last, its own trial with action a; row m *
+        n_actions + a is answer m with action a.
+    before : The trials before each missing answer, row m.
     """
 
     data: ModelData
@@ -266,11 +261,7 @@ class Gaps:
         """Lay out the M trials at positions `missing` of the flat columns; `columns` are theirs."""
         parts, n_actions, n_flat = data.sequences, data.n_actions, len(data.flat[0])
         # Which sequence each flat position lies in, and how far from its beginning.
-        sequence = np.repeat(np.arange(len(parts.length)), parts.length)
-        within = np.arange(len(sequence)) - np.repeat(
-            np.cumsum(parts.length) - parts.length, parts.length
-        )
-        position = parts.order[parts.begin[sequence] + within]
+        sequence, within, position = parts.in_order()
         place = np.empty((n_flat, 2), dtype=np.int64)
         place[position] = np.column_stack([sequence, within])
         subject = parts.subject[place[missing, 0]]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import (
@@ -46,12 +46,9 @@ class Part:
 
     Parameters
     ----------
-    letter, name
-        "A" accuracy, "E" efficiency, "C" consistency, "S" the composite.
-    value, low, high
-        And the ends of its bootstrap percentile interval; NaN if there is none.
-    missing
-        What it lacks, in words; empty if nothing.
+    letter, name : "A" accuracy, "E" efficiency, "C" consistency, "S" the composite.
+    value, low, high : And the ends of its bootstrap percentile interval; NaN if there is none.
+    missing : What it lacks, in words; empty if nothing.
     """
 
     letter: str
@@ -70,21 +67,16 @@ class Part:
 
 
 @dataclass(frozen=True)
-class MagnitudeComposite:
+class MagnitudeComposite(Result):
     """A = 1 - NRMSE / 2, E the mean of two RREs, C = (BCS + 15) / 30, S = (A + E + C) / 3.
 
     Parameters
     ----------
-    parts
-        A, E, C and S.
-    errors
-        NRMSE of the data by task and modality, in the base condition.
-    cues
-        Cue combination by task, in the base condition.
-    consistency
-        The score with its comparisons.
-    mass, rounds
-        Of the intervals, and how many bootstraps they rest on.
+    parts : A, E, C and S.
+    errors : NRMSE of the data by task and modality, in the base condition.
+    cues : Cue combination by task, in the base condition.
+    consistency : The score with its comparisons.
+    mass, rounds : Of the intervals, and how many bootstraps they rest on.
     """
 
     participant: str
@@ -114,10 +106,9 @@ class MagnitudeComposite:
             for part in self.parts
         )
 
-    def to_json(self) -> str:
-        """Return the parts as JSON records; what is missing is null."""
-        text: str = self.to_frame().to_json(orient="records")
-        return json.dumps(json.loads(text))
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame())
 
     def __str__(self) -> str:
         """One line per part."""

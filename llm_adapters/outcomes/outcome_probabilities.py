@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from knownminds.environments.record.result import Result, records
+
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, edges_and_stops, next_tokens
 
@@ -52,7 +54,7 @@ class TokenPrompt:
 
 
 @dataclass(frozen=True)
-class OutcomeProbabilities:
+class OutcomeProbabilities(Result):
     """How probable each outcome is as continuation of each prompt.
 
     Parameters
@@ -134,10 +136,9 @@ class OutcomeProbabilities:
             }
         )
 
-    def to_json(self) -> str:
-        """Return one record per prompt and outcome; logarithms of zero are null."""
-        records: str = self.to_frame().to_json(orient="records", double_precision=15)
-        return records
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame(), digits=15)
 
     def __str__(self) -> str:
         """Table of normalised probabilities, with the mass of each prompt."""
@@ -163,11 +164,7 @@ def outcome_probabilities(
     outcomes: Sequence[str],
     *,
     spellings: Mapping[str, Sequence[str]] | None = None,
-    extra_tokens: int | None = None,
-    positions: int = POSITIONS,
-    negligible: float = 0.0,
-    texts: TokenTexts | None = None,
-    check: bool = True,
+    **how: Any,
 ) -> OutcomeProbabilities:
     """Compute the probability of each outcome as a whole string behind each prompt.
 
@@ -192,19 +189,8 @@ def outcome_probabilities(
         For each outcome all that counts as saying it; None for the outcome with a space before
         it and without one, where the latter counts only if it does not run on from the last word
         of the prompt.
-    extra_tokens
-        Follow paths with at most so many tokens more than the shortest; None for all.
-    positions
-        How many tokens go through the model at once, if one prompt and the tree are not more.
-    negligible
-        Probability behind each prompt that need not be followed where an outcome and a sign such
-        as a full stop were said, and what comes then decides whether the outcome is over. It is
-        among what is `left_out`. Below the rounding of float32 it spares most of the time.
-    texts
-        `TokenTexts.of(tokenizer)`, if it is at hand.
-    check
-        Whether one path is compared with a plain pass, since some models do not heed the mask
-        that makes a tree.
+    how
+        Further arguments of `outcome_probabilities_of_each`.
 
     Raises
     ------
@@ -212,17 +198,9 @@ def outcome_probabilities(
         If behind a prompt the tokens of the prompt change, if the model has not the precision,
         or a prompt is longer than the model can read.
     """
+    each = [outcomes] * len(prompts)
     found = outcome_probabilities_of_each(
-        model,
-        tokenizer,
-        prompts,
-        [outcomes] * len(prompts),
-        spellings=spellings,
-        extra_tokens=extra_tokens,
-        positions=positions,
-        negligible=negligible,
-        texts=texts,
-        check=check,
+        model, tokenizer, prompts, each, spellings=spellings, **how
     )
     spellings_of(outcomes, spellings)  # checked for no prompts, too
     return OutcomeProbabilities.of(tuple(outcomes), found)
@@ -250,6 +228,19 @@ def outcome_probabilities_of_each(
         Those of each prompt.
     spellings
         By outcome, of all prompts.
+    extra_tokens
+        Follow paths with at most so many tokens more than the shortest; None for all.
+    positions
+        How many tokens go through the model at once, if one prompt and the tree are not more.
+    negligible
+        Probability behind each prompt that need not be followed where an outcome and a sign such
+        as a full stop were said, and what comes then decides whether the outcome is over. It is
+        among what is `left_out`. Below the rounding of float32 it spares most of the time.
+    texts
+        `TokenTexts.of(tokenizer)`, if it is at hand.
+    check
+        Whether one path is compared with a plain pass, since some models do not heed the mask
+        that makes a tree.
     progress
         Called with the number of prompts that are done, and of all.
     """

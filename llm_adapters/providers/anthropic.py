@@ -22,7 +22,8 @@ from .endpoint import Endpoint, count, parsed
 
 try:
     import anthropic
-    import httpx2
+
+    from .transport import client
 except ImportError:
     raise ImportError(
         'Anthropic models need the anthropic package: pip install "knownminds[anthropic]"'
@@ -102,13 +103,8 @@ class Anthropic:
             timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
             default_headers={"anthropic-version": _VERSION},
             # Not the package's own client, which takes the environment's proxies nevertheless.
-            http_client=httpx2.AsyncClient(
-                trust_env=False,
-                follow_redirects=False,
-                limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-                # Where both headers are sent, this one counts, in all versions of the interface.
-                event_hooks={"request": [self._endpoint.sign("x-api-key")]},
-            ),
+            # Where both headers are sent, this one counts, in all versions of the interface.
+            http_client=client(self._endpoint.sign("x-api-key")),
         )
 
     def __repr__(self) -> str:

@@ -26,6 +26,9 @@ from knownminds.llm_adapters.adapter import (
     UnreadableReply,
     Unusable,
 )
+from knownminds.llm_adapters.masking import masked
+
+MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
 
 # Shorter ones are dummies such as "none", which would be found in ordinary answers.
 _SHORTEST_SECRET = 12
@@ -118,7 +121,7 @@ class Endpoint:
     def masked(self, text: str) -> str:
         """Return a text that came without the key, if it repeats it."""
         key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
-        return text.replace(key, "[key]") if len(key) >= _SHORTEST_SECRET else text
+        return masked(text, key) if len(key) >= _SHORTEST_SECRET else text
 
     def failed(
         self,
@@ -134,7 +137,13 @@ class Endpoint:
         Only what a server refuses is surely not charged. A 5xx may come from a gateway, after the
         model behind it has answered.
         """
-        raw = self.masked(body)
+        failure = self._failed(status, headers, self.masked(body), settings, images)
+        failure.status = status
+        return failure
+
+    def _failed(
+        self, status: int, headers: Mapping[str, str], raw: str, settings: Sampling, images: bool
+    ) -> AdapterError:
         said = _message(raw)
         if status in (401, 403) or (status == 400 and "API_KEY_INVALID" in raw):
             # What a server says about a key may hold parts of it, so it is dropped.
@@ -170,9 +179,11 @@ class Endpoint:
                 )
         return Rejected(f"{self} does not take the prompt ({status}): {said}", raw=raw)
 
-    def unreachable(self, cause: BaseException) -> Unreachable:
+    def unreachable(self, cause: BaseException) -> Unreachable | UnreadableReply:
         """Return what a broken connection means; `cause` is the HTTP client's error."""
         name = type(cause).__name__
+        if name == "TooLong":  # of transport.py, which needs the client's package
+            return UnreadableReply(f"An answer has at most {MOST_BYTES:,} bytes; {self} sent more.")
         return Unreachable(
             f"{self} cannot be reached: {name}.",
             charged=False if name in _BEFORE_SENDING else None,
@@ -197,8 +208,8 @@ class Endpoint:
 
 
 def count(value: object) -> int | None:
-    """Return a number of tokens, or None if a server sends anything else."""
-    return value if type(value) is int and value >= 0 else None
+    """Return a number of tokens, or None if a server sends anything else; see `Usage`."""
+    return value if type(value) is int else None
 
 
 def log_probability(value: object) -> float:
@@ -212,7 +223,7 @@ def _message(body: str) -> str:
     """Return what a server says about an error, at most 200 characters of it."""
     try:
         content = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return body[:200]
     error = content.get("error", content) if isinstance(content, dict) else content
     said = error.get("message", error.get("detail")) if isinstance(error, dict) else error
@@ -248,7 +259,10 @@ def _retry_delay(body: str) -> str | None:
 
 def parsed(body: str) -> dict[str, Any]:
     """Return a JSON object; ValueError if a body holds anything else."""
-    content = json.loads(body)
+    try:
+        content = json.loads(body)
+    except RecursionError:
+        raise ValueError("A body is nested as deeply as an answer is.") from None
     if not isinstance(content, dict):
         raise ValueError("A body is a JSON object.")
     return content

@@ -25,6 +25,8 @@ try:
     import httpx2
     from google import genai
     from google.genai import errors, types
+
+    from .transport import client
 except ImportError:
     raise ImportError(
         'Google models need the google-genai package: pip install "knownminds[google]"'
@@ -88,12 +90,7 @@ class Google:
         self.key_variable = key_variable
         self.capabilities = capabilities or capabilities_of(model)
         # One of our own, for the package's follows redirects and proxies.
-        self._http = httpx2.AsyncClient(
-            trust_env=False,
-            follow_redirects=False,
-            limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
-            event_hooks={"request": [self._endpoint.sign("x-goog-api-key")]},
-        )
+        self._http = client(self._endpoint.sign("x-goog-api-key"))
         self._client = genai.Client(
             vertexai=False,
             api_key="none",  # the client above writes it when sending

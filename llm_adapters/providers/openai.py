@@ -23,6 +23,8 @@ from .endpoint import Endpoint, count, log_probability, parsed
 
 try:
     import openai
+
+    from .transport import client
 except ImportError:
     raise ImportError(
         'OpenAI models need the openai package: pip install "knownminds[openai]"'
@@ -84,11 +86,7 @@ class OpenAI:
             base_url=base_url,
             max_retries=0,
             timeout=openai.Timeout(timeout, connect=min(timeout / 2, 10.0)),
-            http_client=openai.DefaultAsyncHttpxClient(
-                trust_env=False,
-                follow_redirects=False,
-                event_hooks={"request": [self._endpoint.sign("authorization", "Bearer {}")]},
-            ),
+            http_client=client(self._endpoint.sign("authorization", "Bearer {}")),
         )
 
     def __repr__(self) -> str:

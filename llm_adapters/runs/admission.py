@@ -6,13 +6,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from math import ceil
 
 import numpy as np
+
+from knownminds.llm_adapters.adapter import MOST_TOKENS
 
 from .ledger import NANO, Spent
 
 # How reasons begin why nothing more is asked, if it is for a cap.
 CAPPED = ("the cap of", "the session's cap of")
+SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
 
 Amount = Decimal | float | str
 Bounds = tuple[int | None, int | None, int | None]
@@ -48,6 +53,11 @@ class Caps:
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             if value is not None and not (whole and value >= 0):
                 raise ValueError(f"A cap on {name} is a whole number from 0 on; got {value!r}.")
+        if self.answer_tokens is not None and self.answer_tokens > MOST_TOKENS:
+            raise ValueError(
+                f"An answer has at most {MOST_TOKENS:,} tokens; got answer_tokens="
+                f"{self.answer_tokens:,}."
+            )
         for name in ("dollars", "session_dollars"):
             value = getattr(self, name)
             if value is None:
@@ -88,7 +98,9 @@ class Gate:
     ----------
     concurrency
         How many calls may be under way; fewer after the provider has said that it is called too
-        often, and again one more for every so many that go well.
+        often, and again one more for every so many that go well. Under caps on tokens or money
+        one at first; and one again after a call has used more than could be foreseen, which from
+        then on is reserved for the others, too.
     caps
         What may be used.
     spent
@@ -104,7 +116,11 @@ class Gate:
         self.total, self.reserved = Spent(), Spent()  # reserved: by the calls under way
         for one in spent.values():
             self.total.add(one)
+        self.excess = 1.0  # how many times what could be foreseen a call has used, at most
         self._well = 0  # calls since the last change of what is allowed
+        self._starting = caps.on_use
+        if self._starting:  # what a server counts is not known yet: one call first
+            self.allowed = 1
         self._slowed = self._opens = 0.0
         self._moved: asyncio.Future[None] | None = None
 
@@ -112,17 +128,21 @@ class Gate:
         """Return seconds on the loop's clock."""
         return asyncio.get_running_loop().time()
 
-    async def enter(self, session: int, most: Spent) -> str:
-        """Wait until a call may be made that uses `most`; return why, if it may not."""
+    async def enter(self, session: int, most: Spent) -> Spent | str:
+        """Wait until a call may be made that uses `most`.
+
+        Return what is reserved for it: more, if others have used more than could be foreseen. If
+        it may not be made, return why.
+        """
         own = self.sessions.setdefault(session, Spent())
         while not self.stopped:
             if (wait := self._opens - self.now()) > 0:
                 await self._moves(wait)
             elif self.under_way >= self.allowed:
                 await self._moves()
-            elif over := _over(own, most, self.caps.of_session):
+            elif over := _over(own, due := self.foreseen(most), self.caps.of_session):
                 return f"the session's cap of {over} is reached"
-            elif over := _over(self.total, most, self.caps.of_run):
+            elif over := _over(self.total, due, self.caps.of_run):
                 # What is under way may turn out to use less than is reserved for it.
                 if self.under_way:
                     await self._moves()
@@ -131,8 +151,8 @@ class Gate:
             else:
                 self.under_way += 1
                 for count in (own, self.total, self.reserved):
-                    count.add(most)
-                return ""
+                    count.add(due)
+                return due
         return self.stopped
 
     def leave(self, session: int, most: Spent, used: Spent) -> None:
@@ -141,12 +161,19 @@ class Gate:
         self.reserved.settle(most, Spent())
         for count in (self.sessions[session], self.total):
             count.settle(most, used)
-        if self.caps.on_use and (used.tokens > most.tokens or used.money > most.money):
-            self.stop(
-                f"a call used {used.tokens} tokens where at most {most.tokens} could be foreseen, "
-                "so that the caps cannot be kept"
-            )
+        parts = [(used.tokens, most.tokens), (used.money, most.money)]
+        over = max((part / whole for part, whole in parts if whole), default=1.0)
+        if self.caps.on_use and over > 1.0:
+            self.excess *= over
+            self.allowed, self._well, self._starting = 1, 0, False
         self._move()
+
+    def foreseen(self, most: Spent) -> Spent:
+        """Return the most that a call can use, as far as other calls have shown."""
+        if self.excess == 1.0:
+            return most
+        more = Fraction(self.excess)
+        return Spent(most.calls, ceil(most.tokens * more), ceil(most.money * more))
 
     def stop(self, reason: str) -> None:
         """Let nothing through any more."""
@@ -159,15 +186,18 @@ class Gate:
         `entered` is when the call was let through that was too much. Of several that were under
         way together only the first halves.
         """
-        self._well = 0
+        self._well, self._starting = 0, False
         if entered >= self._slowed:
             self.allowed, self._slowed = max(1, self.allowed // 2), self.now()
         self._opens = max(self._opens, self.now() + wait)
 
     def went_well(self) -> None:
-        """Let one call more be under way after as many as are allowed have gone well."""
+        """Let one call more be under way after as many as are allowed have gone well.
+
+        At the beginning, after every one: so the calls under way double in each round.
+        """
         self._well += 1
-        if self.allowed < self.concurrency and self._well >= self.allowed:
+        if self.allowed < self.concurrency and (self._starting or self._well >= self.allowed):
             self.allowed, self._well = self.allowed + 1, 0
             self._move()
 

@@ -26,16 +26,21 @@ from knownminds.llm_adapters.adapter import (
     TokenLogProbability,
     Usage,
 )
+from knownminds.llm_adapters.masking import masked
 
 from .prices import Price, Rates, most_tokens_of
 
 FORMAT = 1
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
+TALLY = "ledger.tally"  # a sign for each request that was written down, another for each answer
+_SENT, _CAME = b"+", b"="
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
 SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
-MASK = "[key]"
+_COMMITS_PER_CHECKPOINT = 1000
+_LEFT = ("trials.parquet", "report.html")  # what a run leaves beside its ledger
+_PUT_BACK = f"Put {FILE} back as it was, with {FILE}-wal if that was there, or name another folder."
 
 _SCHEMA = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -102,6 +107,7 @@ class Call:
     cost : nano-dollars of the answer; None if no price is known
     outcome : what became of the answer; empty until it was judged
     note : why there is no answer
+    again : whether it had none and is asked again
     """
 
     id: int
@@ -113,6 +119,7 @@ class Call:
     cost: int | None = None
     outcome: str = ""
     note: str = ""
+    again: bool = False
 
 
 @dataclass
@@ -145,6 +152,7 @@ class Account:
     calls : requests sent, by the state of the attempt
     re_asked : how often a question was put again because its answer was malformed
     untold : answers that came without their number of tokens, which count nothing in the next
+    unforeseen : answers that used more tokens than could be foreseen
     input_tokens, output_tokens, reasoning_tokens, cached_tokens : of all answers
     paid : nano-dollars of the answers whose tokens are known
     reserved : nano-dollars that all other calls may have cost at most
@@ -153,6 +161,7 @@ class Account:
     calls: Mapping[str, int]
     re_asked: int
     untold: int
+    unforeseen: int
     input_tokens: int
     output_tokens: int
     reasoning_tokens: int
@@ -221,9 +230,12 @@ def known_keys(*variables: str | None) -> tuple[str, ...]:
 class Ledger:
     """The ledger of one run, owned by one process at a time.
 
-    A request and the most it can cost are on disk before it is sent, an answer before it is used;
-    writes that wait at the same time share one commit, whose wait for the disk is spent in a
-    thread. Strings of known keys are masked in everything that is written.
+    A request and the most it can cost are on disk before it is sent, an answer before it is used.
+    An answer is committed at once, before anything else happens in the process, so that a kill
+    does not lose it; the wait for the disk, which outlives the power as well, is spent in a
+    thread, and writes that wait at the same time share it. A file beside the ledger counts what
+    was written, so that an older or emptied ledger is not taken for a new one. Strings of known
+    keys are masked in everything that is written.
 
     Attributes
     ----------
@@ -244,7 +256,11 @@ class Ledger:
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: list[tuple[tuple[Statement, ...], asyncio.Future[None]]] = []
         self._later: list[Statement] = []
-        self._writer: asyncio.Task[None] | None = None
+        self._committed: list[asyncio.Future[None]] = []  # and not yet on the disk
+        self._disk: asyncio.Task[None] | None = None
+        self._log = self._tally = -1  # file descriptors
+        self._untallied, self._untidy = b"", 0
+        self._beside: sqlite3.Connection  # for the thread
         self._broken: LedgerFailed | None = None
         self.price: Price | None = None
         self.priced_from = 1
@@ -285,6 +301,9 @@ class Ledger:
             of another design, of a newer format, or no ledger.
         """
         place = Path(folder)
+        file = place / FILE
+        if not file.exists() or not file.stat().st_size:
+            _refuse_over_results(place)
         try:
             place.mkdir(parents=True, exist_ok=True)
             for name in (FILE, LOCK):
@@ -295,9 +314,7 @@ class Ledger:
                 "Name another folder."
             ) from None
         lock = _take(place)
-        connection = sqlite3.connect(
-            place / FILE, isolation_level=None, check_same_thread=False, timeout=60.0
-        )
+        connection = _connect(file)
         ledger = cls(place, connection, keys)
         ledger._lock = lock
         try:
@@ -347,7 +364,11 @@ class Ledger:
         """Close the file and let others own it."""
         self._waiting.clear()  # of tasks that were cancelled
         if self._thread is not None:
+            self._thread.submit(self._beside.close)
             self._thread.shutdown(wait=True)
+        for descriptor in (self._log, self._tally):
+            if descriptor >= 0:
+                os.close(descriptor)
         self._connection.close()
         if self._lock is not None:
             self._lock.close()
@@ -374,13 +395,18 @@ class Ledger:
             "(SELECT COUNT(*) FROM attempt WHERE call = c.id "
             "AND state NOT IN ('inflight', 'unknown')) "
             "FROM call c LEFT JOIN attempt a ON a.id = c.answer "
-            "WHERE c.session = ? ORDER BY c.turn, c.slot",
+            "WHERE c.session = ? AND c.slot >= 0 ORDER BY c.turn, c.slot",
             session,
         )
         calls = {}
         for turn, slot, id_, request, state, outcome, note, *answer in rows:
             reply, raw, request_id, *usage, cost, attempts, ended = answer
-            found = None if reply is None else _read_reply(reply, raw, request_id, usage)
+            try:
+                found = None if reply is None else _read_reply(reply, raw, request_id, usage)
+            except (ValueError, LookupError, TypeError, RecursionError) as error:
+                raise self._damaged(f"the answer to call {id_}: {error!r}") from None
+            if found is None and state == "done":
+                raise self._damaged(f"call {id_} has an answer that is not there")
             why = note if state == "dead" else ""
             calls[turn, slot] = Call(
                 id_, request, state, attempts, ended, found, cost, outcome or "", why
@@ -405,6 +431,7 @@ class Ledger:
             "SELECT COUNT(*), COALESCE(SUM(cost), 0) FROM attempt "
             "WHERE state = 'ok' AND (input_tokens IS NULL OR output_tokens IS NULL)"
         )[0]
+        ((unforeseen,),) = self._all("SELECT COUNT(*) FROM attempt WHERE tokens > reserved_tokens")
         cost = {state: money for state, _, money in states}
         paid = cost.get("ok", 0) - estimated
         tokens = self._all(
@@ -418,6 +445,7 @@ class Ledger:
             {state: count for state, count, _ in states},
             re_asked,
             untold,
+            unforeseen,
             sent,
             received,
             reasoning,
@@ -473,6 +501,14 @@ class Ledger:
                     (call.id, *place, request.hash),
                 ),
             ]
+        elif call.again:
+            call.again = False
+            statements.append(
+                (
+                    "UPDATE call SET state = 'open', outcome = NULL, note = NULL WHERE id = ?",
+                    (call.id,),
+                )
+            )
         self._attempts += 1
         call.attempts += 1
         attempt = self._attempts
@@ -490,7 +526,7 @@ class Ledger:
                 ),
             )
         )
-        await self._write(*statements)
+        await self._write(*statements, sign=_SENT)
         return call, attempt
 
     async def answered(self, call: Call, attempt: int, reply: Reply, used: Spent) -> None:
@@ -523,7 +559,7 @@ class Ledger:
             statements.append(
                 ("INSERT INTO meta VALUES ('model_served', ?)", (reply.model_served,))
             )
-        await self._write(*statements)
+        await self._write(*statements, sign=_CAME, at_once=True)
         call.ended += 1
         call.state, call.reply, call.cost = "done", reply, cost
 
@@ -544,7 +580,8 @@ class Ledger:
                     error.raw or None,
                     attempt,
                 ),
-            )
+            ),
+            at_once=True,
         )
         call.ended += 1
 
@@ -564,6 +601,19 @@ class Ledger:
         call.outcome = outcome
         self._later.append(
             ("UPDATE call SET outcome = ?, note = ? WHERE id = ?", (outcome, note, call.id))
+        )
+
+    def set_aside(self, call: Call) -> None:
+        """Keep a question that had no answer as one that is not asked any more.
+
+        It leaves its slot, for slots below 0, to another question in its place.
+        """
+        self._later.append(
+            (
+                "UPDATE call SET slot = (SELECT MIN(MIN(slot), 0) - 1 FROM call AS other WHERE "
+                "other.session = call.session AND other.turn = call.turn) WHERE id = ?",
+                (call.id,),
+            )
         )
 
     async def end(self, reason: str, sessions: Mapping[int, str]) -> None:
@@ -588,8 +638,12 @@ class Ledger:
         run = self._connection.execute
         if self._check():
             self._compare(asked, sessions)
+            self._check_tally()
+        else:
+            _refuse_over_results(self.folder)
         run("PRAGMA journal_mode = WAL")
-        run("PRAGMA synchronous = FULL")  # a commit outlives the power as well
+        run("PRAGMA synchronous = NORMAL")  # what is committed is brought to the disk by `_sync`
+        run("PRAGMA wal_autocheckpoint = 0")  # by the thread, see `_sync`
         run("BEGIN IMMEDIATE")
         if not self._tables():
             for statement in _SCHEMA.split(";"):
@@ -623,7 +677,39 @@ class Ledger:
         self._calls = self._all("SELECT COALESCE(MAX(id), 0) FROM call")[0][0]
         self._attempts = self._all("SELECT COALESCE(MAX(id), 0) FROM attempt")[0][0]
         self._load()
+        self._log = os.open(self.folder / (FILE + "-wal"), os.O_RDWR)
+        os.fsync(self._log)
+        self._tally = os.open(self.folder / TALLY, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        sent, came = self._tallied()
+        os.write(self._tally, _SENT * (self._counted()[0] - sent))
+        os.write(self._tally, _CAME * (self._counted()[1] - came))
+        self._beside = _connect(self.folder / FILE)
         self._thread = ThreadPoolExecutor(1, "ledger")
+
+    def _counted(self) -> tuple[int, int]:
+        """Return how many requests and answers are in the ledger."""
+        found: list[tuple[int, int]] = self._all(
+            "SELECT COUNT(*), COALESCE(SUM(state = 'ok'), 0) FROM attempt"
+        )
+        return found[0]
+
+    def _tallied(self) -> tuple[int, int]:
+        """Return how many requests and answers were written down, as counted beside the ledger."""
+        try:
+            signs = (self.folder / TALLY).read_bytes()
+        except FileNotFoundError:  # a ledger of an earlier version
+            return 0, 0
+        return signs.count(_SENT), signs.count(_CAME)
+
+    def _check_tally(self) -> None:
+        """Raise ValueError if something that was written down is not in the ledger any more."""
+        there, due = self._counted(), self._tallied()
+        for found, written, what in zip(there, due, ("requests", "answers"), strict=True):
+            if found < written:
+                raise ValueError(
+                    f"A run goes on from all that it has paid for; the ledger in {self.folder} "
+                    f"holds {found:,} of the {written:,} {what} that were written down. {_PUT_BACK}"
+                )
 
     def _adopt(self, price: Price) -> None:
         """Take a price that was not known before, and reckon what was asked already with it."""
@@ -697,61 +783,114 @@ class Ledger:
         rows = self._all("SELECT value FROM meta WHERE name = ?", name)
         if not rows and default is not None:
             return default
+        if not rows:
+            raise self._damaged(f"it has no {name}")
         found: str = rows[0][0]
         return found
 
     def _all(self, statement: str, *values: Any) -> list[Any]:
-        return self._connection.execute(statement, values).fetchall()
+        try:
+            return self._connection.execute(statement, values).fetchall()
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from None
 
-    async def _write(self, *statements: Statement) -> None:
-        """Return once the statements are on disk, with all that other tasks want written."""
+    def _damaged(self, what: str) -> ValueError:
+        return ValueError(
+            f"{self.folder / FILE} cannot be read as a ledger: {what}. Put a whole one in its "
+            "place, or name another folder; this one is left as it is."
+        )
+
+    async def _write(
+        self, *statements: Statement, sign: bytes = b"", at_once: bool = False
+    ) -> None:
+        """Return once the statements are on disk, with all that other tasks want written.
+
+        What is to be committed `at_once` is, before anything else happens in the process; other
+        statements share a commit with those of this turn of the loop. `sign` is for the tally.
+        """
         if self._broken is not None:
             raise self._broken
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._waiting.append((statements, done))
-        if self._writer is None:
-            self._writer = loop.create_task(self._commit_all())
+        self._untallied += sign
+        if at_once:
+            self._commit()
+        elif len(self._waiting) == 1:
+            loop.call_soon(self._commit)
         await done
 
-    async def _commit_all(self) -> None:
-        # Statements run here, where nobody competes for the interpreter; only the commit, which
-        # waits for the disk, runs in the thread. What arrives meanwhile is the next commit's.
-        loop, run = asyncio.get_running_loop(), self._connection.execute
+    def _commit(self) -> None:
+        """Commit what is waiting: from here on a kill does not lose it."""
+        batch, self._waiting = self._waiting, []
+        if not batch:
+            return
+        later, self._later = self._later, []
+        signs, self._untallied = self._untallied, b""
+        run, done = self._connection.execute, [future for _, future in batch]
         try:
-            while self._waiting:
-                batch, self._waiting = self._waiting, []
-                later, self._later = self._later, []
-                try:
-                    run("BEGIN IMMEDIATE")
-                    for statements in (later, *(statements for statements, _ in batch)):
-                        for statement, values in statements:
-                            run(statement, [self._clean(v) for v in values])
-                    await loop.run_in_executor(self._thread, run, "COMMIT")
-                except sqlite3.Error as error:
-                    if self._connection.in_transaction:
-                        run("ROLLBACK")
-                    self._broken = LedgerFailed(
-                        f"The ledger in {self.folder} cannot be written: {error}. Nothing more is "
-                        "asked; make room or mend it, and resume."
-                    )
-                    for _, done in batch + self._waiting:
-                        if not done.done():
-                            done.set_exception(self._broken)
-                    return
-                for _, done in batch:
+            run("BEGIN IMMEDIATE")
+            for statements in (later, *(statements for statements, _ in batch)):
+                for statement, values in statements:
+                    run(statement, [self._clean(v) for v in values])
+            run("COMMIT")
+            os.write(self._tally, signs)
+        except BaseException as error:  # whatever it is, nobody is left waiting
+            self._break(error, done)
+            if not isinstance(error, Exception):
+                raise
+            return
+        self._committed += done
+        if self._disk is None:
+            self._disk = asyncio.get_running_loop().create_task(self._reach_the_disk())
+
+    async def _reach_the_disk(self) -> None:
+        """Wait for the disk in the thread; what is committed meanwhile is the next wait's."""
+        loop = asyncio.get_running_loop()
+        batch: list[asyncio.Future[None]] = []
+        try:
+            while self._committed:
+                batch, self._committed = self._committed, []
+                self._untidy += len(batch)
+                tidy = self._untidy >= _COMMITS_PER_CHECKPOINT
+                if tidy:
+                    self._untidy = 0
+                await loop.run_in_executor(self._thread, self._sync, tidy)
+                for done in batch:
                     if not done.done():  # its task may have been cancelled
                         done.set_result(None)
+        except BaseException as error:
+            self._break(error, batch)
+            if not isinstance(error, Exception):
+                raise
         finally:
-            self._writer = None
+            self._disk = None
+
+    def _sync(self, tidy: bool) -> None:
+        """Bring to the disk what is committed; from time to time, move it into the main file."""
+        os.fsync(self._log)
+        if tidy:
+            self._beside.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _break(self, error: BaseException, waiting: Iterable[asyncio.Future[None]]) -> None:
+        """Let nothing more be written, and tell whoever waits."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._broken = LedgerFailed(
+            f"The ledger in {self.folder} cannot be written: {error}. Nothing more is "
+            "asked; make room or mend it, and resume."
+        )
+        for done in (*waiting, *self._committed, *(future for _, future in self._waiting)):
+            if not done.done():
+                done.set_exception(self._broken)
+        self._committed, self._waiting = [], []
 
     def _clean(self, value: Any) -> Any:
         """Mask keys, and make a text one that can be written at all."""
         if not isinstance(value, str):
             return value
         for key in self._keys:
-            if key in value:
-                value = value.replace(key, MASK)
+            value = masked(value, key)
         if not value.isascii():
             # Half a character, as a cut answer may hold, is no UTF-8.
             value = value.encode("utf-8", "replace").decode()
@@ -806,6 +945,20 @@ def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received:
 def nano_dollars(dollars: Decimal) -> int:
     """Return a price in whole nano-dollars, rounded up."""
     return int((dollars * NANO).to_integral_value(ROUND_CEILING))
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=60.0)
+
+
+def _refuse_over_results(folder: Path) -> None:
+    """Raise ValueError if a folder without a run in its ledger holds what a run has left."""
+    left = [name for name in (TALLY, *_LEFT) if (folder / name).exists()]
+    if left:
+        raise ValueError(
+            f"A run goes on from its ledger; {folder} holds {', '.join(left)} of a run, and no "
+            f"ledger with its answers, which would all be asked and paid for again. {_PUT_BACK}"
+        )
 
 
 def _take(folder: Path) -> sqlite3.Connection:

@@ -110,6 +110,7 @@ async def live(
     environment = session.environment
     names = json.dumps(design.labels)
     subject = str(address[-1]) if address else "0"
+    errors = 0
     every: list[tuple[Prompt, Asked]] | None = []
     questions: list[int] = []
     for observation in session:
@@ -134,6 +135,7 @@ async def live(
                 "note": answer.note,
                 "labels": names,
                 "attempt": sum(asked.attempt for _, asked in every),
+                "errors_before": errors,
                 "input_tokens": _tokens(every, "input_tokens") if reply else None,
                 "output_tokens": _tokens(every, "output_tokens") if reply else None,
                 "money": sum(costs) if costs else None,
@@ -143,6 +145,7 @@ async def live(
                 "subject": subject,
             }
         )
+        errors += answer.outcome is Outcome.ERROR
     return LivedSession(session.rows, session.over, questions)
 
 
@@ -180,6 +183,8 @@ def record(rows: Sequence[Row], environment: Environment) -> Trials:
     # A model is served as one only, so the trials without a reply are that one's, too.
     served = frame.groupby("model", sort=False)["model_served"].first()
     frame["model_served"] = frame["model"].map(served)
+    if not frame["errors_before"].any():
+        frame = frame.drop(columns="errors_before")
     if frame["money"].isna().all():
         frame = frame.drop(columns="money")
     else:

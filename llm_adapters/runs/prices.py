@@ -39,6 +39,7 @@ MOST_PER_ANSWER = 4
 MOST_PER_IMAGE = 25_501
 
 PER = 1_000_000  # prices are for a million tokens
+_MOST_RATE = 100_000  # dollars for a million tokens; the dearest of 2026 cost 600
 REMEDY = (
     'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
 )
@@ -262,7 +263,7 @@ def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
             found = tomllib.loads(text, parse_float=Decimal)
         else:
             found = json.loads(text, parse_float=Decimal)
-    except (OSError, ValueError) as error:  # errors of both formats are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # both formats raise ValueErrors
         raise ValueError(f"A price file is readable {path.suffix[1:].upper()}; {error}") from None
     if not isinstance(found, dict):
         raise ValueError(f"A price file holds a price for each provider:model; {path.name} not.")
@@ -418,11 +419,12 @@ def _rate(llm: str, name: str, value: object) -> Decimal:
         if isinstance(value, bool):
             raise TypeError
         rate = _DIGITS.create_decimal(str(value))
-        if not rate.is_finite() or rate < 0:
+        if not rate.is_finite() or not 0 <= rate <= _MOST_RATE:
             raise TypeError
     except (InvalidOperation, TypeError):
         raise ValueError(
-            f"Prices are dollars per million tokens, from 0 on; {name} of {llm} is {value!r}."
+            f"Prices are dollars per million tokens, from 0 on, at most {_MOST_RATE:,}; {name} of "
+            f"{llm} is {str(value)[:40]!r}."
         ) from None
     return rate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -12,9 +11,10 @@ from typing import Any
 
 import pandas as pd
 
-from knownminds.environments import ANSWERED, Rate, Trials, outcome_rates
+from knownminds.environments import ANSWERED, Outcome, Rate, Trials, outcome_rates
+from knownminds.environments.record.result import Result
 
-from .admission import CAPPED
+from .admission import CAPPED, SILENT
 from .ledger import NANO, Account, Start
 from .prices import Price
 
@@ -39,7 +39,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Result):
     """Sessions of a language model: what came of them, and what they cost.
 
     Parameters
@@ -111,6 +111,16 @@ class Run:
         return Counter(session.reason for session in self.unfinished)
 
     @property
+    def errors(self) -> int:
+        """How many trials brought no text."""
+        return sum(rate.count for rate in self.outcomes if rate.outcome == Outcome.ERROR.value)
+
+    @property
+    def gave_out(self) -> bool:
+        """Whether it stopped because too many questions in a row had no answer."""
+        return SILENT in self.stopped
+
+    @property
     def remedy(self) -> str:
         """What the same command would do, where not all is as it was asked for; else empty."""
         if not self.unfinished:
@@ -118,6 +128,15 @@ class Run:
         if all(reason.startswith(CAPPED) for reason in self.reasons):
             return "With larger caps the same command goes on from here."
         return "The same command goes on from here."
+
+    @property
+    def unanswered(self) -> str:
+        """A sentence if trials brought no text, on how they are asked again; otherwise empty."""
+        if not self.errors:
+            return ""
+        return (
+            f"With --retry-errors trials that brought no answer are asked again: {self.errors:,}."
+        )
 
     @property
     def nothing_read(self) -> str:
@@ -163,7 +182,7 @@ class Run:
         """One row per outcome."""
         return pd.DataFrame([asdict(rate) for rate in self.outcomes])
 
-    def to_dict(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return everything but the trials, fit for JSON; money in whole nano-dollars."""
         account, known = self.account, self.price is not None
         return {
@@ -192,6 +211,7 @@ class Run:
             "calls": dict(account.calls),
             "re_asked": account.re_asked,
             "answers_without_tokens": account.untold,
+            "answers_beyond_what_was_foreseen": account.unforeseen,
             "input_tokens": account.input_tokens,
             "output_tokens": account.output_tokens,
             "reasoning_tokens": account.reasoning_tokens,
@@ -201,10 +221,6 @@ class Run:
             "price": str(self.price) if known else None,
             "priced_from_start": self.priced_from if known else None,
         }
-
-    def to_json(self) -> str:
-        """Return the content of `to_dict`."""
-        return json.dumps(self.to_dict())
 
     def __str__(self) -> str:
         """Outcomes with their intervals, then what it cost."""
@@ -231,6 +247,10 @@ class Run:
         ]
         if self.account.untold:
             lines.append(f"answers without a number of tokens: {self.account.untold}")
+        if self.account.unforeseen:
+            lines.append(
+                f"answers with more tokens than could be foreseen: {self.account.unforeseen}"
+            )
         lines += [f"unfinished: {n} ({reason})" for reason, n in self.reasons.items()]
         return "\n".join(lines)
 

@@ -33,7 +33,7 @@ from knownminds.llm_adapters.adapter import (
     key_variable_of,
 )
 
-from .admission import Caps, Gate
+from .admission import SILENT, Caps, Gate
 from .ledger import (
     NANO,
     Call,
@@ -62,6 +62,7 @@ from .prices import REMEDY, Price, most_tokens_of
 from .run_result import ASSUMED_ANSWER, Run, Unfinished
 
 TRIALS = "trials.parquet"
+MOST_SESSIONS = 1_000_000
 
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
@@ -78,9 +79,10 @@ class Retries:
         over 0.5 to 1.5 of that
     longest_pause : seconds that this doubling ends at
     longest_wait : seconds that a provider may ask to wait; if it asks for more, the run stops
-    identical : how many calls in a row may remain without an answer for the very same reason;
-        the last of them stops the run and is asked again when it is resumed; where no connection
-        can be made, the first does
+    identical : how many questions in a row may remain without an answer for the same kind of
+        reason (`AdapterError.kind`); the last of them stops the run and is asked again when it is
+        resumed; where no connection can be made, the first does
+    unanswered : how many may for whatever reasons
     """
 
     attempts: int = 5
@@ -89,12 +91,13 @@ class Retries:
     longest_pause: float = 60.0
     longest_wait: float = 600.0
     identical: int = 3
+    unanswered: int = 10
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        for name, least in (("attempts", 1), ("rate_limited", 1), ("identical", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} is at least {least}; got {getattr(self, name)!r}.")
+        for name in ("attempts", "rate_limited", "identical", "unanswered"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is at least 1; got {getattr(self, name)!r}.")
         for name in ("pause", "longest_pause", "longest_wait"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} is a time from 0 s on; got {getattr(self, name)!r}.")
@@ -144,6 +147,7 @@ async def run_sessions_in(
     caps: Caps | None = None,
     price: Price | None = None,
     re_ask: int = 0,
+    retry_errors: bool = False,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
@@ -171,6 +175,10 @@ async def run_sessions_in(
         at. What was asked before is reckoned with it.
     re_ask
         How often a question is put again whose answer was malformed.
+    retry_errors
+        Whether trials are asked again that brought no text in an earlier start; where prompts
+        tell of earlier trials, only those with no answer behind them in their session, since
+        answers are never asked for again.
     progress
         Called after every call.
 
@@ -187,6 +195,10 @@ async def run_sessions_in(
         raise ValueError(
             "Sessions and concurrency are at least 1, re_ask at least 0; "
             f"got {n}, {concurrency} and {re_ask}."
+        )
+    if n > MOST_SESSIONS:
+        raise ValueError(
+            f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
         )
     check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
     _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
@@ -211,7 +223,9 @@ async def run_sessions_in(
         keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
         study = _Study.of(ledger, environment)
-        return await _Runner(study, ledger, adapter, retries, caps, concurrency, progress).run()
+        runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
+        runner.retry_errors = retry_errors
+        return await runner.run()
 
 
 def read_run(folder: str | os.PathLike[str], environment: Environment | None = None) -> Run:
@@ -295,6 +309,8 @@ class _Chair:
         for slot in range(self.study.re_ask + 1):
             place = (self.session, turn, slot)
             call = self.calls.get((turn, slot))
+            if call is not None and call.state == "dead" and self.asks_again(turn, slot):
+                call = self.asked_again(call, name)
             if call is not None and call.request != name:
                 raise ValueError(
                     f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
@@ -320,6 +336,18 @@ class _Chair:
             if answer.outcome is not Outcome.MALFORMED:
                 break
         return best
+
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Tell whether a question is put again that had no answer."""
+        return False
+
+    def asked_again(self, call: Call, name: str) -> Call | None:
+        """Return a question as one that is open again; None if another one stands in its place."""
+        if call.request != name:  # since another one before it was answered
+            self.ledger.set_aside(call)
+            return None
+        call.state, call.outcome, call.note, call.again = "open", "", "", True
+        return call
 
     def changed(self, reply: Reply) -> bool:
         """Tell whether another model has answered than before."""
@@ -352,7 +380,14 @@ class _PaidChair(_Chair):
         super().__init__(runner.study, runner.ledger, session)
         self.runner = runner
         self.longest_wait = runner.retries.longest_wait
+        answered = [turn for (turn, _), call in self.calls.items() if call.state == "done"]
+        self.answered = max(answered, default=-1)  # the last turn with an answer
         self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
+
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Tell whether a question is put again that had no answer."""
+        alone = self.study.environment.stands_alone or turn > self.answered
+        return self.runner.retry_errors and slot == 0 and alone
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Ask, and tell whoever watches."""
@@ -383,15 +418,15 @@ class _PaidChair(_Chair):
         """Ask until there is an answer, or none is to be had."""
         runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
         request = request_of(self.asked, prompt)
-        most = runner.most(prompt)
         failures = limited = 0
         while True:
-            self.reason = await gate.enter(self.session, most)
-            if self.reason:
+            most = await gate.enter(self.session, runner.most(prompt))
+            if isinstance(most, str):
+                self.reason = most
                 return None
             call, error = await self._attempt(place, call, request, prompt, most)
             if error is None:
-                runner.repeated = 0
+                runner.repeated = runner.unanswered = 0
                 gate.went_well()
                 return call
             if isinstance(error, Unusable):
@@ -410,8 +445,8 @@ class _PaidChair(_Chair):
                 await gate.pause(self._pause(failures + limited, wait))
             elif isinstance(error, Unreachable) and error.charged is False:
                 gate.stop(str(error))  # nobody is there: that is no property of the question
-            elif runner.repeats(error):
-                gate.stop(f"{retries.identical} questions in a row had no answer: {error}")
+            elif n := runner.gives_out(error):
+                gate.stop(f"{n} {SILENT}: {error}")
             else:
                 await self.ledger.give_up(call, str(error))
                 return call
@@ -475,8 +510,10 @@ class _Runner:
         self.failure: Unusable | None = None
         self.sessions = self.trials = self.missing = 0
         self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
-        self.repeated = 0  # questions in a row without an answer, for the same reason
-        self._trouble = ""
+        self.retry_errors = False
+        # questions in a row without an answer, of the same kind and of any
+        self.repeated = self.unanswered = 0
+        self._trouble: tuple[str, ...] = ()
 
     async def run(self) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
@@ -534,12 +571,14 @@ class _Runner:
         """Return what an answer has used."""
         return used_spent(self.price, usage, _most_sent(prompt), self.answer_tokens)
 
-    def repeats(self, error: AdapterError) -> bool:
-        """Tell whether too many questions in a row have had no answer for this very reason."""
-        trouble = f"{type(error).__name__}: {error}"
-        self.repeated = self.repeated + 1 if trouble == self._trouble else 1
-        self._trouble = trouble
-        return self.repeated >= self.retries.identical
+    def gives_out(self, error: AdapterError) -> int:
+        """Return how many questions in a row have had no answer, if it is too many; otherwise 0."""
+        self.repeated = self.repeated + 1 if error.kind == self._trouble else 1
+        self.unanswered += 1
+        self._trouble = error.kind
+        if self.repeated >= self.retries.identical:
+            return self.repeated
+        return self.unanswered if self.unanswered >= self.retries.unanswered else 0
 
     def tell(self) -> None:
         """Tell whoever watches where the run stands."""

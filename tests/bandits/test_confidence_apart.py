@@ -31,7 +31,8 @@ from knownminds.llm_adapters import (
 from knownminds.llm_adapters.known_minds.serve import Served
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.runner import Caps, Retries, read_run, run_sessions_in
-from knownminds.validation.costs.budget import budget, dry_run
+from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.dry_runs import dry_run
 
 MIDDLE = ChangePointObserver.parameters.constrain(ChangePointObserver.parameters.mean)
 PLACE = RestlessBandit(2, (3, 5), confidence="apart")  # 8 plays

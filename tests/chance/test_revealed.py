@@ -10,13 +10,10 @@ from knownminds.agents import RandomResponder
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, set_ups_of
 from knownminds.llm_adapters import Capabilities, NotCapable, Reply, TokenLogProbability, Usage
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
-from knownminds.validation.chance import revealed
-from knownminds.validation.chance.asked_beliefs import (
-    contexts_of,
-    known_beliefs,
-    places_of,
-    questions_of,
-)
+from knownminds.validation.chance import interview
+from knownminds.validation.chance.asked_beliefs import known_beliefs
+from knownminds.validation.chance.chance_items import contexts_of, questions_of
+from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 from knownminds.validation.chance.revealed_page import (
     cases_of,
@@ -49,11 +46,11 @@ def unrendered(monkeypatch):
 @pytest.mark.parametrize("space", [0.0, 1.0])
 @pytest.mark.parametrize("tokens", TOKENISATIONS)
 def test_a_uniform_sampler_comes_out_uniform_and_by_the_naive_reading_it_does_not(tokens, space):
-    places = places_of(["dice"], "continuation", only=DIE)
-    minds = {place: RandomResponder(actions=12) for place in places}
-    asked = contexts_of(places, plain=True)[:3]
-    told = known_beliefs(minds, asked, source="exact", tokens=tokens, space=space, leak=0.3,
-                         draws=1, top=1, threshold=0.5, seed=0)  # fmt: skip
+    question = RevealQuestion(("dice",), only=DIE, tokens=tokens, space=space, leak=0.3)
+    grid = question.environments("continuation")
+    agents = {environment: RandomResponder(actions=12) for environment in grid}
+    items = contexts_of(grid, plain=True)[:3]
+    told = known_beliefs(agents, items, question, "exact")
     np.testing.assert_allclose(told.beliefs.normalised, 1 / 12, rtol=1e-12)
     np.testing.assert_allclose(told.beliefs.retained, 0.7, rtol=1e-12)
     np.testing.assert_array_equal(told.known, 1 / 12)
@@ -101,17 +98,17 @@ def test_stated_answers_stand_beside_the_revealed_ones_of_their_context(bent):
 
 
 def test_questions_are_about_the_contexts_of_the_grid():
-    contexts = contexts_of(places_of(SMALL, "continuation"), plain=True)
-    questions = questions_of(places_of(SMALL, "stated"), seed=4)
+    question = RevealQuestion(SMALL)
+    contexts = contexts_of(question.environments("continuation"), plain=True)
+    questions = questions_of(question.environments("stated"), seed=4)
     assert {one.context for one in questions} == {one.context for one in contexts}
     for one in questions:
         assert one.options[one.correct] == pytest.approx(
-            one.place._grid[tuple(one.observation[n] for n in one.place.own)]
+            one.environment._grid[tuple(one.observation[n] for n in one.environment.own)]
             .chance.probabilities[one.outcome],
             abs=0.0005,
         )  # fmt: skip
-    place = places_of(SMALL, "continuation")[0]
-    names = [set_up.name for set_up in set_ups_of(place)]
+    names = [s.name for s in set_ups_of(question.environments("continuation")[0])]
     assert [one.set_up.name for one in contexts][: len(names)] == names
 
 
@@ -379,7 +376,7 @@ def main_(arguments):
 )
 def test_misuse_of_the_command_is_one_sentence(arguments, sentence, capsys, monkeypatch):
     silent = Answers(log_probabilities=False)
-    monkeypatch.setattr(revealed, "connect", lambda *names, **more: silent)
+    monkeypatch.setattr(interview, "connect", lambda *names, **more: silent)
     assert main_(["reveal", *arguments]) == 2
     told = capsys.readouterr().err
     assert sentence in told

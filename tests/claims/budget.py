@@ -247,7 +247,12 @@ def _priced(facts, words):
 LIVED = "sessions that the test lives and counts; tokens and interval reckoned again"
 REPORT = Report(
     "budget",
-    sources=("validation/costs/budget.py", "validation/costs/budget_page.py"),
+    sources=(
+        "validation/costs/budget.py",
+        "validation/costs/budget_page.py",
+        "validation/costs/dry_runs.py",
+        "validation/costs/priced_designs.py",
+    ),
     sentences=(
         Claim(
             "{calls}: {input} input tokens and {output} output tokens, whichever language model "

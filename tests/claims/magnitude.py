@@ -292,7 +292,11 @@ def _blurred(facts, words):
 
 REPORT = Report(
     "magnitude table",
-    sources=("validation/magnitudes/magnitude_table.py", "validation/magnitudes/magnitude_page.py"),
+    sources=(
+        "validation/magnitudes/magnitude_table.py",
+        "validation/magnitudes/magnitude_page.py",
+        "validation/magnitudes/magnitude_task_page.py",
+    ),
     sentences=(
         Claim(
             "{who}: composite {value} ({low} to {high}). accuracy {accuracy}, efficiency "

@@ -203,6 +203,15 @@ def _goes_on_with_more(facts, words):
     assert all("cap of" in reason for reason in reasons)
 
 
+def _errors(facts, words):
+    assert whole(words["n"]) == (facts.rows["outcome"] == "error").sum() > 0
+
+
+def _unforeseen(facts, words):
+    over = facts.attempts["tokens"] > facts.attempts["reserved_tokens"]
+    assert whole(words["n"]) == over.sum() > 0
+
+
 def _none_read(facts, words):
     _nothing(facts, words)
     told = dict(reversed(each.split(" ", 1)) for each in words["what"].split(", "))
@@ -325,5 +334,11 @@ REPORT = Report(
         ),
         Claim("No answer could be read: {what}.", COUNT, _none_read),
         Claim("The same command asks nothing again.", LEDGER, _nothing_again),
+        Claim(
+            "With --retry-errors trials that brought no answer are asked again: {n}.",
+            COUNT,
+            _errors,
+        ),
+        Claim("answers with more tokens than could be foreseen: {n}", LEDGER, _unforeseen),
     ),
 )

@@ -9,7 +9,7 @@ import pytest
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
 from knownminds.inference import MEASURES
-from knownminds.validation.costs.budget import dry_run
+from knownminds.validation.costs.dry_runs import dry_run
 from knownminds.validation.data.scores_of_trials import read_measured, score
 from knownminds.validation.report import page_of, read_result
 

@@ -18,7 +18,8 @@ from knownminds.validation.calibration.calibration import calibrate
 from knownminds.validation.calibration.rank_uniformity import judge
 from knownminds.validation.channel.channel_study import channel
 from knownminds.validation.cli import main
-from knownminds.validation.costs.budget import DesignPower, budget
+from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.priced_designs import DesignPower
 from knownminds.validation.data.fit import fit, read_fit
 from knownminds.validation.engine import engine as running
 from knownminds.validation.engine.arguments import resolve_model

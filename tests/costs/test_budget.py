@@ -16,14 +16,9 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.llm_adapters.runs.prices import Range, price_of, tokens_of, tokens_of_answer
-from knownminds.validation.costs.budget import (
-    DesignPower,
-    budget,
-    dry_run,
-    on_frontier,
-    read_budget,
-    repeated,
-)
+from knownminds.validation.costs.budget import budget, read_budget
+from knownminds.validation.costs.dry_runs import dry_run, repeated
+from knownminds.validation.costs.priced_designs import DesignPower, on_frontier
 
 DAY = date(2026, 11, 1)
 LLM = "openai:gpt-4o"

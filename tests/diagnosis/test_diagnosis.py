@@ -39,7 +39,7 @@ from knownminds.environments.words.labelled_lines import parse_distribution, rea
 from knownminds.environments.words.told_history import REASONINGS
 from knownminds.inference import ModelData
 from knownminds.llm_adapters import Synthetic, run_session
-from knownminds.validation.costs.budget import dry_run
+from knownminds.validation.costs.dry_runs import dry_run
 from knownminds.validation.recovery.parameter_recovery import shuffled
 
 SMALL = {"network": "fever", "n_contexts": 10, "repeats": 2}

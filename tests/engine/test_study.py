@@ -16,6 +16,7 @@ from knownminds.validation.engine.study import (
     Study,
     difference,
     finished_parts,
+    note_digest,
     versions,
 )
 
@@ -240,6 +241,21 @@ def test_what_is_being_written_is_no_finished_part(tmp_path):
     assert len(finished_parts(tmp_path / "parts")) == 3
     assert len(rows.frame()) == 6
     assert finished_parts(tmp_path / "nowhere") == set()
+
+
+def test_a_part_that_was_edited_by_hand_is_noticed(tmp_path):
+    study = Study("recover", (cell(subjects=6, batch=2),))
+    rows = write(study, tmp_path)
+    parts = tmp_path / "parts"
+    for part in sorted(parts.iterdir()):
+        note_digest(tmp_path, part.name, part.read_bytes())
+    assert len(rows.frame()) == 6
+    file = parts / study.part_name(Batch(0, 2, 4))
+    table = pd.read_parquet(file)
+    table[table.columns[-1]] = 0.5  # a whole and well-formed file, with better numbers
+    table.to_parquet(file, index=False, write_page_checksum=True)
+    with pytest.raises(ValueError, match=r"not those that the study has written.*Delete it"):
+        Rows(study, tmp_path, {}).frame()
 
 
 # Identity

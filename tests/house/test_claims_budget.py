@@ -15,8 +15,9 @@ from knownminds.agents import AGENTS
 from knownminds.environments import InstrumentalLearning, make, session_stream
 from knownminds.llm_adapters import Sampling, Synthetic
 from knownminds.llm_adapters.runs.participant import Asked, live
-from knownminds.validation.costs.budget import DesignPower, budget
+from knownminds.validation.costs.budget import budget
 from knownminds.validation.costs.budget_page import budget_page
+from knownminds.validation.costs.priced_designs import DesignPower
 
 DAY = date(2026, 11, 1)
 LLMS = ["openai:gpt-4o-mini", "anthropic:claude-3-5-haiku-latest"]

@@ -16,8 +16,10 @@ from knownminds.inference.magnitudes.consistency_score import ABLATIONS
 from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL
 from knownminds.validation.magnitudes import magnitude_page as page_module
 from knownminds.validation.magnitudes import magnitude_table as table_module
-from knownminds.validation.magnitudes.magnitude_page import _examples, magnitude_page, task_pages
+from knownminds.validation.magnitudes import magnitude_task_page as task_page_module
+from knownminds.validation.magnitudes.magnitude_page import magnitude_page
 from knownminds.validation.magnitudes.magnitude_table import magnitude_table, read_magnitude
+from knownminds.validation.magnitudes.magnitude_task_page import _examples, task_pages
 
 SOME = ("base", *ABLATIONS)
 DRAWN = ("composites", "against_error", "consistency", "stimuli", "responses", "prior_weights",
@@ -45,7 +47,8 @@ def prove(monkeypatch, tmp_path, frame, pages=False, fits=False, **options):
         none = pd.DataFrame(columns=table_module.MAYBE["fits"])
         monkeypatch.setattr(table_module, "_fits", lambda *args: none)
     for name in DRAWN:
-        monkeypatch.setattr(page_module, name, lambda *args: "")
+        module = page_module if hasattr(page_module, name) else task_page_module
+        monkeypatch.setattr(module, name, lambda *args: "")
     table = magnitude_table(frame, workers=1, **options)
     table.save(tmp_path)
     said = []

@@ -43,7 +43,7 @@ def said_of(run):
         told += [f"{found.name} {found.word}.", *re.split(REASONS, found.why)]
     lines = str(run).splitlines()
     told += [line for line in lines if not re.match(r"\w+ +(\d+ +[\d.]+%|trials )", line)]
-    return [text for text in (*told, run.nothing_read, run.remedy) if text]
+    return [text for text in (*told, run.nothing_read, run.remedy, run.unanswered) if text]
 
 
 def facts_of(run, **server):
@@ -83,7 +83,7 @@ def undrawn(monkeypatch, request):
 
 
 def go(folder, adapter, n=2, environment=PLACE, **options):
-    options = {"retries": Retries(pause=0.0), "concurrency": 1, **options}
+    options = {"retries": Retries(pause=0.0, unanswered=99), "concurrency": 1, **options}
     return asyncio.run(run_sessions_in(folder, adapter, environment, n, 9, **options))
 
 
@@ -91,7 +91,10 @@ def answer(*usage, text="?"):
     return Reply(text, usage=Usage(*usage), model_served="m")
 
 
-ERRORS = [Rejected(f"no, {k}") for k in range(16)]
+# Sixteen kinds of failures, for those of one kind stop a run.
+ERRORS = [
+    Rejected(f"no, {k}", raw=json.dumps({"error": {"type": "a" * (k + 1)}})) for k in range(16)
+]
 SCENES = {
     "all malformed": lambda: Scripted(rest="?"),
     "all empty": Scripted,
@@ -142,14 +145,27 @@ def test_what_is_said_of_a_capped_run_is_so(tmp_path, caps):
     prove(go(tmp_path, Scripted("?"), n=3), trials=8, answer_tokens=9)  # and to its end
 
 
+class _Stopping(Scripted):
+    """Stops the run while its last answer is on its way."""
+
+    async def complete(self, prompt, *, settings):
+        if len(self.script) == 1:
+            tasks = asyncio.all_tasks()
+            next(t for t in tasks if t.get_coro().__name__ == "run_sessions_in").cancel()
+            await asyncio.sleep(0)
+        return await super().complete(prompt, settings=settings)
+
+
 def test_what_is_said_of_runs_that_stop_is_so(tmp_path):
     prove(go(tmp_path / "a", Scripted("?", RateLimited("often", 86_400.0))), wait=86_400)
     greedy = answer(10, 5_000)
     caps = Caps(dollars=5, answer_tokens=50)
     prove(go(tmp_path / "b", Scripted("?", greedy), price=PRICE, caps=caps))
-    # the very last answer is the greedy one: nothing is unfinished, and it is said all the same
-    last = go(tmp_path / "c", Scripted(*["?"] * 7, greedy), 1, price=PRICE, caps=caps)
-    assert any("Nothing more would have been asked" in text for text in prove(last))
+    # stopped during the very last answer: nothing is unfinished, and it is said all the same
+    with pytest.raises(asyncio.CancelledError):
+        go(tmp_path / "c", _Stopping(*["?"] * 8), 1, price=PRICE, caps=caps)
+    told = prove(saved(tmp_path / "c"), reason="interrupted")
+    assert any("Nothing more would have been asked" in text for text in told)
     with pytest.raises(NoKey):
         go(tmp_path / "d", Scripted("?", NoKey("no key")))
     prove(saved(tmp_path / "d"), reason="no key")
@@ -165,6 +181,7 @@ def test_what_is_said_of_a_process_that_died_is_so(tmp_path):
         ledger.execute("UPDATE attempt SET state = 'inflight', cost = NULL WHERE id = 5")
         ledger.execute("UPDATE call SET state = 'open', answer = NULL WHERE id = 5")
     ledger.close()
+    (tmp_path / "ledger.tally").unlink()  # which tells of the answer that is taken out here
     prove(saved(tmp_path), reason="died")
     prove(go(tmp_path, Scripted("?")))
 

@@ -14,12 +14,16 @@ from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import MagnitudeAnswers
 from knownminds.validation.cli import main
 from knownminds.validation.data.trials_of_runs import runs_in
-from knownminds.validation.magnitudes.magnitude_page import blur_weights, condition_words, stimuli
 from knownminds.validation.magnitudes.magnitude_table import (
     FRAMES,
     MagnitudeTable,
     magnitude_table,
     read_magnitude,
+)
+from knownminds.validation.magnitudes.magnitude_task_page import (
+    blur_weights,
+    condition_words,
+    stimuli,
 )
 from knownminds.validation.report import report
 

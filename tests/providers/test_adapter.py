@@ -452,7 +452,7 @@ def test_a_setting_that_must_be_given_is_told_before_the_run():
     [
         ({"temperature": -1}, "temperature goes from 0 to 2; got -1"),
         ({"top_p": 1.5}, "top_p goes from 0 to 1; got 1.5"),
-        ({"max_tokens": 0}, "max_tokens goes from 1; got 0"),
+        ({"max_tokens": 0}, "max_tokens goes from 1 to 100000000; got 0"),
         ({"seed": -1}, "seed goes from 0; got -1"),
         ({"top_log_probabilities": -1}, "top_log_probabilities goes from 0; got -1"),
         ({"reasoning": "hihg"}, "Nearest: high"),

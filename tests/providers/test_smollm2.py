@@ -28,7 +28,8 @@ from knownminds.llm_adapters import NotCapable, Sampling
 from knownminds.llm_adapters.providers.transformers import Transformers
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
-from knownminds.validation.chance.asked_beliefs import contexts_of, places_of
+from knownminds.validation.chance.chance_items import contexts_of
+from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 
 CASINOS = InstrumentalLearning(n_visits=1)  # four trials
@@ -242,7 +243,8 @@ def test_beliefs_about_chance_are_revealed_in_one_pass_and_stated(smollm2, tmp_p
     found = reveal(smollm2, scenarios=["choice"], only={"n_options": 2}, out=tmp_path)
     ((name, beliefs),) = found.beliefs.items()
     assert set(beliefs.sources) == {"exact"}
-    texts = [one.prompt for one in contexts_of(places_of(["choice"], "continuation"), plain=True)]
+    grid = RevealQuestion(("choice",)).environments("continuation")
+    texts = [item.prompt for item in contexts_of(grid, plain=True)]
     alone = smollm2.log_probabilities([texts[1]], ["A", "B"])
     np.testing.assert_allclose(
         beliefs.probability[beliefs.rows(1)], np.exp(alone.log_probabilities[0]), rtol=1e-3

@@ -34,6 +34,7 @@ from knownminds.llm_adapters import (
     Sampling,
     ServerFailed,
     Synthetic,
+    UnreadableReply,
     Usage,
     run_sessions,
 )
@@ -253,7 +254,7 @@ def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them()
         for _ in range(200):
             gate.went_well()
         assert gate.allowed == 8
-        assert await inside == ["", "", ""]
+        assert await inside == [Spent(1)] * 3
 
     asyncio.run(run())
 
@@ -279,8 +280,8 @@ def test_a_failure_that_repeats_identically_stops_the_run_and_is_asked_again(tmp
     assert run.trials.frame["outcome"].tolist() == ["malformed", "error", "error"] + 5 * [
         "malformed"
     ]
-    # failures that differ, or with an answer between them, do not
-    mixed = [Rejected("a"), Rejected("b"), Rejected("a"), Rejected("a"), "x", Rejected("a")]
+    # failures of different kinds, or with an answer between them, do not
+    mixed = [Rejected("a"), UnreadableReply("b"), Rejected("a"), Rejected("b"), "x", Rejected("a")]
     assert not go(tmp_path / "mixed", Scripted(*mixed), 1).unfinished
 
 
@@ -447,13 +448,40 @@ def test_money_is_not_capped_without_a_price_nor_without_a_bound_on_answers(tmp_
         go(tmp_path / "free", chair, caps=Caps(dollars=1, answer_tokens=9), price=None)
 
 
-def test_an_answer_that_uses_more_than_could_be_foreseen_stops_a_capped_run(tmp_path):
-    greedy = Reply("x", usage=Usage(10, 5_000), model_served="m")
-    caps = Caps(dollars=5, answer_tokens=50)
-    run = go(tmp_path, Scripted("x", greedy), 1, caps=caps)
-    assert "so that the caps cannot be kept" in run.stopped
-    assert run.account.output_tokens == 5_002  # and it is counted
-    assert not go(tmp_path / "free", Scripted("x", greedy), 1).unfinished
+@pytest.mark.parametrize("honest", [0, 5])
+def test_a_server_that_counts_more_than_could_be_foreseen_passes_a_cap_by_one_call_at_most(
+    tmp_path, honest
+):
+    # 64 at once, and each answer costs what 40 of the longest could: after `honest` ones that do
+    # not. The calls double in each round, so that few are under way when it begins.
+    greedy = Reply("x", usage=Usage(10, 50_000), model_served="m")
+    once = PRICE.cost(10, 50_000)
+    chair = Chair(Scripted(*["x"] * honest, rest=greedy))
+    caps = Caps(dollars="0.3", answer_tokens=50)
+    run = go(tmp_path, chair, 64, caps=caps, concurrency=64)
+    assert run.stopped == "the cap of $0.3 is reached"
+    under_way = max(1, honest)
+    assert run.dollars == chair.dollars <= Decimal("0.3") + once * under_way
+    assert run.account.unforeseen == len(chair.bill) - honest >= 1
+    assert "answers with more tokens than could be foreseen" in str(run)
+
+
+def test_what_a_call_has_used_beyond_what_could_be_foreseen_is_reserved_for_the_others(tmp_path):
+    # Several times what could be foreseen, each time: the run goes on, and keeps the cap.
+    more = Reply("x", usage=Usage(10, 3_000), model_served="m")
+    caps = Caps(dollars="0.2", answer_tokens=50)
+    run = go(tmp_path, Chair(Scripted(rest=more)), 8, caps=caps, concurrency=8)
+    assert run.account.unforeseen > 5
+    assert Decimal("0.1") < run.dollars <= Decimal("0.2")
+    gate = Gate(8, caps, {})
+    asyncio.run(_over_report(gate))
+    assert gate.allowed == 1
+    assert gate.foreseen(Spent(1, 10, 10)) == Spent(1, 30, 30)
+
+
+async def _over_report(gate):
+    assert await gate.enter(0, Spent(1, 10, 10)) == Spent(1, 10, 10)
+    gate.leave(0, Spent(1, 10, 10), Spent(1, 30, 20))
 
 
 def test_what_a_provider_does_not_say_counts_at_its_most(tmp_path):

@@ -141,6 +141,43 @@ def test_numbers_are_read_strictly(text, outcome, response):
     assert (answer.outcome, answer.response) == (outcome, response)
 
 
+ROUGH = ("<0.5", "> 0.5", "~0.5", "0.5>", "~~0.5~", ",5", ", 5", "<~0.5>", "Answer: <0.5", "'>0.5'")
+
+
+@pytest.mark.parametrize("text", ROUGH)
+def test_a_bound_a_rough_number_and_a_decimal_comma_are_no_answer(text):
+    assert parse_number(text, -9, 9).outcome is Outcome.MALFORMED
+    assert parse_number(f"Answer: {text}", -9, 9, marked=True).outcome is Outcome.MALFORMED
+
+
+def test_a_number_in_a_pair_of_signs_is_that_number():
+    for text in ("<0.5>", "~~0.5~~", "`<0.5>`.", "(0.5),"):
+        assert parse_number(text, 0, 1).response == 0.5
+
+
+SIGN = st.text("<>~,.:;*_`\"'()[]{} ", max_size=4)
+
+
+@given(SIGN, st.decimals(-99, 99, places=2), SIGN)
+def test_what_is_read_is_what_an_oracle_of_its_own_reads(before, number, after):
+    text = f"{before}{number}{after}"
+    # The oracle: the one number in the text, if its signs are pairs or ornaments.
+    rough = sum(map(text.count, "<>~")) and not (
+        before.count("<") == after.count(">")
+        and before.count("~") == after.count("~")
+        and ">" not in before
+        and "<" not in after
+    )
+    answer = parse_number(text, -100, 100)
+    if answer.response is not None:
+        assert not rough
+        assert "," not in before
+        shown = f".{abs(number)}" if before.endswith(".") and number >= 0 else f"{number}"
+        assert answer.response == float(shown)
+    elif not (rough or "," in before or "." in before):
+        assert answer.outcome is not Outcome.MALFORMED
+
+
 def test_a_marked_number_is_the_last_one():
     assert parse_number("0.1 and 0.2\nAnswer: 0.3", 0, 1, marked=True).response == 0.3
     assert parse_number("0.3", 0, 1, marked=True).outcome is Outcome.MALFORMED

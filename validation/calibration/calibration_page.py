@@ -11,12 +11,13 @@ from knownminds.validation.pages.page import (
     about_experiment,
     about_time,
     listed,
-    number,
     status_table,
+    table,
     tone,
 )
 
 from .calibration import LEVEL, N_RANKS, Calibration
+from .rank_uniformity import Uniformity
 
 
 def calibration_page(calibration: Calibration) -> Page:
@@ -68,23 +69,24 @@ def calibration_page(calibration: Calibration) -> Page:
 
 def _ranks(calibration: Calibration) -> Table:
     bands = {True: "inside", False: "outside", None: "-"}
-    head = ["quantity", "ranks", "mean", "spread", "gamma", "p", "95% band", "chi-square", "p"]
-    rows = [
-        [
-            name,
-            f"{u.n:,}",
-            f"{number(u.mean)} ({number(u.mean_error)})",
-            f"{number(u.spread, 2)} ({number(u.spread_error, 2)})",
-            f"{u.gamma:.2g}" if u.gamma == u.gamma else "-",
-            number(u.p_value),
-            bands[u.inside_band],
-            f"{u.chi_square:.1f} ({u.bins} bins)" if u.bins > 1 else "-",
-            number(u.chi_square_p),
-            u.word,
-        ]
-        for name, u in calibration.quantities.items()
-    ]
-    return "Ranks of the truth among the posterior's draws", [*head, "verdict"], rows
+    return table(
+        "Ranks of the truth among the posterior's draws",
+        calibration.quantities.items(),
+        ("quantity", "{0}"),
+        ("ranks", "{1.n:,}"),
+        ("mean", "{1.mean:.3f} ({1.mean_error:.3f})"),
+        ("spread", "{1.spread:.2f} ({1.spread_error:.2f})"),
+        ("gamma", "{1.gamma:.2g}"),
+        ("p", "{1.p_value:.3f}"),
+        ("95% band", lambda row: bands[row[1].inside_band]),
+        ("chi-square", lambda row: _chi_square(row[1])),
+        ("p", "{1.chi_square_p:.3f}"),
+        ("verdict", "{1.word}"),
+    )
+
+
+def _chi_square(u: Uniformity) -> str:
+    return f"{u.chi_square:.1f} ({u.bins} bins)" if u.bins > 1 else "-"
 
 
 def rank_differences(calibration: Calibration) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.markov_violation import COMPLIANT
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Table, number
+from knownminds.validation.pages.page import Column, Table, between, table
 
 from .causal_profile import (
     ALL_PARAMETERS,
@@ -43,6 +43,10 @@ _SHORT = {
     "markov_violation": "Markov violation\nIV - V",
     "r2": "R2 of the fit",
 }
+CONSISTENCY = (
+    ("consistency", "{reasoning_consistency:.3f}"),
+    ("its RMSE", "{consistency_rmse:.3f}"),
+)
 _NULLS = ("explaining_away", "explaining_away_released", "markov_violation")
 
 
@@ -178,98 +182,111 @@ def alignment_picture(profile: CausalProfile) -> Figure:
 def causal_tables(profile: CausalProfile) -> list[Table]:
     """Return the tables of fits, measures, alignment, domains and changes."""
     units = profile.units
-    fits = [
-        ("agent and condition", lambda r: r[UNIT]),
-        ("answers", lambda r: f"{r['answers']:,}"),
-        ("without one", lambda r: f"{r['missing']:,}"),
-        ("parameters", lambda r: str(r["parameters"] or "-")),
-        *((name, _of(name)) for name in (*PARAMETERS, "mae", "rmse", "r2")),
-        ("note", lambda r: r["note"] or "-"),
+    whose = ("agent and condition", f"{{{UNIT}}}")
+    note = ("note", lambda row: row["note"] or "-")
+    return [
+        _first_rows(
+            "Noisy-OR fits, by least squares",
+            units,
+            whose,
+            ("answers", "{answers:,}"),
+            ("without one", "{missing:,}"),
+            ("parameters", lambda row: str(row["parameters"] or "-")),
+            *_numbers(*PARAMETERS, "mae", "rmse", "r2"),
+            note,
+        ),
+        _first_rows(
+            "Measures by agent and condition",
+            units,
+            whose,
+            *CONSISTENCY,
+            ("determinacy", "{determinacy:.3f}"),
+            ("explaining away VII - VI", "{explaining_away:.3f}"),
+            ("VIII - VI", "{explaining_away_released:.3f}"),
+            ("Markov violation", "{markov_violation:.3f}"),
+            ("complies", lambda row: complying(row["complies"])),
+            ("cells that lack an answer", "{incomplete}"),
+        ),
+        _first_rows(
+            "Noisy-ORs by number of parameters",
+            profile.fits,
+            whose,
+            ("parameters", lambda r: f"{r['parameters']}{', chosen' if r['chosen'] else ''}"),
+            *_numbers(*ALL_PARAMETERS, "mae", "rmse", "loss", "r2"),
+            *CONSISTENCY,
+            note,
+        ),
+        _first_rows(
+            f"Alignment with {profile.reference}",
+            profile.alignment,
+            ("agent and condition", "{agent}"),
+            ("domain", "{domain}"),
+            ("rho", "{rho:.3f}"),
+            ("95%", between),
+            ("items", "{items}"),
+            ("unmatched", "{unmatched}"),
+        ),
+        *_tests_and_changes(profile),
     ]
-    by_number = [
-        ("agent and condition", lambda r: r[UNIT]),
-        ("parameters", lambda r: f"{r['parameters']}{', chosen' if r['chosen'] else ''}"),
-        *((name, _of(name)) for name in (*ALL_PARAMETERS, "mae", "rmse", "loss", "r2")),
-        ("consistency", _of("reasoning_consistency")),
-        ("its RMSE", _of("consistency_rmse")),
-        ("note", lambda r: r["note"] or "-"),
-    ]
-    measured = [
-        ("agent and condition", lambda r: r[UNIT]),
-        ("consistency", _of("reasoning_consistency")),
-        ("its RMSE", _of("consistency_rmse")),
-        ("determinacy", _of("determinacy")),
-        ("explaining away VII - VI", _of("explaining_away")),
-        ("VIII - VI", _of("explaining_away_released")),
-        ("Markov violation", _of("markov_violation")),
-        ("complies", lambda r: complying(r["complies"])),
-        ("cells that lack an answer", lambda r: str(r["incomplete"])),
-    ]
-    aligned = [
-        ("agent and condition", lambda r: r["agent"]),
-        ("domain", lambda r: r["domain"]),
-        ("rho", _of("rho")),
-        ("95%", _between),
-        ("items", lambda r: str(r["items"])),
-        ("unmatched", lambda r: str(r["unmatched"])),
-    ]
-    tested = [
-        ("condition", lambda r: r["condition"] or "-"),
-        ("test", lambda r: r["family"]),
-        ("of", lambda r: r["of"]),
-        ("H", _of("statistic", 2)),
-        ("df", lambda r: str(r["freedom"])),
-        ("p", _p("p_value")),
-        ("p adjusted", _p("p_adjusted")),
-        ("matched, p adjusted", _p("matched")),
-        ("answers", lambda r: str(r["n"])),
-    ]
-    paired = [
-        ("condition", lambda r: r["condition"] or "-"),
-        ("in", lambda r: r["of"]),
-        ("first", lambda r: r["first"]),
-        ("second", lambda r: r["second"]),
-        ("r", _of("r", 2)),
-        ("p adjusted", _p("p_adjusted")),
-    ]
-    changed = [
-        ("change", lambda r: f"{r['factor']}: {r['second']} - {r['first']}"),
-        ("quantity", lambda r: r["quantity"].replace("_", " ")),
-        ("mean", _of("mean")),
-        ("95%", _between),
-        ("p adjusted", _p("p_adjusted")),
-        ("agents", lambda r: str(r["n"]) + (f", {r['missing']} left out" if r["missing"] else "")),
-        ("size", _of("size", 2)),
-        ("changes most", lambda r: r["most"] or "-"),
-        ("least", lambda r: r["least"] or "-"),
-    ]
-    by_agent = [
-        ("factor", lambda r: r["factor"]),
-        ("agent", lambda r: r["agent"]),
-        ("change", _of("change", 2)),
-        ("most in", lambda r: r["most"].replace("_", " ")),
-        ("least in", lambda r: r["least"].replace("_", " ")),
-    ]
-    omnibus = profile.omnibus
+
+
+def _tests_and_changes(profile: CausalProfile) -> list[Table]:
+    """Return the tables of what differs between domains, agents and conditions."""
+    omnibus, pairs, changes = profile.omnibus, profile.pairs, profile.changes
     if len(omnibus):
         omnibus = omnibus.assign(matched=profile.matched["p_adjusted"].to_numpy())
-    pairs = profile.pairs
     if len(pairs):
         pairs = pairs[pairs["p_adjusted"] < 0.05]
-    changes = profile.changes
     if len(changes):
         changes = changes.sort_values(["factor", "change"], ascending=[True, False])
-    made = [
-        ("Noisy-OR fits, by least squares", fits, units),
-        ("Measures by agent and condition", measured, units),
-        ("Noisy-ORs by number of parameters", by_number, profile.fits),
-        (f"Alignment with {profile.reference}", aligned, profile.alignment),
-        ("Differences between domains, and between agents", tested, omnibus),
-        ("Pairs that differ", paired, pairs),
-        ("Changes between conditions, paired over agents", changed, profile.differences),
-        ("Who changes most", by_agent, changes),
+    condition = ("condition", lambda row: row["condition"] or "-")
+    return [
+        _first_rows(
+            "Differences between domains, and between agents",
+            omnibus,
+            condition,
+            ("test", "{family}"),
+            ("of", "{of}"),
+            ("H", "{statistic:.2f}"),
+            ("df", "{freedom}"),
+            ("p", "{p_value:.3g}"),
+            ("p adjusted", "{p_adjusted:.3g}"),
+            ("matched, p adjusted", "{matched:.3g}"),
+            ("answers", "{n}"),
+        ),
+        _first_rows(
+            "Pairs that differ",
+            pairs,
+            condition,
+            ("in", "{of}"),
+            ("first", "{first}"),
+            ("second", "{second}"),
+            ("r", "{r:.2f}"),
+            ("p adjusted", "{p_adjusted:.3g}"),
+        ),
+        _first_rows(
+            "Changes between conditions, paired over agents",
+            profile.differences,
+            ("change", "{factor}: {second} - {first}"),
+            ("quantity", lambda row: row["quantity"].replace("_", " ")),
+            ("mean", "{mean:.3f}"),
+            ("95%", between),
+            ("p adjusted", "{p_adjusted:.3g}"),
+            ("agents", lambda r: f"{r['n']}" + (f", {m} left out" if (m := r["missing"]) else "")),
+            ("size", "{size:.2f}"),
+            ("changes most", lambda row: row["most"] or "-"),
+            ("least", lambda row: row["least"] or "-"),
+        ),
+        _first_rows(
+            "Who changes most",
+            changes,
+            ("factor", "{factor}"),
+            ("agent", "{agent}"),
+            ("change", "{change:.2f}"),
+            ("most in", lambda row: row["most"].replace("_", " ")),
+            ("least in", lambda row: row["least"].replace("_", " ")),
+        ),
     ]
-    return [_table(title, columns, table) for title, columns, table in made if len(table)]
 
 
 def causal_notes(profile: CausalProfile) -> list[str]:
@@ -369,25 +386,11 @@ def _condition(profile: CausalProfile, row: dict[Any, Any]) -> str:
     return ", ".join(str(row[name]).replace("_", " ") for name in profile.conditions) or "answers"
 
 
-Column = tuple[str, Callable[[dict[Any, Any]], str]]
+def _first_rows(title: str, rows: pd.DataFrame, *columns: Column) -> Table:
+    """Return the table of the first rows of many."""
+    more = f" (the first {MOST_ROWS} of {len(rows):,})" if len(rows) > MOST_ROWS else ""
+    return table(f"{title}{more}", rows.head(MOST_ROWS), *columns)
 
 
-def _table(title: str, columns: Sequence[tuple[str, Any]], table: pd.DataFrame) -> Table:
-    rows = [[tell(row) for _, tell in columns] for row in table.head(MOST_ROWS).to_dict("records")]
-    left = len(table) - len(rows)
-    more = f" (the first {MOST_ROWS} of {len(table):,})" if left > 0 else ""
-    return f"{title}{more}", [name for name, _ in columns], rows
-
-
-def _of(name: str, digits: int = 3) -> Callable[[dict[Any, Any]], str]:
-    return lambda row: number(row[name], digits)
-
-
-def _p(name: str) -> Callable[[dict[Any, Any]], str]:
-    return lambda row: f"{row[name]:.3g}" if np.isfinite(row[name]) else "-"
-
-
-def _between(row: dict[Any, Any]) -> str:
-    if not np.isfinite(row["low"]):
-        return "-"
-    return f"{row['low']:.3f} to {row['high']:.3f}"
+def _numbers(*names: str) -> list[Column]:
+    return [(name, f"{{{name}:.3f}}") for name in names]

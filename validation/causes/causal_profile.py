@@ -17,6 +17,7 @@ from knownminds.agents import NoisyOr
 from knownminds.agents.parameters import Array
 from knownminds.environments import Collider, Trials
 from knownminds.environments.causes.causal_graph import TASKS
+from knownminds.environments.record.result import Result, records
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.alignment import POOLED, alignment
 from knownminds.inference.causes.causal_answers import (
@@ -52,7 +53,7 @@ MOST_PAIRED = 30  # agents, above which they are not compared two by two
 
 
 @dataclass(frozen=True)
-class CausalProfile:
+class CausalProfile(Result):
     """Fits, measures, alignment, and differences between domains, agents and conditions.
 
     Parameters
@@ -103,19 +104,17 @@ class CausalProfile:
     scoring: Scoring = "by_cause"
     released: bool = False
 
-    @property
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
         return {name: getattr(self, name) for name in TABLES}
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        return self._named | {n: table.to_dict("records") for n, table in self.tables.items()}
+    def content(self) -> dict[str, Any]:
+        """What `to_dict` tells."""
+        return self._named | self.tables()
 
     def to_json(self) -> str:
         """Return all tables as JSON; what is missing is null."""
-        tables = {n: json.loads(t.to_json(orient="records")) for n, t in self.tables.items()}
-        return json.dumps(self._named | tables)
+        return json.dumps(self._named | {n: records(t) for n, t in self.tables().items()})
 
     @property
     def _named(self) -> dict[str, Any]:
@@ -375,11 +374,11 @@ def _tasks(
     second = (held["direction"] == "C2").to_numpy()
     n, side = len(theta), (subject * len(ROMAN) + task) * 2 + second
     counts = np.bincount(side, minlength=n * len(ROMAN) * 2).reshape(n, len(ROMAN), 2)
-    answers, place = counts.sum(axis=2), side // 2
+    answers, cell = counts.sum(axis=2), side // 2
     with np.errstate(invalid="ignore", divide="ignore"):
-        mean = np.bincount(place, answer, answers.size).reshape(answers.shape) / answers
-        off = answer - mean.ravel()[place]
-        squares = np.bincount(place, off**2, answers.size).reshape(answers.shape)
+        mean = np.bincount(cell, answer, answers.size).reshape(answers.shape) / answers
+        off = answer - mean.ravel()[cell]
+        squares = np.bincount(cell, off**2, answers.size).reshape(answers.shape)
         error = np.sqrt(squares / (answers - 1) / answers)
         half = student.ppf(0.975, np.maximum(answers - 1, 1)) * np.where(answers > 1, error, np.nan)
         fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
@@ -429,7 +428,7 @@ def _read(file: str | Path) -> pd.DataFrame:
     """Read a reference: a trial file, or a table of means."""
     path = Path(file)
     try:
-        table = pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_csv(path)
+        table = pd.read_parquet(path.absolute()) if path.suffix == ".parquet" else pd.read_csv(path)
     except (OSError, ValueError) as error:
         raise ValueError(f"The reference {path.name} cannot be read: {error}") from None
     value = next((name for name in ("mean", "response") if name in table), None)
@@ -438,11 +437,11 @@ def _read(file: str | Path) -> pd.DataFrame:
             "A reference has a column 'mean' or 'response' (0 to 100) beside domain, sense and "
             f"what was asked; {path.name} has {', '.join(map(str, table.columns))}."
         )
-    place = Collider()
+    environment = Collider()
     rows = table.rename(columns={value: "response"}).assign(outcome="ok")
     rows = rows[rows["response"].notna()].assign(subject="reference")
     rows["trial"] = np.arange(len(rows))
-    return causal_answers(Trials.from_frame(rows, environment=place))
+    return causal_answers(Trials.from_frame(rows, environment=environment))
 
 
 def _told(row: Mapping[Any, Any]) -> Iterator[str]:

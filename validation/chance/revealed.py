@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,63 +15,30 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
-from knownminds.environments import Prompt
-from knownminds.environments.chance.outcome_grid import (
-    ASKINGS,
-    DISTRACTORS,
-    FORMS,
-    Asking,
-    Distractors,
-    Form,
-)
-from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.environments.record.folders import writable, write_text
-from knownminds.environments.record.result import plain
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
 from knownminds.inference.chance.distribution_distance import (
     MEASURES_OF_DISTANCE,
     distribution_distances,
     manhattan,
-    set_bounds,
-    stated_errors,
-    units_of,
 )
-from knownminds.inference.chance.revealed_belief import (
-    LITTLE_MASS,
-    SOURCES,
-    RevealedBeliefs,
-    Source,
-    wilson,
-)
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
-from knownminds.llm_adapters import Adapter, NotCapable, Sampling
-from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS, Tokenisation
-from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for
-from knownminds.validation.engine.arguments import one_of
+from knownminds.llm_adapters import Adapter, Sampling
+from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
-from .asked_beliefs import (
-    SENT,
-    Asked,
-    Progress,
-    Told,
-    contexts_of,
-    exact_beliefs,
-    known_beliefs,
-    lived_beliefs,
-    places_of,
-    questions_of,
-    sent_as,
-    source_of,
-)
+from .asked_beliefs import SENT, Progress
+from .interview import Interview
+from .questions import RevealQuestion
+from .stated_answers import STATED
 
 FILE = "revealed.json"
 BELIEFS = "beliefs.parquet"
 FRAMES = ("distances", "biases", "stated")
-DRAWS, TOP = 50, 20
 ALL = "all"  # scenarios together
 # Ends of what a fit of the nearest sampler searches, less rounding.
 BEYOND = {
@@ -87,15 +53,10 @@ BEYOND = {
 NARROW = 5e-4  # of ends that three decimals do not tell apart
 ERROR, NAIVE = "stated_error", "naive_manhattan"
 COMPARED = (*MEASURES_OF_DISTANCE, "retained", ERROR)
-# Columns of a stated answer.
-STATED = (
-    *("model", "scenario", "context", "outcome", "truth", "revealed", "revealed_low"),
-    *("revealed_high", "stated", "error", "low", "high", "questions", "flag"),
-)
 
 
 @dataclass(frozen=True, eq=False)
-class Revealed:
+class Revealed(Reported):
     """What models reveal of their beliefs, and what they state.
 
     Parameters
@@ -162,46 +123,36 @@ class Revealed:
         return (joined if len(self.stated) else joined.assign(**{ERROR: np.nan})).reset_index()
 
     def _naive_distances(self, model: str) -> pd.DataFrame:
-        beliefs = self.beliefs[model]
-        found = []
-        for k in range(len(beliefs)):
-            own = beliefs.rows(k)
-            found.append(manhattan(beliefs.truth[own], self.naive[model][own]))
+        beliefs, naive = self.beliefs[model], self.naive[model]
+        rows = map(beliefs.rows, range(len(beliefs)))
+        distances = np.array([manhattan(beliefs.truth[r], naive[r]) for r in rows], dtype=float)
         return pd.DataFrame(
             {"model": model, "scenario": beliefs.scenarios, "context": beliefs.contexts}
-            | {NAIVE: np.array(found, dtype=float)}
+            | {NAIVE: distances}
         )
 
     def summary(self, mass: float = 0.95) -> pd.DataFrame:
         """One row per model, scenario and measure: mean with its t interval, and quartiles."""
-        wide = self.by_context()
         rows = []
-        for model in self.models:
-            own = wide[wide["model"] == model]
-            scenarios = list(dict.fromkeys(own["scenario"]))
-            for scenario in (*scenarios, *([ALL] if len(scenarios) > 1 else [])):
-                here = own if scenario == ALL else own[own["scenario"] == scenario]
-                for name in (*COMPARED, NAIVE):
-                    values = here[name].to_numpy(dtype=float)
-                    known = values[np.isfinite(values)]
-                    if not len(known):
-                        continue
-                    mean, low, high = _mean(values, mass)
-                    rows.append(
-                        {
-                            "model": model,
-                            "scenario": scenario,
-                            "measure": name,
-                            "mean": mean,
-                            "low": low,
-                            "high": high,
-                            "median": float(np.median(known)),
-                            "lower_quartile": float(np.quantile(known, 0.25)),
-                            "upper_quartile": float(np.quantile(known, 0.75)),
-                            "contexts": len(known),
-                            "flagged": int((here["flag"] != "").sum()),
-                        }
-                    )
+        for key, here in _by_scenario(self.by_context()):
+            for name in (*COMPARED, NAIVE):
+                values = here[name].to_numpy(dtype=float)
+                known = values[np.isfinite(values)]
+                if not len(known):
+                    continue
+                lower, upper = np.quantile(known, [0.25, 0.75]).tolist()
+                rows.append(
+                    {
+                        **key,
+                        "measure": name,
+                        **_mean("mean", values, mass),
+                        "median": float(np.median(known)),
+                        "lower_quartile": lower,
+                        "upper_quartile": upper,
+                        "contexts": len(known),
+                        "flagged": int((here["flag"] != "").sum()),
+                    }
+                )
         return pd.DataFrame(rows)
 
     def comparison(self, mass: float = 0.95) -> pd.DataFrame:
@@ -210,34 +161,19 @@ class Revealed:
         Differences are within contexts that neither has flagged, with their t intervals over
         contexts (retained mass: over all contexts of both).
         """
-        wide = self.by_context()
-        index = ["scenario", "context"]
-        first, *others = (wide[wide["model"] == name].set_index(index) for name in self.models)
+        wide, reference = self.by_context(), self.models[0]
+        first = wide[wide["model"] == reference]
         rows = []
-        for name, other in zip(self.models[1:], others, strict=True):
-            both = first.index.intersection(other.index)
-            scenarios = list(dict.fromkeys(both.get_level_values(0)))
-            for scenario in (*scenarios, *([ALL] if len(scenarios) > 1 else [])):
-                here = both if scenario == ALL else both[both.get_level_values(0) == scenario]
-                for measure in COMPARED:
-                    pairs = (t.loc[here, measure].to_numpy(dtype=float) for t in (other, first))
-                    difference = np.subtract(*pairs)
+        for _, other in wide[wide["model"] != reference].groupby("model", sort=False):
+            pairs = first.merge(other, on=["scenario", "context"], suffixes=("_first", ""))
+            for key, here in _by_scenario(pairs):
+                for name in COMPARED:
+                    difference = (here[name] - here[f"{name}_first"]).to_numpy(dtype=float)
                     n = int(np.isfinite(difference).sum())
-                    if not n:
-                        continue
-                    mean, low, high = _mean(difference, mass)
-                    rows.append(
-                        {
-                            "model": name,
-                            "reference": self.models[0],
-                            "scenario": scenario,
-                            "measure": measure,
-                            "difference": mean,
-                            "low": low,
-                            "high": high,
-                            "contexts": n,
-                        }
-                    )
+                    if n:
+                        mean = _mean("difference", difference, mass)
+                        about = {**key, "reference": reference, "measure": name}
+                        rows.append({**about, **mean, "contexts": n})
         columns = ["model", "reference", "scenario", "measure", "difference", "low", "high"]
         return pd.DataFrame(rows, columns=[*columns, "contexts"])
 
@@ -247,25 +183,20 @@ class Revealed:
         Rank correlations (Spearman 1904) over questions: of the revealed and the stated
         probability, and of their absolute errors; and the mean absolute errors of both.
         """
+        answered = self.stated[self.stated["flag"] == ""].dropna(subset=["revealed", "stated"])
         rows = []
-        for model in self.models:
-            own = self.stated[(self.stated["model"] == model) & (self.stated["flag"] == "")]
-            own = own.dropna(subset=["revealed", "stated"])
-            scenarios = list(dict.fromkeys(own["scenario"]))
-            for scenario in (*scenarios, *([ALL] if len(scenarios) > 1 else [])):
-                here = own if scenario == ALL else own[own["scenario"] == scenario]
-                errors = here[["revealed", "stated"]].sub(here["truth"], axis=0).abs()
-                rows.append(
-                    {
-                        "model": model,
-                        "scenario": scenario,
-                        "questions": len(here),
-                        "probabilities": _rank_correlation(here["revealed"], here["stated"]),
-                        "errors": _rank_correlation(errors["revealed"], errors["stated"]),
-                        "revealed_error": float(errors["revealed"].mean()),
-                        "stated_error": float(errors["stated"].mean()),
-                    }
-                )
+        for key, here in _by_scenario(answered):
+            errors = here[["revealed", "stated"]].sub(here["truth"], axis=0).abs()
+            rows.append(
+                {
+                    **key,
+                    "questions": len(here),
+                    "probabilities": _rank_correlation(here["revealed"], here["stated"]),
+                    "errors": _rank_correlation(errors["revealed"], errors["stated"]),
+                    "revealed_error": float(errors["revealed"].mean()),
+                    "stated_error": float(errors["stated"].mean()),
+                }
+            )
         columns = ["model", "scenario", "questions", "probabilities", "errors"]
         return pd.DataFrame(rows, columns=[*columns, "revealed_error", "stated_error"])
 
@@ -321,52 +252,46 @@ class Revealed:
         """One row per model and context, see `by_context`."""
         return self.by_context()
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        told = {
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds: summary, biases, comparison and options."""
+        return {
             "models": list(self.models),
             "contexts": {name: len(own) for name, own in self.beliefs.items()},
             "flagged": {name: int(own.flagged.sum()) for name, own in self.beliefs.items()},
-            "summary": self.summary().to_dict("records"),
-            "biases": self.biases.to_dict("records"),
-            "samplers": self.samplers.to_dict("records"),
-            "comparison": self.comparison().to_dict("records"),
+            "summary": self.summary(),
+            "biases": self.biases,
+            "samplers": self.samplers,
+            "comparison": self.comparison(),
             "read_back": {
                 name: {"whole": whole, "naive": naive}
                 for name, (whole, naive) in self.read_back().items()
             },
-            "agreement": self.agreement().to_dict("records"),
-            "options": dict(self.options),
-            "versions": dict(self.versions),
+            "agreement": self.agreement(),
+            "options": self.options,
+            "versions": self.versions,
             "seconds": self.seconds,
         }
-        content: dict[str, Any] = plain(told)
-        return content
-
-    def to_json(self) -> str:
-        """Return summary, biases, comparison and options as one JSON object."""
-        return json.dumps(self.to_dict(), allow_nan=False)
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write everything that a report needs."""
         frames = {name: getattr(self, name) for name in FRAMES}
-        with writable(folder) as place:
+        with writable(folder) as path:
             parts = []
             for k, (name, own) in enumerate(self.beliefs.items()):
-                own.save(place / f".part-{k}.parquet")
-                frame = pd.read_parquet(place / f".part-{k}.parquet")
-                (place / f".part-{k}.parquet").unlink()
+                own.save(path / f".part-{k}.parquet")
+                frame = pd.read_parquet(path / f".part-{k}.parquet")
+                (path / f".part-{k}.parquet").unlink()
                 more: dict[str, Any] = {
                     "naive": self.naive[name],
                     "known": self.known[name],
                     "model": name,
                 }
                 parts.append(frame.assign(**more))
-            pd.concat(parts, ignore_index=True).to_parquet(place / BELIEFS, index=False)
+            pd.concat(parts, ignore_index=True).to_parquet(path / BELIEFS, index=False)
             for name, frame in frames.items():
-                frame.to_parquet(place / f"{name}.parquet", index=False)
-            self.by_context().to_csv(place / "by_context.csv", index=False)
-            write_text(place / FILE, self.to_json())
+                frame.to_parquet(path / f"{name}.parquet", index=False)
+            self.by_context().to_csv(path / "by_context.csv", index=False)
+            write_text(path / FILE, self.to_json())
 
     def __str__(self) -> str:
         """Mean distances by model and scenario, what is flagged, and differences of models."""
@@ -444,76 +369,29 @@ class Revealed:
 def reveal(
     llm: str | Adapter | Sequence[str | Adapter] = (),
     *,
-    scenarios: Sequence[str] = tuple(SCENARIOS),
-    form: Form | None = None,
-    source: Source | None = None,
-    draws: int = DRAWS,
-    top: int = TOP,
-    stated: bool = True,
-    distractors: Distractors = "published",
-    asking: Asking = "whole",
-    even_faces: bool = False,
-    only: Mapping[str, int] | None = None,
-    chat: bool = False,
-    signs: bool = True,
-    threshold: float = LITTLE_MASS,
-    truth: Mapping[str, float] | None = None,
-    tokens: Tokenisation = "digits",
-    space: float = 0.5,
-    leak: float = 0.0,
     earlier: Sequence[str | os.PathLike[str]] = (),
-    seed: int = 0,
     settings: Sampling | None = None,
     out: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-    **connection: Any,
+    **options: Any,
 ) -> Revealed:
     """Ask models for the probability of each outcome of each context, and for stated answers.
 
     Parameters
     ----------
     llm
-        "provider:model" or adapters, one or more. "synthetic:belief_sampler" is a mind whose
+        "provider:model" or adapters, one or more. "synthetic:belief_sampler" is an agent whose
         beliefs are known, seen through a way of cutting what it says into tokens.
-    scenarios
-        Of dice, coins, choice and preference.
-    form
-        "continuation" or "question", see `BrokenOff`; None for the former where the source is
-        exact, and the latter elsewhere.
-    source
-        "exact": the probability of whole outcomes under a local model. "top-k": from the most
-        probable tokens that an interface tells, with bounds. "sampled": from counts of answers.
-        None for the best one that a model has; one without log-probabilities is refused.
-    draws
-        Answers to each context, of sampled beliefs, and of a known mind's top-k tables.
-    top
-        Alternatives that are told with each token.
-    stated
-        Whether the five-option question about one outcome of each context is asked as well.
-    distractors
-        Its wrong options: "published" or "plausible".
-    asking
-        How it is asked: "whole", as the original does, or "gap", see `BrokenOff`.
-    even_faces
-        Whether only dice with an even number of faces are thrown.
-    only
-        Sizes of the grid to stay with: n_dice, n_faces, n_coins, n_options.
-    chat
-        Whether a context that a local model continues stands in its chat template, as a message
-        that it has begun; otherwise the model gets the text alone.
-    signs
-        Whether an exact reading looks at what follows a sign behind an outcome ("7.5").
-    threshold
-        Least retained mass of a context that is not flagged.
-    truth, tokens, space, leak
-        Of a known mind: its parameters; "single", "digits" or "pairs" (byte-pair); the share of
-        its outcomes with a space before them; and of what it says that is no outcome.
     earlier
         Folders of earlier results whose models are put beside these, before them.
-    settings, connection
+    settings
         Of a provider's model, see `run`.
     out
         Folder of the result, and of the ledgers of a provider's model.
+    options
+        What is asked, by the names of `RevealQuestion` (scenarios, form, source, draws, top,
+        stated, distractors, asking, even_faces, only, chat, signs, threshold, truth, tokens, space,
+        leak, seed), and for a provider's model further arguments of `run`.
 
     Raises
     ------
@@ -521,48 +399,51 @@ def reveal(
         If something is asked for that the model cannot do, or nothing is asked at all.
     """
     begin = time.perf_counter()
-    named: list[str | Adapter] = [llm] if isinstance(llm, str | Adapter) else list(llm)
-    scenarios = tuple(dict.fromkeys(scenarios))
-    _check(form, source, draws, top, distractors, asking, tokens, named, earlier)
-    found: dict[str, tuple[Told, pd.DataFrame]] = {}
-    options: dict[str, Any] = {}
+    several: Any = [llm] if isinstance(llm, str) or hasattr(llm, "complete") else llm
+    models: list[str | Adapter] = list(several)
+    names = [field.name for field in fields(RevealQuestion)]
+    question = RevealQuestion(**{k: v for k, v in options.items() if k in names})
+    if not models and not earlier:
+        raise ValueError("At least one model reveals its beliefs; got none. Name it with --llm.")
+    interview = Interview(
+        question,
+        settings,
+        None if out is None else Path(out),
+        progress,
+        {k: v for k, v in options.items() if k not in names},
+    )
     before = [read_revealed(folder) for folder in earlier]
-    for one in named:
-        told = _Asking(
-            scenarios, form, source, draws, top, stated, distractors, asking, even_faces,
-            dict(only or {}), chat, signs,
-            threshold, dict(truth or {}), tokens, space, leak, seed, settings,
-            Path(out) if out is not None else None, progress, connection,
-        ).ask(one)  # fmt: skip
-        name = told.name
-        while name in found or any(name in old.beliefs for old in before):
-            name += "'"
-        found[name] = told.told, told.stated.assign(model=name)
-        options[name] = told.options
     beliefs, naive, known = (
         {name: own for old in before for name, own in getattr(old, kind).items()}
         for kind in ("beliefs", "naive", "known")
     )
+    how: dict[str, Any] = {}
+    stated = [old.stated for old in before]
+    for one in models:
+        asked = interview.ask(one)
+        name = asked.name
+        while name in beliefs:
+            name += "'"
+        read = asked.contexts
+        beliefs[name], naive[name], known[name] = read.beliefs, read.naive, read.known
+        stated.append(asked.stated.assign(model=name))
+        how[name] = asked.options
     for old in before:
-        options = {**old.options["models"], **options}
-    beliefs |= {name: told.beliefs for name, (told, _) in found.items()}
-    naive |= {name: told.naive for name, (told, _) in found.items()}
-    known |= {name: told.known for name, (told, _) in found.items()}
-    frames = [old.stated for old in before] + [frame for _, frame in found.values()]
-    frames = [frame for frame in frames if len(frame)]
-    table = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=list(STATED))
+        how = {**old.options["models"], **how}
+    stated = [frame for frame in stated if len(frame)]
+    table = pd.concat(stated, ignore_index=True) if stated else pd.DataFrame(columns=list(STATED))
     result = summarise(
         beliefs,
         naive,
         known,
         table[list(STATED)],
         options={
-            "models": options,
-            "scenarios": list(scenarios),
-            "seed": seed,
-            **({"only": dict(only)} if only else {}),
+            "models": how,
+            "scenarios": list(question.scenarios),
+            "seed": question.seed,
+            **({"only": question.only} if question.only else {}),
         },
-        seed=seed,
+        seed=question.seed,
         seconds=time.perf_counter() - begin + sum(old.seconds for old in before),
     )
     if out is not None:
@@ -615,15 +496,14 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     ValueError
         If the folder holds no such result.
     """
-    place = Path(folder)
+    path = Path(folder)
     try:
-        told = json.loads((place / FILE).read_text(encoding="utf-8"))
-        table = pd.read_parquet(place / BELIEFS)
-        frames = {name: pd.read_parquet(place / f"{name}.parquet") for name in FRAMES}
+        told = json.loads((path / FILE).read_text(encoding="utf-8"))
+        table = pd.read_parquet(path / BELIEFS)
+        frames = {name: pd.read_parquet(path / f"{name}.parquet") for name in FRAMES}
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
-            f"Beliefs are read from a folder of `knownminds reveal`; {place} cannot be read: "
-            f"{error}"
+            f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"
         ) from None
     parts = {str(name): own for name, own in table.groupby("model", sort=False)}
     return Revealed(
@@ -638,252 +518,21 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     )
 
 
-@dataclass(frozen=True)
-class _Answered:
-    """What one model has told."""
-
-    name: str
-    told: Told
-    stated: pd.DataFrame
-    options: Mapping[str, Any]
+def _by_scenario(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """Yield the rows of each model and scenario, and of several scenarios together."""
+    for model, own in table.groupby("model", sort=False):
+        parts = list(own.groupby("scenario", sort=False))
+        for scenario, part in [*parts, *([(ALL, own)] if len(parts) > 1 else [])]:
+            yield {"model": model, "scenario": scenario}, part
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """Everything that is asked of each model."""
-
-    scenarios: tuple[str, ...]
-    form: Form | None
-    source: Source | None
-    draws: int
-    top: int
-    stated: bool
-    distractors: Distractors
-    asking: Asking
-    even_faces: bool
-    only: dict[str, int]
-    chat: bool
-    signs: bool
-    threshold: float
-    truth: dict[str, float]
-    tokens: Tokenisation
-    space: float
-    leak: float
-    seed: int
-    settings: Sampling | None
-    out: Path | None
-    progress: Progress | None
-    connection: Mapping[str, Any]
-
-    def ask(self, llm: str | Adapter) -> _Answered:
-        """Ask one model everything."""
-        if isinstance(llm, str) and llm.partition(":")[0] == "synthetic":
-            return self._known(llm)
-        grid = places_of(self.scenarios, "question", self.distractors, self.even_faces, self.only)
-        adapter = connect(llm, grid[0], seed=self.seed, **self._reach) if isinstance(
-            llm, str
-        ) else llm  # fmt: skip
-        name = llm if isinstance(llm, str) else f"{llm.provider}:{llm.model}"
-        source = source_of(adapter, self.source)
-        form = self.form or ("continuation" if source == "exact" else "question")
-        places = places_of(self.scenarios, form, self.distractors, self.even_faces, self.only)
-        questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
-        )
-        letters: tuple[Told, list[Asked]] | None = None
-        plain = source == "exact" and form == "continuation" and not self.chat
-        sent = {"contexts": sent_as(adapter, _prompts(contexts_of(places[:1], plain=plain)))}
-        if self.stated:
-            sent["questions"] = sent_as(adapter, _prompts(questions_of(questions[:1], self.seed)))
-        if source == "exact":
-            asked = contexts_of(places, plain=plain)
-            told = self._exact(adapter, asked)
-            if self.stated:
-                about = questions_of(questions, self.seed)
-                letters = self._exact(adapter, about), about
-        else:
-            told, _ = self._lived(adapter, places, source, name)
-            if self.stated:
-                letters = self._lived(adapter, questions, source, name)
-        stated = _stated_frame(name, told.beliefs, letters)
-        options = self._options(source, form) | (
-            {"chat": self.chat, "signs": self.signs} if source == "exact" else {}
-        )
-        return _Answered(name, told, stated, options | {"sent": sent})
-
-    @property
-    def _reach(self) -> dict[str, Any]:
-        given = {k: self.connection.get(k) for k in ("base_url", "key_variable", "timeout")}
-        return {k: v for k, v in given.items() if v is not None}
-
-    def _options(self, source: Source, form: Form) -> dict[str, Any]:
-        told: dict[str, Any] = {"source": source, "form": form}
-        told |= {"draws": self.draws} if source != "exact" else {}
-        told |= {"top": self.top} if source == "top-k" else {}
-        told |= {"even_faces": True} if self.even_faces else {}
-        told |= (
-            {"distractors": self.distractors, "asking": self.asking}
-            if self.stated
-            else {"stated": False}
-        )
-        return told | {"threshold": self.threshold}
-
-    def _exact(self, adapter: Any, asked: Sequence[Asked]) -> Told:
-        return exact_beliefs(
-            adapter, asked, threshold=self.threshold, signs=self.signs, progress=self.progress
-        )
-
-    def _lived(
-        self, adapter: Adapter, places: Sequence[Any], source: Source, name: str
-    ) -> tuple[Told, list[Asked]]:
-        called = re.sub(r"[^\w.=-]+", "-", name).strip("-")
-        folder = (self.out or Path(RUNS) / f"reveal-{called}") / f"answers-{called}"
-        how = {k: v for k, v in self.connection.items() if k not in self._reach and v is not None}
-        how.setdefault("price", price_for(name, {}, elsewhere="base_url" in self._reach))
-        return lived_beliefs(
-            adapter,
-            places,
-            source=source,
-            draws=self.draws,
-            top=self.top,
-            threshold=self.threshold,
-            seed=self.seed,
-            folder=folder,
-            settings=self.settings,
-            progress=self.progress,
-            **how,
-        )
-
-    def _known(self, llm: str) -> _Answered:
-        model = llm.partition(":")[2]
-        source = self.source or "exact"
-        form = self.form or "continuation"
-        places = places_of(self.scenarios, form, self.distractors, self.even_faces, self.only)
-        how: dict[str, Any] = {
-            "source": source,
-            "tokens": self.tokens,
-            "space": self.space,
-            "leak": self.leak,
-            "draws": self.draws,
-            "top": self.top,
-            "threshold": self.threshold,
-            "seed": self.seed,
-        }
-        minds = {place: mind_of(model, place, self.truth) for place in places}
-        asked = contexts_of(places, plain=True)
-        told = known_beliefs(minds, asked, progress=self.progress, **how)
-        letters = None
-        questions = places_of(
-            self.scenarios, "stated", self.distractors, self.even_faces, self.only, self.asking
-        )
-        speaks = type(next(iter(minds.values()))).plays(questions[0])
-        if self.stated and speaks:
-            about = questions_of(questions, self.seed)
-            own = {place: mind_of(model, place, self.truth) for place in questions}
-            letters = known_beliefs(own, about, progress=self.progress, **how), about
-        name = f"{llm} ({self.tokens})"
-        options = self._options(source, form) | {"tokens": self.tokens, "space": self.space}
-        options |= {"leak": self.leak, "truth": self.truth} | ({} if letters else {"stated": False})
-        return _Answered(name, told, _stated_frame(name, told.beliefs, letters), options)
-
-
-def _prompts(asked: Sequence[Asked]) -> list[str | Prompt]:
-    return [one.prompt for one in asked]
-
-
-def _stated_frame(
-    model: str, beliefs: RevealedBeliefs, letters: tuple[Told, list[Asked]] | None
-) -> pd.DataFrame:
-    """Join stated answers to the revealed beliefs of their contexts, by context and outcome."""
-    if letters is None:
-        return pd.DataFrame(columns=list(STATED))
-    told, about = letters
-    table = told.beliefs
-    errors = stated_errors(table, [one.set_up.outcomes[one.correct] for one in about])
-    place = {name: k for k, name in enumerate(beliefs.contexts)}
-    groups: dict[tuple[str, int], list[int]] = {}
-    for i, one in enumerate(about):
-        groups.setdefault((one.context, one.outcome), []).append(i)
-    rows = []
-    for (context, outcome), several in groups.items():
-        k = place.get(context)
-        if k is None:
-            continue
-        shares, low, high = shares_of(beliefs, k)
-        own = beliefs.rows(k)
-        usable = [i for i in several if not table.flagged[i]]
-        means = [
-            float(np.dot(_normalised(table.probability[table.rows(i)]), about[i].options))
-            for i in usable
-        ]
-        error, error_low, error_high = _joint_error(table, errors, about, several, usable)
-        flag = beliefs.flags[k] or ("" if usable else f"question: {table.flags[several[0]]}")
-        rows.append(
-            {
-                "model": model,
-                "scenario": beliefs.scenarios[k],
-                "context": context,
-                "outcome": beliefs.outcome[own][outcome],
-                "truth": float(beliefs.truth[own][outcome]),
-                "revealed": np.nan if beliefs.flagged[k] else float(shares[outcome]),
-                "revealed_low": np.nan if beliefs.flagged[k] else float(low[outcome]),
-                "revealed_high": np.nan if beliefs.flagged[k] else float(high[outcome]),
-                "stated": float(np.mean(means)) if means else np.nan,
-                "error": error,
-                "low": error_low,
-                "high": error_high,
-                "questions": len(several),
-                "flag": flag,
-            }
-        )
-    return pd.DataFrame(rows, columns=list(STATED))
-
-
-def _joint_error(
-    table: RevealedBeliefs,
-    errors: Any,
-    about: Sequence[Asked],
-    several: Sequence[int],
-    usable: Sequence[int],
-) -> tuple[float, float, float]:
-    """Return the stated error of questions about one outcome that differ in their letters."""
-    if table.draws[several[0]]:
-        right = sum(int(table.count[table.rows(i)][about[i].correct]) for i in several)
-        given = sum(int(table.count[table.rows(i)].sum()) for i in several)
-        if not given:
-            return float("nan"), float("nan"), float("nan")
-        low, high = wilson(np.array([float(right)]), np.array([float(given)]))
-        return 1.0 - right / given, 1.0 - float(high[0]), 1.0 - float(low[0])
-    if not usable:
-        return float("nan"), float("nan"), float("nan")
-    return tuple(  # type: ignore[return-value]
-        float(np.mean(getattr(errors, name)[list(usable)])) for name in ("value", "low", "high")
-    )
-
-
-def shares_of(beliefs: RevealedBeliefs, context: int) -> tuple[Array, Array, Array]:
-    """Return the normalised belief of a context, and the ends of the interval of each share."""
-    own = beliefs.rows(context)
-    p = beliefs.probability[own]
-    if beliefs.draws[context]:
-        counts = beliefs.count[own].astype(float)
-        low, high = wilson(counts, np.full(len(counts), counts.sum()))
-    else:
-        low, high = set_bounds(p, units_of(beliefs, context), np.eye(len(p)))
-    return _normalised(p), low, high
-
-
-def _normalised(p: Array) -> Array:
-    total = p.sum()
-    share: Array = p / total if total > 0 else np.full(len(p), np.nan)
-    return share
-
-
-def _mean(values: Array, mass: float) -> tuple[float, float, float]:
+def _mean(name: str, values: Array, mass: float) -> dict[str, float]:
+    """Return a mean by this name, with the ends of its t interval."""
     tests = t_tests(values[None], mass=mass)
-    if tests.n[0] > 1 and not np.isfinite(tests.low[0]):  # all the same
-        return (float(tests.mean[0]),) * 3
-    return float(tests.mean[0]), float(tests.low[0]), float(tests.high[0])
+    mean, low, high = (float(column[0]) for column in (tests.mean, tests.low, tests.high))
+    if tests.n[0] > 1 and not np.isfinite(low):  # all the same
+        low = high = mean
+    return {name: mean, "low": low, "high": high}
 
 
 def _by_measure(summary: pd.DataFrame) -> dict[str, dict[str, Any]]:
@@ -901,30 +550,3 @@ def _rank_correlation(one: pd.Series, other: pd.Series) -> float:
     if len(one) < 3 or min(side.nunique() for side in ranks) < 2:
         return float("nan")
     return float(ranks[0].corr(ranks[1]))
-
-
-def _check(
-    form: str | None,
-    source: str | None,
-    draws: int,
-    top: int,
-    distractors: str,
-    asking: str,
-    tokens: str,
-    named: Sequence[Any],
-    earlier: Sequence[Any],
-) -> None:
-    if form is not None:
-        one_of("form", form, [name for name in FORMS if name != "stated"])
-    if source is not None:
-        one_of("source", source, SOURCES)
-    one_of("distractors", distractors, DISTRACTORS)
-    one_of("asking", asking, ASKINGS)
-    one_of("tokens", tokens, TOKENISATIONS)
-    if draws < 1 or top < 1:
-        raise ValueError(f"draws and top are at least 1; got {draws} and {top}.")
-    if not named and not earlier:
-        raise ValueError("At least one model reveals its beliefs; got none. Name it with --llm.")
-
-
-__all__ = ["FILE", "NotCapable", "Revealed", "read_revealed", "reveal", "shares_of", "summarise"]

@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 
-from knownminds.agents.parameters import Array
 from knownminds.environments.chance import choice, coins, dice, preference
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, counted, listed, number
+from knownminds.validation.pages.page import (
+    Column,
+    Finding,
+    Page,
+    Table,
+    counted,
+    listed,
+    number,
+    table,
+    written,
+)
 
-from .revealed import COMPARED, ERROR, NAIVE, Revealed, shares_of
+from .revealed import COMPARED, ERROR, NAIVE, Revealed
+from .stated_answers import shares_of
 
 CASES = ("best", "median", "worst")
 MOST_BARS = 4  # models whose beliefs are drawn as bars
@@ -36,7 +48,6 @@ WORDS = {
 }
 EXACT = 1e-6  # below which a deviation is rounding
 NAIVE_COLOUR = draw.ORANGE
-OF_BIAS = {"value": "bias", "low": "bias_low", "high": "bias_high"}
 BIASES_TITLE = (
     "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, and "
     "(marginal, as published) more than they have"
@@ -64,14 +75,7 @@ def revealed_page(revealed: Revealed) -> Page:
         findings=[_finding(revealed, name, named) for name in models] + _read_back(revealed, named),
         sentences=_sentences(revealed, named),
         notes=_notes(revealed),
-        tables=[
-            _summary_table(revealed, named),
-            *_comparison_tables(revealed, named),
-            *_agreement_tables(revealed, named),
-            *_bias_tables(revealed, named),
-            _sampler_table(revealed, named),
-            *_flag_tables(revealed, named),
-        ],
+        tables=_tables(revealed, named),
         figures=[
             *(
                 (_bars_caption(revealed, name, named), bars(revealed, name))
@@ -274,118 +278,129 @@ def _bars_caption(revealed: Revealed, model: str, named: Mapping[str, str]) -> s
     return " ".join(told)
 
 
-def _summary_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
+def _tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
+    def model(row: Mapping[Any, Any]) -> str:
+        return named[row["model"]]
+
+    fits = revealed.samplers.fillna(np.nan)
+    parameters = [name for name in SAMPLER.names if name in fits]
+    flags, more = _flags(revealed)
+    return [
+        _summary_table(revealed, model),
+        *_comparison_tables(revealed, named),
+        table(
+            "Revealed and stated probability of the same outcome",
+            revealed.agreement(),
+            ("model", model),
+            ("scenario", "{scenario}"),
+            ("questions", "{questions}"),
+            ("rank correlation", "{probabilities:.3f}"),
+            ("of their errors", "{errors:.3f}"),
+            ("mean error, revealed", "{revealed_error:.3f}"),
+            ("mean error, stated", "{stated_error:.3f}"),
+        ),
+        table(
+            BIASES_TITLE,
+            revealed.biases,
+            ("model", model),
+            ("scenario", "{scenario}"),
+            ("towards", "{mark}"),
+            ("bias", "{value:.3f} ({low:.3f} to {high:.3f})"),
+            ("as log-odds", "{log_odds:.3f} ({log_odds_low:.3f} to {log_odds_high:.3f})"),
+            ("marginal", "{marginal:.3f} ({marginal_low:.3f} to {marginal_high:.3f})"),
+            ("contexts", "{contexts}"),
+        ),
+        table(
+            "The nearest belief sampler, by Kullback-Leibler divergence",
+            fits,
+            ("model", model),
+            *(
+                (name.replace("_", " "), partial(revealed.estimate_of, name=name))
+                for name in parameters
+            ),
+            ("status of the fit", "{status}"),
+        ),
+        table(
+            "Flagged contexts" + (f", and {more:,} more in by_context.csv" if more else ""),
+            flags,
+            ("model", model),
+            ("scenario", "{scenario}"),
+            ("context", lambda row: label_of(row["scenario"], row["context"])),
+            ("why", "{flag}"),
+        ),
+    ]
+
+
+def _summary_table(revealed: Revealed, model: Callable[[Any], str]) -> Table:
     summary = revealed.summary()
     measures = [name for name in (*COMPARED, NAIVE) if name in set(summary["measure"])]
-    head = ["model", "scenario", "contexts", "flagged", *(WORDS[name] for name in measures)]
-    rows = []
-    for model, scenario in summary[["model", "scenario"]].drop_duplicates().to_numpy().tolist():
-        own = summary[(summary["model"] == model) & (summary["scenario"] == scenario)]
-        by: dict[str, dict[Any, Any]] = {row["measure"]: row for row in own.to_dict("records")}
-        cells = [
-            f"{number(by[m]['mean'])} ({number(by[m]['low'])} to {number(by[m]['high'])})"
-            if m in by
-            else "-"
-            for m in measures
-        ]
-        n, flagged = int(own["contexts"].max()), int(own["flagged"].iloc[0])
-        rows.append([named[model], scenario, f"{n}", f"{flagged}", *cells])
-    return "Means over contexts, with 95% intervals", head, rows
+    rows = [
+        {
+            "model": name,
+            "scenario": scenario,
+            "contexts": own["contexts"].max(),
+            "flagged": own["flagged"].iloc[0],
+            "by": own.set_index("measure").to_dict("index"),
+        }
+        for (name, scenario), own in summary.groupby(["model", "scenario"], sort=False)
+    ]
+    return table(
+        "Means over contexts, with 95% intervals",
+        rows,
+        ("model", model),
+        ("scenario", "{scenario}"),
+        ("contexts", "{contexts}"),
+        ("flagged", "{flagged}"),
+        *_by_measure(measures, "{mean:.3f} ({low:.3f} to {high:.3f})"),
+    )
 
 
 def _comparison_tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
-    compared = revealed.comparison()
-    found: list[Table] = []
-    for model in compared["model"].unique().tolist():
-        here = compared[compared["model"] == model]
-        measures = here["measure"].unique().tolist()
-        rows = []
-        for scenario in here["scenario"].unique().tolist():
-            own = here[here["scenario"] == scenario]
-            by: dict[str, dict[Any, Any]] = {row["measure"]: row for row in own.to_dict("records")}
-            cells = [
-                f"{by[m]['difference']:+.3f} ({by[m]['low']:+.3f} to {by[m]['high']:+.3f})"
-                if m in by
-                else "-"
-                for m in measures
-            ]
-            paired = by["manhattan"]["contexts"] if "manhattan" in by else 0
-            rows.append([scenario, f"{paired}", *cells])
-        title = f"{named[model]} minus {named[revealed.models[0]]}, context by context"
-        found.append((title, ["scenario", "pairs", *(WORDS[m] for m in measures)], rows))
-    return found
-
-
-def _agreement_tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
-    rows = [
-        [
-            named[row["model"]],
-            row["scenario"],
-            f"{row['questions']}",
-            *(
-                number(row[name])
-                for name in ("probabilities", "errors", "revealed_error", "stated_error")
-            ),
+    tables = []
+    for model, here in revealed.comparison().groupby("model", sort=False):
+        rows = [
+            {"scenario": scenario, "by": own.set_index("measure").to_dict("index")}
+            for scenario, own in here.groupby("scenario", sort=False)
         ]
-        for row in revealed.agreement().to_dict("records")
-    ]
-    head = ["model", "scenario", "questions", "rank correlation", "of their errors"]
-    head += ["mean error, revealed", "mean error, stated"]
-    return [("Revealed and stated probability of the same outcome", head, rows)] if rows else []
+        tables.append(
+            table(
+                f"{named[str(model)]} minus {named[revealed.models[0]]}, context by context",
+                rows,
+                ("scenario", "{scenario}"),
+                ("pairs", lambda row: str(row["by"].get("manhattan", {"contexts": 0})["contexts"])),
+                *_by_measure(
+                    here["measure"].unique(), "{difference:+.3f} ({low:+.3f} to {high:+.3f})"
+                ),
+            )
+        )
+    return tables
 
 
-def _bias_tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
-    rows = [
-        [
-            named[row["model"]],
-            row["scenario"],
-            row["mark"],
-            *(
-                "{} ({} to {})".format(
-                    *(number(row[f"{name}{end}"]) for end in ("", "_low", "_high"))
-                )
-                for name in ("bias", "log_odds", "marginal")
-            ),
-            f"{row['contexts']}",
-        ]
-        for row in revealed.biases.rename(columns=OF_BIAS).to_dict("records")
-    ]
-    head = ["model", "scenario", "towards", "bias", "as log-odds", "marginal", "contexts"]
-    return [(BIASES_TITLE, head, rows)] if rows else []
+def _by_measure(measures: Iterable[str], how: str) -> list[Column]:
+    """Return a column for each measure, of rows that hold theirs in `by`."""
+
+    def write(measure: str, row: Mapping[str, Any]) -> str:
+        return written(how, row["by"][measure]) if measure in row["by"] else "-"
+
+    return [(WORDS[measure], partial(write, measure)) for measure in measures]
 
 
-def _sampler_table(revealed: Revealed, named: Mapping[str, str]) -> Table:
-    names = [name for name in SAMPLER.names if name in revealed.samplers]
-    rows = [
-        [
-            named[row["model"]],
-            *(revealed.estimate_of(row, name) for name in names),
-            row["status"],
-        ]
-        for row in revealed.samplers.fillna(np.nan).to_dict("records")
-    ]
-    head = ["model", *(name.replace("_", " ") for name in names), "status of the fit"]
-    return "The nearest belief sampler, by Kullback-Leibler divergence", head, rows
-
-
-def _flag_tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
+def _flags(revealed: Revealed) -> tuple[list[dict[str, str]], int]:
+    """Return the flagged contexts that are listed, and how many there are more."""
     rows, more = [], 0
     for name, own in revealed.beliefs.items():
-        told = [k for k, flag in enumerate(own.flags) if flag]
-        more += max(0, len(told) - MOST_FLAGS)
+        flagged = [k for k, flag in enumerate(own.flags) if flag]
+        more += max(0, len(flagged) - MOST_FLAGS)
         rows += [
-            [
-                named[name],
-                own.scenarios[k],
-                label_of(own.scenarios[k], own.contexts[k]),
-                own.flags[k],
-            ]
-            for k in told[:MOST_FLAGS]
+            {
+                "model": name,
+                "scenario": own.scenarios[k],
+                "context": own.contexts[k],
+                "flag": own.flags[k],
+            }
+            for k in flagged[:MOST_FLAGS]
         ]
-    if not rows:
-        return []
-    title = "Flagged contexts" + (f", and {more:,} more in by_context.csv" if more else "")
-    return [(title, ["model", "scenario", "context", "why"], rows)]
+    return rows, more
 
 
 def cases_of(revealed: Revealed, model: str) -> pd.DataFrame:
@@ -609,25 +624,41 @@ def differences(compared: pd.DataFrame, named: Mapping[str, str]) -> str:
     measures = [m for m in (*SHOWN, ERROR) if (compared["measure"] == m).any()]
     scenarios = list(dict.fromkeys(compared["scenario"]))
     models = list(dict.fromkeys(compared["model"]))
-    figure, axes = draw.panels(len(measures), height=1.4 + 0.3 * len(scenarios) * len(models),
-                               columns=5)  # fmt: skip
+    height = 1.4 + 0.3 * len(scenarios) * len(models)
+    figure, axes = draw.panels(len(measures), height=height, columns=5)
     for k, (axis, measure) in enumerate(zip(axes, measures, strict=True)):
-        for m, (model, (colour, marker, _)) in enumerate(
-            zip(models, draw.styles(len(models)), strict=True)
-        ):
-            own = compared[(compared["model"] == model) & (compared["measure"] == measure)]
-            own = own.set_index("scenario").reindex(scenarios)
-            at = -np.arange(len(scenarios)) - (m - (len(models) - 1) / 2) * 0.6 / len(models)
-            axis.hlines(at, own["low"], own["high"], color=colour, linewidth=1.5)
-            axis.plot(own["difference"], at, marker, color=colour, markersize=4,
-                      label=named[model])  # fmt: skip
-        axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
-        axis.set_yticks(-np.arange(len(scenarios)), scenarios if k == 0 else [""] * len(scenarios))
-        axis.set_ylim(-len(scenarios) + 0.4, 0.6)
+        here = compared[compared["measure"] == measure].set_index("scenario")
+        _intervals(axis, here, scenarios, "difference", {name: named[name] for name in models})
+        if k:
+            axis.set_yticklabels([""] * len(scenarios))
         draw.entitle(axis, WORDS[measure])
     if len(models) > 1:
         draw.key(figure, axes[0])
     return draw.svg(figure)
+
+
+def _intervals(
+    axis: Axes,
+    table: pd.DataFrame,
+    rows: Sequence[str],
+    value: str,
+    models: Mapping[str, str],
+    crosses: str = "",
+) -> None:
+    """Draw a value with its interval in each row of an index, a colour for each model."""
+    at = -np.arange(len(rows))
+    looks = draw.styles(len(models))
+    for m, (model, (colour, marker, _)) in enumerate(zip(models, looks, strict=True)):
+        own = table[table["model"] == model].reindex(rows)
+        y = at - (m - (len(models) - 1) / 2) * 0.6 / len(models)
+        low, high, middle = (own[name].to_numpy(dtype=float) for name in ("low", "high", value))
+        axis.hlines(y, low, high, color=colour, linewidth=1.5)
+        axis.plot(middle, y, marker, color=colour, markersize=4, label=models[model])
+        if crosses:
+            axis.plot(own[crosses], y, "x", color=colour, markersize=4)
+    axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
+    axis.set_yticks(at, rows)
+    axis.set_ylim(-len(rows) + 0.4, 0.6)
 
 
 def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -643,28 +674,12 @@ def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[st
 
 def biases(revealed: Revealed, named: Mapping[str, str]) -> str:
     """Draw the biases by scenario and mark, a colour per model."""
-    table = revealed.biases
-    scenarios = list(dict.fromkeys(table["scenario"]))
-    models = revealed.models
-    figure, axes = draw.panels(len(scenarios), height=3.0, columns=4)
-    for axis, scenario in zip(axes, scenarios, strict=True):
-        here = table[table["scenario"] == scenario]
+    groups = list(revealed.biases.groupby("scenario", sort=False))
+    figure, axes = draw.panels(len(groups), height=3.0, columns=4)
+    for axis, (scenario, here) in zip(axes, groups, strict=True):
         marks = list(dict.fromkeys(here["mark"]))
-        for m, (model, (colour, marker, _)) in enumerate(
-            zip(models, draw.styles(len(models)), strict=True)
-        ):
-            own = here[here["model"] == model].set_index("mark").reindex(marks)
-            at = -np.arange(len(marks)) - (m - (len(models) - 1) / 2) * 0.6 / len(models)
-            columns: tuple[Array, ...] = tuple(
-                own[name].to_numpy(dtype=float) for name in ("low", "high", "value")
-            )
-            axis.hlines(at, columns[0], columns[1], color=colour, linewidth=1.5)
-            axis.plot(columns[2], at, marker, color=colour, markersize=4, label=named[model])
-            axis.plot(own["marginal"], at, "x", color=colour, markersize=4)
-        axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
-        axis.set_yticks(-np.arange(len(marks)), marks)
-        axis.set_ylim(-len(marks) + 0.4, 0.6)
-        draw.entitle(axis, scenario)
-    if len(models) > 1:
+        _intervals(axis, here.set_index("mark"), marks, "value", named, crosses="marginal")
+        draw.entitle(axis, str(scenario))
+    if len(named) > 1:
         draw.key(figure, axes[0])
     return draw.svg(figure)

@@ -14,7 +14,7 @@ from knownminds.validation.pages.page import (
     about_time,
     about_truth,
     listed,
-    shown,
+    table,
 )
 
 from .channel_study import MASS, Channel, Spoken
@@ -78,62 +78,46 @@ def channel_page(channel: Channel) -> Page:
 
 def _tables(channel: Channel) -> list[Table]:
     rates = [
-        [
-            entry.label,
-            row["outcome"],
-            f"{row['expected']:.1%}",
-            f"{row['count']:,}",
-            f"{row['share']:.1%}" if row["of"] else "-",
-            f"{row['low']:.1%} to {row['high']:.1%}" if row["of"] else "-",
-        ]
+        {"label": entry.label, **row}
         for entry in channel.entries
         for row in entry.rates.to_dict("records")
         if row["count"] or row["expected"]
     ]
-    intervals = [
-        [
-            entry.label,
-            held.name,
-            *map(shown, (held.direct, held.plain, held.bounds)),
-            *map(shown, (held.plain_width, held.bounds_width)),
-        ]
-        for entry in channel.entries
-        for held in entry.parameters
-    ]
-    counts = [
-        [
-            entry.label,
-            f"{entry.trials:,}",
-            f"{entry.missing:,}",
-            f"{entry.differing:,}",
-            *(f"{n:,}" for n in (entry.attempted, entry.failed)),
-        ]
-        for entry in channel.entries
-    ]
     covers = f"{MASS:.0%} covers"
     return [
-        (
+        table(
             "Trials",
-            ["contaminants", "trials", "not read", "differ", "subjects", "failed"],
-            counts,
+            channel.entries,
+            ("contaminants", "{label}"),
+            ("trials", "{trials:,}"),
+            ("not read", "{missing:,}"),
+            ("differ", "{differing:,}"),
+            ("subjects", "{attempted:,}"),
+            ("failed", "{failed:,}"),
         ),
-        (
+        table(
             "Outcomes",
-            ["contaminants", "outcome", "by the dials", "trials", "share", "95% interval"],
             rates,
+            ("contaminants", "{label}"),
+            ("outcome", "{outcome}"),
+            ("by the dials", "{expected:.1%}"),
+            ("trials", "{count:,}"),
+            ("share", "{share:.1%}"),
+            (
+                "95% interval",
+                lambda row: "{low:.1%} to {high:.1%}".format(**row) if row["of"] else "-",
+            ),
         ),
-        (
+        table(
             f"Intervals at {MASS:.0%} that hold the truth",
-            [
-                "contaminants",
-                "parameter",
-                f"direct, {covers}",
-                f"in words, {covers}",
-                f"bounds, {covers}",
-                "width in words",
-                "width of bounds",
-            ],
-            intervals,
+            [(entry, held) for entry in channel.entries for held in entry.parameters],
+            ("contaminants", "{0.label}"),
+            ("parameter", "{1.name}"),
+            (f"direct, {covers}", "{1.direct}"),
+            (f"in words, {covers}", "{1.plain}"),
+            (f"bounds, {covers}", "{1.bounds}"),
+            ("width in words", "{1.plain_width}"),
+            ("width of bounds", "{1.bounds_width}"),
         ),
     ]
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,9 +37,8 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
     resolve_model,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.monte_carlo import Coverage, Score
 from knownminds.validation.engine.population import (
     Lived,
@@ -48,6 +47,7 @@ from knownminds.validation.engine.population import (
     draw_subjects,
     live,
 )
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import (
@@ -57,6 +57,8 @@ from knownminds.validation.engine.verdicts import (
     judge_outcomes,
     judge_trials,
 )
+
+from .questions import AskChannel
 
 CONTAMINANTS = (
     Contaminants(),
@@ -260,59 +262,25 @@ def parse_contaminants(text: str) -> Contaminants:
     return Contaminants(**rates)
 
 
-def channel(
-    environment: Environment | str,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    *,
-    contaminants: Sequence[Contaminants | str] = CONTAMINANTS,
-    subjects: int = 40,
-    sessions: int = 1,
-    trials: int | None = None,
-    method: str = "map",
-    seed: int = 0,
-    truth: Mapping[str, float] | None = None,
-    lapse: float = 0.0,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    **running: Unpack[Running],
-) -> Channel:
-    """Ask whether known minds come through words as they are.
+channel = verb(AskChannel, __name__)
 
-    Each subject lives its sessions twice: directly, and in words, from the prompt through a text
-    that may be contaminated to the parser. Both must be the same, trial by trial, but for
-    what was not read. Each trial must say what became of its answer, as often as the dials do, and
-    the bounds over what the missing answers could have been must hold the true parameters. The same
-    subjects with the same luck answer with each set of contaminants.
 
-    Parameters
-    ----------
-    contaminants
-        Sets of rates, or texts as `parse_contaminants` reads them. Lapses are given by `lapse`,
-        since they are part of the decision.
-    method
-        "map" or "mle"; intervals are those of the normal approximation.
-    trials, truth, lapse, fixed, fit_lapse
-        As in `recover`.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
-    """
-    place, mind = resolve_environment(environment, trials), resolve_model(model)
-    mind.check_plays(place)
-    if mind.given != "action":
+def compute(question: AskChannel) -> Channel:
+    """Answer what `channel` is asked."""
+    environment = resolve_environment(question.environment, question.trials)
+    agent, method, fixed = resolve_model(question.model), question.method, question.fixed
+    agent.check_plays(environment)
+    if agent.given != "action":
         raise ValueError(
-            f"A channel round trip bounds what missing actions could have named; {mind.name} "
+            f"A channel round trip bounds what missing actions could have named; {agent.name} "
             "gives numbers. Choose a model of actions alone."
         )
     one_of("method", method, METHODS)
-    held = check_truth(mind.parameters, truth)
-    if len(Unknowns.of(mind, fixed, fit_lapse).parameters) == 0:
-        raise ValueError(f"Estimates are compared; {mind.name} has no parameter left to estimate.")
-    sets = [parse_contaminants(c) if isinstance(c, str) else c for c in contaminants]
+    held = check_truth(agent.parameters, question.truth)
+    if len(Unknowns.of(agent, fixed, question.fit_lapse).parameters) == 0:
+        raise ValueError(f"Estimates are compared; {agent.name} has no parameter left to estimate.")
+    wanted = CONTAMINANTS if question.contaminants is None else question.contaminants
+    sets = [parse_contaminants(c) if isinstance(c, str) else c for c in wanted]
     if not sets:
         raise ValueError('A channel needs a set of contaminants, "none" for instance; got none.')
     if any(one.lapse for one in sets):
@@ -322,40 +290,32 @@ def channel(
         )
     cells = tuple(
         Cell(
-            place.name,
-            place.settings,
-            mind.name,
+            environment.name,
+            environment.settings,
+            agent.name,
             held,
-            check_lapse(lapse),
-            sessions=sessions,
-            subjects=subjects,
+            check_lapse(question.lapse),
+            sessions=question.sessions,
+            subjects=question.subjects,
             method=method,
             options={
                 "contaminants": asdict(one),
                 "fixed": dict(fixed or {}),
-                "fit_lapse": fit_lapse,
+                "fit_lapse": question.fit_lapse,
             },
-            batch=max(1, SESSIONS_PER_BATCH // max(sessions, 1)),
+            batch=max(1, SESSIONS_PER_BATCH // max(question.sessions, 1)),
         )
         for one in sets
     )
-    question = {
-        "subject_matter": place.name,
-        "model": mind.name,
+    asked = question.asked() | {
         "contaminate": [told(one) for one in sets],
-        "subjects": subjects,
-        "sessions": sessions,
-        "trials": place.n_trials,
-        "method": method,
-        "seed": seed,
-        "set": {**held, **settings_asked(place)},
+        "trials": environment.n_trials,
         "lapse": cells[0].lapse or None,
         "fix": dict(fixed or {}),
-        "fit_lapse": fit_lapse,
     }
-    study = Study("channel", cells, 1, seed, "subject", question)
+    study = Study("channel", cells, 1, question.seed, "subject", asked)
     check_step_loop(study)
-    return run(study, speak_batch, summarise, **running)
+    return run(study, speak_batch, summarise, **question.running)
 
 
 def read_channel(folder: str | os.PathLike[str]) -> Channel:
@@ -368,12 +328,12 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     cell = study.cells[batch.cell]
     model, fixed, lapse = AGENTS[cell.model], cell.options["fixed"], cell.options["fit_lapse"]
     subjects = draw_subjects(study, batch)
-    lived = live(study, batch, subjects)
+    direct = live(study, batch, subjects)
     words = in_words(study, batch, subjects)
-    place = lived.environment
+    environment = direct.environment
 
     fitter = maximum_likelihood if cell.method == "mle" else maximum_a_posteriori
-    data = ModelData.read(model, lived.trials(), place.n_actions)
+    data = ModelData.read(model, direct.trials(), environment.n_actions)
     straight = fitter(model, data, fixed=fixed, lapse=lapse, workers=threads)
     bounds = missing_answer_bounds(
         model,
@@ -381,7 +341,7 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
         method="mle" if cell.method == "mle" else "map",
         fixed=fixed,
         lapse=lapse,
-        n_actions=place.n_actions,
+        n_actions=environment.n_actions,
         workers=threads,
     )
     plain = bounds.fit
@@ -390,7 +350,7 @@ def speak_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     if lapse:
         true = np.column_stack([true, np.full(len(true), cell.lapse)])
 
-    columns: dict[str, Any] = _compared(study, batch, subjects, lived, words)
+    columns: dict[str, Any] = _compared(study, batch, subjects, direct, words)
     apart = np.abs(plain.z - straight.z).max(axis=1)
     columns["apart"] = np.where(bounds.n_missing == 0, apart, np.nan)
     lost = np.array([s == "failed" for s in straight.status], dtype=bool)
@@ -418,12 +378,12 @@ def in_words(study: Study, batch: Batch, subjects: Subjects) -> Trials:
 
     async def all_sessions() -> None:
         for i, theta in enumerate(subjects.theta):
-            mind = AGENTS[cell.model].from_theta(
+            agent = AGENTS[cell.model].from_theta(
                 theta, lapse=cell.lapse, actions=environment.n_actions
             )
             for k in range(cell.sessions):
                 address = (cell.data_key, int(subjects.replicate[i]), k)
-                speaker = participant(mind, environment, study.seed, address, contaminants)
+                speaker = participant(agent, environment, study.seed, address, contaminants)
                 number = int(subjects.number[i])
                 spoken = await run_session(speaker, environment, study.seed, *address, number)
                 frames.append(spoken.frame.assign(subject=str(i), session=str(k)))
@@ -434,18 +394,18 @@ def in_words(study: Study, batch: Batch, subjects: Subjects) -> Trials:
 
 
 def participant(
-    mind: Agent,
+    agent: Agent,
     environment: Environment,
     seed: int,
     address: Sequence[int],
     contaminants: Contaminants,
 ) -> Adapter:
     """Return the speaker of the sessions at (*address, i); tests put others in its place."""
-    return Synthetic(mind, environment, seed, *address, contaminants=contaminants)
+    return Synthetic(agent, environment, seed, *address, contaminants=contaminants)
 
 
 def _compared(
-    study: Study, batch: Batch, subjects: Subjects, lived: Lived, words: Trials
+    study: Study, batch: Batch, subjects: Subjects, direct: Lived, words: Trials
 ) -> dict[str, Any]:
     """Count each subject's outcomes, and the trials that differ from those of the direct path.
 
@@ -455,17 +415,17 @@ def _compared(
     there, n = words.frame, len(subjects.theta)
     subject, session = (there[name].to_numpy(dtype=np.int64) for name in ("subject", "session"))
     unread = ~there["outcome"].isin(ANSWERED).to_numpy()
-    place = lived.environment
-    silent = np.zeros((n, study.cells[batch.cell].sessions, place.n_trials), dtype=bool)
+    environment = direct.environment
+    silent = np.zeros((n, study.cells[batch.cell].sessions, environment.n_trials), dtype=bool)
     silent[subject, session, there["trial"].to_numpy(dtype=np.int64)] = unread
     differs = np.zeros(len(there), dtype=bool)
     # A trial that one path has and the other has not differs, too: its columns are empty there.
     stepped = _beside(there, _withheld(study, batch, subjects, silent))
-    for name in (*place.fields.shown, "trial_beside", "action", "reward"):
+    for name in (*environment.fields.shown, "trial_beside", "action", "reward"):
         differs |= _unlike(there[name.removesuffix("_beside")], stepped[name])
     untouched = ~there.assign(unread=unread).groupby(_WHERE[:2])["unread"].cummax().to_numpy()
-    compiled = _beside(there, lived.trials().frame)
-    for name in (*place.fields.stimulus, "action", "reward"):
+    compiled = _beside(there, direct.trials().frame)
+    for name in (*environment.fields.stimulus, "action", "reward"):
         differs |= untouched & _unlike(there[name], compiled[name])
 
     def count(which: Any) -> Any:
@@ -503,12 +463,14 @@ def _withheld(
     environment = cell.make()
     rows: list[dict[str, Any]] = []
     for i, theta in enumerate(subjects.theta):
-        mind = AGENTS[cell.model].from_theta(theta, lapse=cell.lapse, actions=environment.n_actions)
+        agent = AGENTS[cell.model].from_theta(
+            theta, lapse=cell.lapse, actions=environment.n_actions
+        )
         for k in range(cell.sessions):
             address = (cell.data_key, int(subjects.replicate[i]), k, int(subjects.number[i]))
             rng = session_stream(study.seed, *address)
             session = Session(environment, environment.draw(rng))
-            player = Player(mind, rng)
+            player = Player(agent, rng)
             for seen in session:
                 choice = player.choose(seen)
                 if unread[i, k, int(seen["trial"])]:

@@ -15,10 +15,11 @@ from knownminds.llm_adapters.runs.prices import Price
 from knownminds.validation.engine.arguments import settings_asked, settings_but_size
 from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Page, Table, counted, listed
+from knownminds.validation.pages.page import Page, Table, counted, listed, table
 
-from .budget import IMAGE_TOKENS, Budget, Cost, PricedDesign
+from .budget import IMAGE_TOKENS, Budget, Cost
 from .budget import budget as run_budget
+from .priced_designs import PricedDesign
 
 TABLE = "genai-prices"  # sources of other names are the user's
 SESSIONS_DIFFER = "They also hold how sessions differ (95% prediction interval from the dry runs)."
@@ -106,66 +107,61 @@ def _money(dollars: Decimal | None) -> str:
 
 def _tables(budget: Budget) -> list[Table]:
     usage = budget.usage
-    costs = [
-        [
-            cost.price.llm,
-            f"{usage.calls:,}",
-            str(usage.input_tokens),
-            str(usage.output_tokens),
-            str(cost.dollars),
-            str(cost.dollars_cached or "unknown"),
-        ]
-        for cost in budget.costs
-    ]
-    cost_head = ["language model", "calls", "input tokens", "output tokens", "dollars"]
-    tables: list[Table] = [
-        ("Cost", [*cost_head, "at best from cache"], costs),
+    return [
+        table(
+            "Cost",
+            budget.costs,
+            ("language model", "{price.llm}"),
+            ("calls", lambda _: f"{usage.calls:,}"),
+            ("input tokens", lambda _: str(usage.input_tokens)),
+            ("output tokens", lambda _: str(usage.output_tokens)),
+            ("dollars", "{dollars}"),
+            ("at best from cache", lambda cost: str(cost.dollars_cached or "unknown")),
+        ),
         _price_table([cost.price for cost in budget.costs]),
+        table(
+            "Designs and their power",
+            budget.designs,
+            ("language model", "{llm}"),
+            *((size, f"{{design.{size}}}") for size in draw.SIZES),
+            ("calls", "{calls:,}"),
+            ("power", "{design.power:.3f} ({design.power_error:.3f})"),
+            ("dollars", "{dollars}"),
+            ("power per dollar", lambda row: f"{row.power_per_dollar:.3g}"),
+            ("", lambda row: "frontier" if row.on_frontier else ""),
+        ),
     ]
-    if budget.designs:
-        designs = [
-            [
-                row.llm,
-                *(str(getattr(row.design, name)) for name in draw.SIZES),
-                f"{row.calls:,}",
-                f"{row.design.power:.3f} ({row.design.power_error:.3f})",
-                str(row.dollars),
-                f"{row.power_per_dollar:.3g}",
-                "frontier" if row.on_frontier else "",
-            ]
-            for row in budget.designs
-        ]
-        head = ["language model", *draw.SIZES, "calls", "power", "dollars", "power per dollar", ""]
-        tables.append(("Designs and their power", head, designs))
-    return tables
 
 
 def _price_table(prices: Sequence[Price]) -> Table:
-    columns: dict[str, list[str]] = {}
+    rows = []
     for price in prices:
         prompts = [f"above {rates.above:,} tokens" for rates in price.rates]
         prompts[0] = f"up to {price.rates[1].above:,} tokens" if len(prompts) > 1 else "any"
-        for rates, prompt in zip(price.rates, prompts, strict=True):
-            row = {
-                "language model": price.llm,
-                "matched to": f"{price.provider}:{price.model}",
-                "prompt": prompt,
-                "input": _money(rates.input),
-                "output": _money(rates.output),
-                "cached input": _money(rates.cached_input),
-                "per call": _money(price.per_call),
-                "source": price.source,
-                "for": price.date.isoformat(),
-                "since": price.since.isoformat() if price.since else "-",
-            }
-            for name, cell in row.items():
-                columns.setdefault(name, []).append(cell)
+        rows += [
+            {"price": price, "rates": rates, "prompt": prompt}
+            for rates, prompt in zip(price.rates, prompts, strict=True)
+        ]
+    title, head, cells = table(
+        "Prices (dollars per million tokens)",
+        rows,
+        ("language model", "{price.llm}"),
+        ("matched to", "{price.provider}:{price.model}"),
+        ("prompt", "{prompt}"),
+        ("input", lambda row: _money(row["rates"].input)),
+        ("output", lambda row: _money(row["rates"].output)),
+        ("cached input", lambda row: _money(row["rates"].cached_input)),
+        ("per call", lambda row: _money(row["price"].per_call)),
+        ("source", "{price.source}"),
+        ("for", "{price.date}"),
+        ("since", lambda row: str(row["price"].since or "-")),
+    )
     # Columns that say nothing would only make the table too wide for the page.
-    silent = {"matched to": columns["language model"]}
-    silent |= {name: [word] * len(columns["source"]) for name, word in _SILENT.items()}
-    head = [name for name, cells in columns.items() if cells != silent.get(name)]
-    rows = [list(row) for row in zip(*(columns[name] for name in head), strict=True)]
-    return "Prices (dollars per million tokens)", head, rows
+    columns = dict(zip(head, zip(*cells, strict=True), strict=True))
+    silent = {name: (word,) * len(cells) for name, word in _SILENT.items()}
+    silent["matched to"] = columns["language model"]
+    told = {name: column for name, column in columns.items() if column != silent.get(name)}
+    return title, list(told), list(zip(*told.values(), strict=True))
 
 
 _SILENT = {"prompt": "any", "per call": "0", "since": "-"}

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import re
-from collections.abc import Callable, Coroutine, Mapping
+import threading
+from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import Environment, unknown
-from knownminds.llm_adapters import ADAPTERS, Adapter, Sampling, Synthetic, load
+from knownminds.llm_adapters import ADAPTERS, Adapter, Synthetic, load
 from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
 from knownminds.llm_adapters.known_minds.replay import Replay
-from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import Progress, Retries, run_sessions_in
+from knownminds.llm_adapters.runs.runner import run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 
 from .budget import budget
 
+Result = TypeVar("Result")
+
 RUNS = "runs"
+# Options of a run that are the session runner's own; those of others say who answers.
+RUNNING = (
+    "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "progress",
+)  # fmt: skip
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
 
@@ -36,14 +43,7 @@ def run(
     seed: int = 0,
     trials: int | None = None,
     out: str | os.PathLike[str] | None = None,
-    settings: Sampling | None = None,
-    concurrency: int = 8,
-    retries: Retries | None = None,
-    caps: Caps | None = None,
-    price: Price | None = None,
-    re_ask: int = 0,
-    progress: Callable[[Progress], None] | None = None,
-    **connection: Any,
+    **options: Any,
 ) -> Run:
     """Let sessions be lived by a language model and wait for them; see `run_sessions_in`.
 
@@ -58,14 +58,16 @@ def run(
         Trials per session; None for as many as the experiment has.
     out
         Folder of the ledger; None for one in `runs` that bears the names of both.
-    connection
-        Further arguments of `connect`, if `llm` is a name.
+    options
+        How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`, `progress`,
+        see `run_sessions_in`; and, if `llm` is a name, further arguments of `connect`.
     """
     place = resolve_environment(environment, trials)
+    how = {name: options.pop(name) for name in RUNNING if name in options}
 
     async def lived() -> Run:
         if isinstance(llm, str):  # here, for a ledger is read in the thread that has opened it
-            adapter, name = connect(llm, place, seed=seed, **connection), llm
+            adapter, name = connect(llm, place, seed=seed, **options), llm
         else:
             adapter, name = llm, f"{llm.provider}:{llm.model}"
         try:
@@ -76,19 +78,13 @@ def run(
                 sessions,
                 seed,
                 address=RUN,
-                settings=settings,
-                concurrency=concurrency,
-                retries=retries,
-                caps=caps,
-                price=price,
-                re_ask=re_ask,
-                progress=progress,
+                **how,
             )
         finally:
             if isinstance(llm, str):
                 await adapter.close()
 
-    return _wait_for(lived())
+    return wait_for(lived())
 
 
 def connect(
@@ -144,8 +140,8 @@ def connect(
         )
     adapter: Adapter
     if provider == "synthetic":
-        mind = mind_of(model, environment, truth)
-        adapter = Synthetic(mind, environment, seed, *RUN, contaminants=contaminants)
+        agent = known_agent(model, environment, truth)
+        adapter = Synthetic(agent, environment, seed, *RUN, contaminants=contaminants)
     elif provider == "replay":
         adapter = Replay(model)
     else:
@@ -155,7 +151,7 @@ def connect(
     return adapter if faults is None else Faulty(adapter, faults, seed)
 
 
-def mind_of(
+def known_agent(
     model: type[Agent] | str, environment: Environment, truth: Mapping[str, float] | None = None
 ) -> Agent:
     """Return an agent with these parameters; the others are at the centre of their prior."""
@@ -210,11 +206,30 @@ def estimate(environment: Environment, llm: str, sessions: int, price: Price | N
     )
 
 
-def _wait_for(lived: Coroutine[Any, Any, Run]) -> Run:
-    """Wait for a run, also where an event loop is already running, as in a notebook."""
+class _Loop(threading.local):
+    """One event loop in each thread, for an adapter's connections belong to the loop of a call."""
+
+    runner: asyncio.Runner | None = None
+
+    def run(self, coroutine: Coroutine[Any, Any, Result]) -> Result:
+        """Run a coroutine to its end; the loop stays open for the next one."""
+        if self.runner is None:
+            self.runner = asyncio.Runner()
+            atexit.register(self.runner.close)
+        return self.runner.run(coroutine)
+
+
+_LOOP = _Loop()
+_ASIDE = ThreadPoolExecutor(1, "run")  # begins its thread when it is first used
+
+
+def wait_for(coroutine: Coroutine[Any, Any, Result]) -> Result:
+    """Wait for a coroutine, also where an event loop is already running, as in a notebook.
+
+    All that is waited for in a thread shares one loop, so that several runs can share an adapter.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(lived)
-    with ThreadPoolExecutor(1, "run") as thread:
-        return thread.submit(asyncio.run, lived).result()
+        return _LOOP.run(coroutine)
+    return _ASIDE.submit(_LOOP.run, coroutine).result()

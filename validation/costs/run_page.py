@@ -20,7 +20,15 @@ from knownminds.llm_adapters.runs.prices import GIVEN
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
 from knownminds.validation.engine.arguments import settings_asked, settings_but_size
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, counted, listed, outcome_table
+from knownminds.validation.pages.page import (
+    Finding,
+    Page,
+    Table,
+    counted,
+    listed,
+    outcome_table,
+    table,
+)
 
 EXAMPLES = 12  # rows of the table of notes
 LETTERS = 60  # of an answer that is shown
@@ -48,9 +56,9 @@ STATES = {
 
 def run_page(run: Run) -> Page:
     """Return the page of a run."""
-    place = make(run.environment, **run.configuration["settings"])
+    environment = make(run.environment, **run.configuration["settings"])
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
-    about = settings_but_size(place)
+    about = settings_but_size(environment)
     return Page(
         title=f"{run.llm} in {run.environment}",
         asked=[
@@ -60,7 +68,7 @@ def run_page(run: Run) -> Page:
             ("address", run.base_url or "none"),
             ("served as", run.model_served or "not said"),
             ("sampling", listed(run.configuration["sampling"]) or "the provider's own"),
-            ("sessions", f"{run.n_sessions} of {_length(place)}"),
+            ("sessions", f"{run.n_sessions} of {_length(environment)}"),
             ("asked again if malformed", str(run.configuration["re_ask"])),
             ("caps", listed(run.starts[-1].caps) or "none"),
             ("price", "not known" if run.price is None else str(run.price)),
@@ -76,28 +84,28 @@ def run_page(run: Run) -> Page:
             "malformed answer; one that was under way when its process died does not count. Tokens "
             "of a session are those of the answers that stand, dollars those of all its answers.",
         ],
-        tables=[table for table in _tables(run, frame) if table[2]],
-        figures=_figures(place, frame) if len(frame) else [],
-        command=run_command(run, place),
+        tables=_tables(run, frame),
+        figures=_figures(environment, frame) if len(frame) else [],
+        command=run_command(run, environment),
         versions=run.starts[-1].versions,
     )
 
 
-def _length(place: Environment) -> str:
-    told = counted(place.n_trials, "trial")
-    return f"at most {told}" if place.ends_early or "present" in place.drawn else told
+def _length(environment: Environment) -> str:
+    told = counted(environment.n_trials, "trial")
+    return f"at most {told}" if environment.ends_early or "present" in environment.drawn else told
 
 
-def run_command(run: Run, place: Environment) -> str:
+def run_command(run: Run, environment: Environment) -> str:
     """Return the command line that goes on with a run, or does it again in another folder."""
     words = ["knownminds", "run", run.environment, *_participant(run.llm)]
     kept = run.configuration
     if run.base_url and not run.base_url.startswith("https://api."):
         words += ["--base-url", run.base_url]
     words += ["--sessions", str(run.n_sessions), "--seed", str(kept["seed"])]
-    if place.n_trials != make(run.environment, **settings_asked(place)).n_trials:
-        words += ["--trials", str(place.n_trials)]
-    for name, value in settings_asked(place).items():
+    if environment.n_trials != make(run.environment, **settings_asked(environment)).n_trials:
+        words += ["--trials", str(environment.n_trials)]
+    for name, value in settings_asked(environment).items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     for field in fields(Sampling):
         if field.name in kept["sampling"]:
@@ -198,12 +206,21 @@ def _about_money(run: Run) -> list[str]:
 
 
 def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
-    calls = [[STATES[state], f"{n:,}"] for state, n in sorted(run.account.calls.items())]
-    unfinished = [[str(u.session), str(u.trials), u.reason] for u in run.unfinished]
     return [
         outcome_table(run.outcomes),
-        ("Requests", ["what became of it", "number"], calls),
-        ("Unfinished sessions", ["session", "trials", "reason"], unfinished),
+        table(
+            "Requests",
+            sorted(run.account.calls.items()),
+            ("what became of it", lambda row: STATES[row[0]]),
+            ("number", "{1:,}"),
+        ),
+        table(
+            "Unfinished sessions",
+            run.unfinished,
+            ("session", "{session}"),
+            ("trials", "{trials}"),
+            ("reason", "{reason}"),
+        ),
         _notes(frame),
         _sessions(frame, run.price is not None),
     ]
@@ -211,53 +228,61 @@ def _tables(run: Run, frame: pd.DataFrame) -> list[Table]:
 
 def _notes(frame: pd.DataFrame) -> Table:
     """Count which repairs were made and why answers could not be read, with an example each."""
-    head = ["outcome", "repair or reason", "trials", "for example"]
-    if "note" not in frame:
-        return "Repairs and reasons", head, []
-    noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
-    rows = []
-    groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
-    for (outcome, note), some in groups[:EXAMPLES]:
-        text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
-        said = " ".join(text.split())
-        rows.append(
-            [
-                str(outcome),
-                str(note)[:LETTERS],
-                f"{len(some):,}",
-                said[:LETTERS] + ("…" if len(said) > LETTERS else ""),
-            ]
-        )
+    groups: list[Any] = []
+    if "note" in frame:
+        noted = frame[frame["note"].notna() & (frame["note"].astype(str) != "")]
+        groups = sorted(noted.groupby(["outcome", "note"]), key=lambda group: -len(group[1]))
+    rows = [(*key, f"{len(some):,}", _example(some)) for key, some in groups[:EXAMPLES]]
     if len(groups) > EXAMPLES:
         rest = sum(len(some) for _, some in groups[EXAMPLES:])
-        rows.append(["", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""])
-    return "Repairs and reasons", head, rows
+        rows.append(("", f"{len(groups) - EXAMPLES} others", f"{rest:,}", ""))
+    return table(
+        "Repairs and reasons",
+        rows,
+        ("outcome", "{0}"),
+        ("repair or reason", lambda row: str(row[1])[:LETTERS]),
+        ("trials", "{2}"),
+        ("for example", "{3}"),
+    )
+
+
+def _example(some: pd.DataFrame) -> str:
+    """Return the beginning of the first answer."""
+    text = str(some["raw_text"].iloc[0] or "") if some["raw_text"].notna().any() else ""
+    said = " ".join(text.split())
+    return said[:LETTERS] + ("…" if len(said) > LETTERS else "")
 
 
 def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
-    head = ["session", "trials", "unread", "asked again", "mean reward", "tokens"]
-    rows = []
-    for subject, some in frame.groupby("subject", sort=False) if len(frame) else ():
-        reward = some["reward"].astype(float)
-        tokens = some[["input_tokens", "output_tokens"]].sum().sum()
-        row = [
-            str(subject),
-            str(len(some)),
-            str(int((~some["outcome"].isin(ANSWERED)).sum())),
-            str(int((some["attempt"] > 1).sum())),
-            f"{reward.mean():.3f}" if reward.notna().any() else "-",
-            f"{int(tokens):,}",
-        ]
-        if priced:
-            # There is no such column as long as no answer has been paid for.
-            row.append(f"{some['money'].sum():.9f}" if "money" in some else "0")
-        rows.append(row)
-    return "Sessions", [*head, *(["dollars for answers"] if priced else [])], rows
+    # There is no column of money as long as no answer has been paid for.
+    dollars = "{money:.9f}" if "money" in frame else "0"
+    return table(
+        "Sessions",
+        [
+            {
+                "session": subject,
+                "trials": len(some),
+                "unread": (~some["outcome"].isin(ANSWERED)).sum(),
+                "again": (some["attempt"] > 1).sum(),
+                "reward": some["reward"].astype(float).mean(),
+                "tokens": int(some[["input_tokens", "output_tokens"]].sum().sum()),
+                "money": some["money"].sum() if "money" in some else 0,
+            }
+            for subject, some in (frame.groupby("subject", sort=False) if len(frame) else ())
+        ],
+        ("session", "{session}"),
+        ("trials", "{trials}"),
+        ("unread", "{unread}"),
+        ("asked again", "{again}"),
+        ("mean reward", "{reward:.3f}"),
+        ("tokens", "{tokens:,}"),
+        *([("dollars for answers", dollars)] if priced else []),
+    )
 
 
-def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
+def _figures(environment: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
     found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
-    if place.feedback and frame["reward"].notna().any():
+    if environment.feedback and frame["reward"].notna().any():
         caption = (
             "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
             "where it lies if the unread ones brought the least or the most seen."
@@ -268,9 +293,9 @@ def _figures(place: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
             "How often each action was the answer, with 95% intervals of Wilson, of the answers "
             "that could be read."
         )
-        if _truths(place, frame[frame["action"].notna()]):
+        if _truths(environment, frame[frame["action"].notna()]):
             caption += " Hollow: its mean true probability in these trials."
-        found.append((caption, actions_against_truth(place, frame)))
+        found.append((caption, actions_against_truth(environment, frame)))
     return found
 
 
@@ -292,18 +317,18 @@ def outcomes_by_trial(frame: pd.DataFrame) -> str:
     return draw.svg(figure)
 
 
-def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
+def actions_against_truth(environment: Environment, frame: pd.DataFrame) -> str:
     """Draw how often each action was the answer beside how often it should have been."""
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(5.2, 2.9)
     read = frame[frame["action"].notna()]
-    actions = np.arange(place.n_actions)
+    actions = np.arange(environment.n_actions)
     counts = np.bincount(read["action"].astype(int), minlength=len(actions))
     rates = [Rate.count_of(str(a), int(counts[a]), len(read)) for a in actions]
     share = np.array([rate.share for rate in rates])
     reach = [share - [r.low for r in rates], [r.high for r in rates] - share]
     axis.bar(actions - 0.2, share, 0.36, color=draw.BLUE, yerr=reach, label="answered")
-    known = _truths(place, read)
+    known = _truths(environment, read)
     if known:
         mean = np.mean(known, axis=0)
         axis.bar(actions + 0.2, mean, 0.36, fill=False, edgecolor="#222222", label="true")
@@ -313,10 +338,10 @@ def actions_against_truth(place: Environment, frame: pd.DataFrame) -> str:
     return draw.svg(figure)
 
 
-def _truths(place: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+def _truths(environment: Environment, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
     """Return the true probabilities of the actions, of the trials where they are known."""
-    shown = frame[list(place.fields.stimulus)].to_dict("records")
-    true = [place.truth({str(k): v for k, v in row.items()}) for row in shown]
+    shown = frame[list(environment.fields.stimulus)].to_dict("records")
+    true = [environment.truth({str(k): v for k, v in row.items()}) for row in shown]
     return [p for p in true if p is not None]
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-
 import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     STATUSES,
@@ -19,6 +18,7 @@ from knownminds.validation.pages.page import (
     number,
     outcome_table,
     status_table,
+    table,
     tone,
 )
 
@@ -53,7 +53,7 @@ def fit_page(fit: Fit) -> Page:
         ],
         sentences=fit.sentences,
         notes=["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES],
-        tables=[table for table in _tables(fit) if table[2]],
+        tables=_tables(fit),
         figures=[(caption, subject_forest(fit))] if fit.parameters else [],
         command=fit_command(fit),
         versions=fit.versions,
@@ -62,88 +62,86 @@ def fit_page(fit: Fit) -> Page:
 
 def _tables(fit: Fit) -> list[Table]:
     whose = noun(fit.options)
-    group = [
-        [name, number(v.estimate), f"{number(v.low)} to {number(v.high)}", v.meaning]
-        for name, v in {**fit.group, **fit.effects}.items()
-    ]
-    support = [
-        [name, number(s.r, 2), f"{s.coverage:.0%}", number(s.reliability, 2), s.verdict]
-        for name, s in fit.support.items()
-    ]
-    models = [
-        [
-            name,
-            f"{v['parameters']:.0f}",
-            f"{v['log_likelihood']:.1f}",
-            f"{v['aic']:.1f}",
-            f"{v['bic']:.1f}",
-            f"{v['best_for']:.0f}",
-        ]
-        for name, v in fit.comparison.items()
-    ]
-    sampling = [
-        [name, f"{v['r_hat']:.3f}", f"{v['ess_bulk']:.0f}", f"{v['ess_tail']:.0f}"]
-        for name, v in fit.sampling.items()
-    ]
-    people = [
-        [
-            row["subject"],
-            str(row["n_trials"]),
-            *(
-                f"{number(row[name], 2)} "
-                f"({number(row[f'{name}_low'], 2)} to {number(row[f'{name}_high'], 2)})"
-                for name in fit.parameters
-            ),
-            row["status"],
-        ]
-        for row in fit.subjects.to_dict("records")
-    ]
-    gaps = [
-        [
-            row["subject"],
-            str(row["n_missing"]),
-            *(
-                f"{number(row[f'{name}_lowest'], 2)} to {number(row[f'{name}_highest'], 2)}"
-                for name in fit.parameters
-            ),
-        ]
-        for row in fit.bounds.to_dict("records")
-    ]
-    gap_head = [whose, "missing", *fit.parameters]
-    model_head = ["model", "parameters", "log-likelihood", "AIC", "BIC", "best for (BIC)"]
-    support_head = ["parameter", "r", "90% covers", "reliability here", "verdict"]
+    title = f"Models (maximum likelihood, summed over {whose}s)"
+    each = [(n, f"{{{n}:.2f}} ({{{n}_low:.2f}} to {{{n}_high:.2f}})") for n in fit.parameters]
+    between = [(n, f"{{{n}_lowest:.2f}} to {{{n}_highest:.2f}}") for n in fit.parameters]
     return [
-        ("Group", ["parameter", "estimate", "90% interval", "meaning"], group),
-        ("What these rows support", support_head, support),
-        (f"Models (maximum likelihood, summed over {whose}s)", model_head, models),
+        table(
+            "Group",
+            {**fit.group, **fit.effects}.items(),
+            ("parameter", "{0}"),
+            ("estimate", "{1.estimate:.3f}"),
+            ("90% interval", "{1.low:.3f} to {1.high:.3f}"),
+            ("meaning", "{1.meaning}"),
+        ),
+        table(
+            "What these rows support",
+            fit.support.items(),
+            ("parameter", "{0}"),
+            ("r", "{1.r:.2f}"),
+            ("90% covers", "{1.coverage:.0%}"),
+            ("reliability here", "{1.reliability:.2f}"),
+            ("verdict", "{1.verdict}"),
+        ),
+        table(
+            title,
+            fit.comparison.items(),
+            ("model", "{0}"),
+            ("parameters", "{1[parameters]:.0f}"),
+            ("log-likelihood", "{1[log_likelihood]:.1f}"),
+            ("AIC", "{1[aic]:.1f}"),
+            ("BIC", "{1[bic]:.1f}"),
+            ("best for (BIC)", "{1[best_for]:.0f}"),
+        ),
         status_table(fit.statuses, fit.n_subjects),
         outcome_table(fit.outcomes),
-        ("Between which estimates lie, whatever the missing answers", gap_head, gaps),
-        ("Sampling", ["term", "R-hat", "bulk ESS", "tail ESS"], sampling),
-        (f"{whose.capitalize()}s", [whose, "trials", *fit.parameters, "status"], people),
+        table(
+            "Between which estimates lie, whatever the missing answers",
+            fit.bounds,
+            (whose, "{subject}"),
+            ("missing", "{n_missing}"),
+            *between,
+        ),
+        table(
+            "Sampling",
+            fit.sampling.items(),
+            ("term", "{0}"),
+            ("R-hat", "{1[r_hat]:.3f}"),
+            ("bulk ESS", "{1[ess_bulk]:.0f}"),
+            ("tail ESS", "{1[ess_tail]:.0f}"),
+        ),
+        table(
+            f"{whose.capitalize()}s",
+            fit.subjects,
+            (whose, "{subject}"),
+            ("trials", "{n_trials}"),
+            *each,
+            ("status", "{status}"),
+        ),
     ]
 
 
 def fit_command(fit: Fit) -> str:
     """Return the command line that fits the data again."""
-    words = ["knownminds", "fit", fit.source, "--model", fit.model, "--method", fit.method]
-    words += ["--environment", fit.environment, "--seed", str(fit.options["seed"])]
-    columns = ",".join(f"{ours}={theirs}" for ours, theirs in fit.options["columns"].items())
-    words += ["--columns", columns] if columns else []
-    for formula in fit.options["formula"]:
-        words += ["--formula", formula]
-    for name in ("unit", "crossed"):
-        words += [f"--{name}", ",".join(fit.options[name])] if fit.options.get(name) else []
-    for name, value in fit.options["fixed"].items():
-        words += ["--fix", f"{name}={value!r}"]
-    words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
-    words += ["--all-trials"] if fit.options.get("all_trials") else []
-    words += ["--all-trials"] if fit.options.get("all_trials") else []
-    words += ["--pooled"] if fit.options.get("pooled") else []
-    for name in ("target_accept", "most_minutes"):
-        if name in fit.options:
-            words += [f"--{name.replace('_', '-')}", f"{fit.options[name]:g}"]
-    return shlex.join(words)
+    options = fit.options
+    return command_line(
+        "fit",
+        fit.source,
+        model=fit.model,
+        method=fit.method,
+        environment=fit.environment,
+        seed=options["seed"],
+        columns=in_one(options["columns"]),
+        formula=options["formula"],
+        unit=",".join(options.get("unit") or ()),
+        crossed=",".join(options.get("crossed") or ()),
+        fix=options["fixed"],
+        fit_lapse=options["fit_lapse"],
+        all_trials=options.get("all_trials"),
+        pooled=options.get("pooled"),
+        target_accept=options.get("target_accept"),
+        most_minutes=options.get("most_minutes"),
+    )
 
 
 def subject_forest(fit: Fit) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,15 +11,18 @@ from knownminds.environments import Rate
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import told_counts
 from knownminds.validation.causes.causal_page import causal_figures, causal_notes, causal_tables
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     STATUSES,
+    Column,
     Page,
     Table,
+    between,
     counted,
     listed,
-    number,
     outcome_table,
+    table,
 )
 
 from .scores_of_trials import Measured, null_of
@@ -72,23 +74,22 @@ def measured_page(measured: Measured) -> Page:
 
 def measured_command(measured: Measured) -> str:
     """Return the command line that computes the same again."""
-    words, options = ["knownminds", "score", measured.source], measured.options
-    for name in options["measures"] or ():
-        words += ["--measure", name]
-    if options["environment"]:
-        words += ["--environment", options["environment"]]
-    if options["columns"]:
-        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
-    words += ["--by", measured.by] if measured.by else []
-    words += ["--released"] if options["released"] else []
-    for name in options.get("over") or ():
-        words += ["--over", name]
-    words += ["--reference", options["reference"]] if options.get("reference") else []
+    options = measured.options
     usual = "pooled" if options["released"] else "by_cause"
-    if options.get("scoring", usual) != usual:
-        words += ["--scoring", options["scoring"]]
-    words += ["--seed", str(options["seed"])] if options.get("seed") else []
-    return shlex.join(words)
+    scoring = options.get("scoring", usual)
+    return command_line(
+        "score",
+        measured.source,
+        measure=options["measures"],
+        environment=options["environment"],
+        columns=in_one(options["columns"] or {}),
+        by=measured.by,
+        released=options["released"],
+        over=options.get("over"),
+        reference=options.get("reference"),
+        scoring=scoring if scoring != usual else None,
+        seed=options.get("seed") or None,
+    )
 
 
 def _flat(measured: Measured) -> list[str]:
@@ -112,53 +113,44 @@ def _meaning(name: str) -> str:
 
 def _tables(measured: Measured) -> list[Table]:
     apart = bool((measured.table["sample"] != "").any())
-    head = ["experiment", *([measured.by or "sample"] if apart else []), "measure", "value", "95%"]
     fitted = bool(measured.table["fits"].map(bool).any())
-    head += ["p", "n", "left out", *(["fits"] if fitted else []), "remark"]
-    rows = []
-    for row in measured.table.to_dict("records"):
-        left = [f"{n} {why}" for why, n in row["excluded"].items() if n]
-        left += [row["status"]] if row["status"] != "ok" and not left else []
-        rows.append(
-            [
-                row["environment"],
-                *([row["sample"]] if apart else []),
-                row["measure"],
-                number(row["value"]),
-                f"{number(row['low'])} to {number(row['high'])}"
-                if np.isfinite(row["low"])
-                else "-",
-                "-" if np.isnan(row["p_value"]) else f"{row['p_value']:.3g}",
-                counted(row["n"], row["unit"]),
-                ", ".join(left) or "nothing",
-                *([told_counts(row["fits"])] if fitted else []),
-                row["note"],
-            ]
-        )
-    tables: list[Table] = [("Measures", head, rows)]
+    columns: list[Column] = [
+        ("experiment", "{environment}"),
+        *([(measured.by or "sample", "{sample}")] if apart else []),
+        ("measure", "{measure}"),
+        ("value", "{value:.3f}"),
+        ("95%", between),
+        ("p", "{p_value:.3g}"),
+        ("n", lambda row: counted(row["n"], row["unit"])),
+        ("left out", _left_out),
+        *([("fits", lambda row: told_counts(row["fits"]))] if fitted else []),
+        ("remark", "{note}"),
+    ]
+    tables = [table("Measures", measured.table, *columns)]
     for place, rates in measured.outcomes.items():
-        title, columns, outcomes = outcome_table(rates)
-        tables.append((f"{title}: {place}", columns, outcomes))
+        tables.append(outcome_table(rates, place))
         samples = measured.outcomes_by_sample.get(place, {})
         if len(samples) > 1:
             tables.append(_outcomes_by_sample(place, measured.by or "sample", samples))
     return tables
 
 
+def _left_out(row: Mapping[Any, Any]) -> str:
+    left = [f"{n} {why}" for why, n in row["excluded"].items() if n]
+    left += [row["status"]] if row["status"] != "ok" and not left else []
+    return ", ".join(left) or "nothing"
+
+
 def _outcomes_by_sample(place: str, by: str, samples: Mapping[str, Sequence[Rate]]) -> Table:
     """Count the outcomes of each sample."""
-    first = next(iter(samples.values()))
-    names = [
-        rate.outcome
-        for k, rate in enumerate(first)
-        if any(rates[k].count for rates in samples.values())
-    ]
     rows = [
-        [sample, f"{rates[0].of:,}"]
-        + [f"{rate.count:,}" for rate in rates if rate.outcome in names]
+        {by: sample, "trials": rates[0].of} | {rate.outcome: rate.count for rate in rates}
         for sample, rates in samples.items()
     ]
-    return f"Outcomes by {by}: {place}", [by, "trials", *names], rows
+    outcomes = [rate.outcome for rate in next(iter(samples.values()))]
+    named = [name for name in outcomes if any(row[name] for row in rows)]
+    columns = [(name, f"{{{name}:,}}") for name in ("trials", *named)]
+    return table(f"Outcomes by {by}: {place}", rows, (by, lambda row: row[by]), *columns)
 
 
 def intervals(measured: Measured) -> str:

@@ -96,7 +96,7 @@ class Measured(Reported):
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
         """The measures, and the tables of answers about a collider."""
-        causal = self.causal.tables if self.causal else {}
+        causal = self.causal.tables() if self.causal else {}
         return {"measures": self.table} | {f"causal_{name}": own for name, own in causal.items()}
 
     @classmethod

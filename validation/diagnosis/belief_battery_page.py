@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, number, outcome_table
+from knownminds.validation.pages.page import Finding, Page, Table, between, outcome_table, table
 
-from .belief_battery import FALLS, LEVEL, TESTS, BeliefBattery, named, probability, published
+from .belief_battery import (
+    BOOTSTRAPS,
+    FALLS,
+    LEARNER,
+    LEVEL,
+    PERMUTATIONS,
+    TESTS,
+    BeliefBattery,
+    named,
+    probability,
+    published,
+)
 
 PAIRS = 3  # of actions
 MOST_SHOWN = 12  # participants with a picture of their own
@@ -91,14 +103,17 @@ def battery_page(battery: BeliefBattery) -> Page:
 
 def battery_command(battery: BeliefBattery) -> str:
     """Return the command line that computes the same again."""
-    words, options = ["knownminds", "score", *battery.sources], battery.options
-    words += ["--environment", "diagnosis"]
-    if options["columns"]:
-        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
-    words += ["--by", battery.by] if battery.by not in ("", "model") else []
-    words += ["--network", options["network"]] if options["network"] else []
-    words += ["--seed", str(options["seed"])] if options["seed"] else []
-    return shlex.join(words)
+    usual = {"learner": LEARNER, "permutations": PERMUTATIONS, "bootstraps": BOOTSTRAPS, "seed": 0}
+    asked = {name: battery.options[name] for name in usual}
+    return command_line(
+        "score",
+        *battery.sources,
+        environment="diagnosis",
+        columns=in_one(battery.options["columns"]),
+        by=battery.by if battery.by != "model" else None,
+        network=battery.options["network"],
+        **{name: value for name, value in asked.items() if value != usual[name]},
+    )
 
 
 def _finding(battery: BeliefBattery, who: str) -> Finding:
@@ -123,36 +138,39 @@ def _finding(battery: BeliefBattery, who: str) -> Finding:
 
 
 def _tables(battery: BeliefBattery) -> list[Table]:
-    head = ["test", "estimate", "95%", "null", "p", "n", "published", "left out"]
-    tables: list[Table] = []
+    tables = []
     for row in battery.answers.to_dict("records"):
         who = row["participant"]
-        own = battery.table[battery.table["participant"] == who]
-        rows = [_cells(test) for test in own.to_dict("records")]
         told = f"{who}: rows {row['rows']:,}, contexts {row['contexts']:,}"
-        tables.append(("; ".join([told, *row["missing"]]), head, rows))
+        tables.append(
+            table(
+                "; ".join([told, *row["missing"]]),
+                battery.table[battery.table["participant"] == who],
+                ("test", named),
+                ("estimate", "{estimate:.3f}"),
+                ("95%", between),
+                ("null", "{null:.3f}"),
+                ("p", lambda test: probability(test["p_value"])),
+                ("n", _units),
+                ("published", published),
+                ("left out", _left_out),
+            )
+        )
     return [*tables, outcome_table(battery.outcomes)]
 
 
-def _cells(test: dict[Any, Any]) -> list[str]:
-    if test["status"] != "ok":
-        return [named(test), *["-"] * 6, test["status"]]
+def _left_out(test: Mapping[Any, Any]) -> str:
+    """Count what a test leaves out, or say why it could not be made."""
     left = [f"{n} {why}" for why, n in test["excluded"].items() if n]
-    return [
-        named(test),
-        number(test["estimate"]),
-        f"{number(test['low'])} to {number(test['high'])}",
-        number(test["null"]),
-        probability(test["p_value"]),
-        _units(int(test["n"]), str(test["unit"])),
-        published(test),
-        ", ".join(left) or "nothing",
-    ]
+    return (", ".join(left) or "nothing") if test["status"] == "ok" else str(test["status"])
 
 
-def _units(n: int, unit: str) -> str:
+def _units(test: Mapping[Any, Any]) -> str:
     """Write down how many rows, contexts or pairs of bins a test has."""
-    first, *rest = unit.split(" ", 1)
+    if test["status"] != "ok":
+        return "-"
+    n = int(test["n"])
+    first, *rest = str(test["unit"]).split(" ", 1)
     return " ".join([f"{n:,}", first if n == 1 else f"{first}s", *rest])
 
 

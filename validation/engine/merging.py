@@ -10,7 +10,7 @@ from pathlib import Path
 
 from knownminds.environments.record.folders import writable, write_text
 
-from .study import Batch, Rows, Study, difference, finished_parts
+from .study import Batch, Rows, Study, difference, finished_parts, note_digest
 
 
 def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]) -> Path:
@@ -55,7 +55,9 @@ def merge(folders: Sequence[str | os.PathLike[str]], out: str | os.PathLike[str]
         made = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=beside))
         (made / "parts").mkdir()
         for file in kept:
-            (made / "parts" / file.name).write_bytes(file.read_bytes())
+            content = file.read_bytes()
+            note_digest(made, file.name, content)
+            (made / "parts" / file.name).write_bytes(content)
         write_text(made / "study.json", json.dumps(identity, indent=2))
         made.chmod(0o755)
         made.replace(target)

@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,9 +21,13 @@ from numpy.typing import NDArray
 
 from knownminds.environments import Environment, make
 
+from .members import load_list
+from .question import command_line
 from .source import source_hash
 
 Unit = Literal["subject", "replicate"]
+
+DIGESTS = "parts.sha256"  # of the parts as they were written, as sha256sum writes them
 
 
 class NotFinished(ValueError):  # noqa: N818 - one says it so
@@ -194,6 +197,7 @@ class Study:
         file = Path(folder) / "study.json"
         if not file.is_file():
             raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
+        load_list(Path(folder))
         try:
             identity = json.loads(file.read_text(encoding="utf-8"))
             study = cls(
@@ -206,7 +210,7 @@ class Study:
                 tuple(tuple(sentences) for sentences in identity["remarks"]),
             )
             dict(identity["versions"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{file} is damaged or was not written by a study ({error}). Use another folder."
             ) from None
@@ -214,28 +218,8 @@ class Study:
 
     def command_line(self) -> str:
         """Return the command line that computes the study again."""
-        words = ["knownminds", self.command, str(self.question.get("subject_matter", ""))]
-        for name, value in self.question.items():
-            flag = f"--{name.replace('_', '-')}"
-            if name == "subject_matter" or value is None or value is False:
-                continue
-            if value is True:
-                words.append(flag)
-            elif isinstance(value, Mapping):
-                for key, number in value.items():
-                    words += [flag, f"{key}={_told(number)}"]
-            elif isinstance(value, list | tuple):
-                for item in value:
-                    words += [flag, _told(item)]
-            else:
-                words += [flag, _told(value)]
-        return shlex.join(word for word in words if word)
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, float):
-        return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
-    return value if isinstance(value, str) else json.dumps(value)
+        asked = dict(self.question)
+        return command_line(self.command, asked.pop("subject_matter", ""), **asked)
 
 
 @dataclass(frozen=True)
@@ -276,11 +260,16 @@ class Rows:
             kept.add(table)
         return kept.frame
 
+    @cached_property
+    def _digests(self) -> Mapping[str, str]:
+        return digests_of(self.folder)
+
     def part(self, batch: Batch, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return the rows of a batch; ValueError if they are missing or damaged."""
         file = self.folder / "parts" / self.study.part_name(batch)
         try:
-            with pq.ParquetFile(file, page_checksum_verification=True) as part:
+            _check_digest(file, self._digests)
+            with pq.ParquetFile(file.absolute(), page_checksum_verification=True) as part:
                 names = part.schema_arrow.names
                 some = None if columns is None else [c for c in columns if c in names]
                 table = part.read(columns=some)
@@ -327,6 +316,31 @@ def versions() -> dict[str, str]:
     names = ("knownminds", "numpy", "scipy", "numba", "pymc", "nutpie")
     found = {name: importlib.metadata.version(name) for name in names}
     return {"python": platform.python_version(), **found}
+
+
+def digests_of(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of each part as it was written; empty for a folder of earlier versions."""
+    try:
+        lines = (folder / DIGESTS).read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return {}
+    pairs = [line.split("  ", 1) for line in lines]
+    return {
+        pair[1]: pair[0] for pair in pairs if len(pair) == 2
+    }  # of a part written twice the last
+
+
+def note_digest(folder: Path, name: str, content: bytes) -> None:
+    """Write down the SHA-256 of a part that is about to be put in its place."""
+    line = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+    with (folder / DIGESTS).open("a", encoding="utf-8") as file:
+        file.write(line)
+
+
+def _check_digest(file: Path, digests: Mapping[str, str]) -> None:
+    """Raise ArrowInvalid if a part is not as it was written."""
+    if digests and hashlib.sha256(file.read_bytes()).hexdigest() != digests.get(file.name):
+        raise pa.ArrowInvalid("its numbers are not those that the study has written")
 
 
 def finished_parts(parts: Path) -> set[str]:

@@ -13,6 +13,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.environments import CONDITIONS, MODALITIES, Rate, Trials, outcome_rates
+from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.magnitudes.consistency_score import (
     REPLICATES,
@@ -209,8 +210,8 @@ class MagnitudeTable(Reported):
                 frame = getattr(self, name)
                 if name == "fits":
                     frame = frame.assign(parameters=frame["parameters"].map(json.dumps))
-                write_text(path / f"{name}.csv", frame.to_csv(index=False))
-            write_text(path / "summary.csv", self.summary().to_csv(index=False))
+                write_text(path / f"{name}.csv", csv_text(frame))
+            write_text(path / "summary.csv", csv_text(self.summary()))
             self.trials.to_parquet(path / KEPT, index=False)
             write_text(path / FILE, json.dumps(self.to_dict(), indent=1))
 
@@ -364,19 +365,15 @@ def magnitude_table(
         )
     by = _participants_column(frame, by, sources)
     answers = MagnitudeAnswers.read(frame, by, rounds=rounds, seed=seed)
-    composites = {
-        who: magnitude_composite(
-            answers,
-            who,
-            accuracy=accuracy,
-            mass=mass,
-            shared=shared,
-            shift=shift,
-            replicates=replicates,
-            seed=seed,
-        )
-        for who in answers.participants
+    how: dict[str, Any] = {
+        "mass": mass,
+        "accuracy": accuracy,
+        "shared": shared,
+        "shift": shift,
+        "replicates": replicates,
+        "seed": seed,
     }
+    composites = {who: magnitude_composite(answers, who, **how) for who in answers.participants}
     fits = _fits(answers, workers)
     played = frame.groupby("environment", sort=False)
     return MagnitudeTable(
@@ -395,12 +392,7 @@ def magnitude_table(
         outcomes={str(k): outcome_rates(Trials.from_frame(_apart(v))) for k, v in played},
         options={
             "rounds": rounds,
-            "mass": mass,
-            "accuracy": accuracy,
-            "shared": shared,
-            "shift": shift,
-            "replicates": replicates,
-            "seed": seed,
+            **how,
             "environment": environment,
             "columns": dict(columns or {}),
         },
@@ -421,7 +413,7 @@ def read_magnitude(folder: str | Path) -> MagnitudeTable:
             sources=tuple(found["sources"]),
             by=found["by"],
             **frames,
-            trials=pd.read_parquet(place / KEPT),
+            trials=pd.read_parquet((place / KEPT).absolute()),
             outcomes={task: outcome_rates(counts) for task, counts in found["outcomes"].items()},
             options=found["options"],
             versions=found["versions"],

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, isnan
+from string import Formatter
 from typing import Any
+
+import pandas as pd
 
 from knownminds.environments import Rate
 from knownminds.validation.engine.arguments import settings_but_size
@@ -32,6 +35,8 @@ BAD = (
 )
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]  # title, head and rows
+# Of a table: its head, and how a row is written there, see `table`.
+Column = tuple[str, str | Callable[[Any], str]]
 
 
 def tone(word: str) -> str:
@@ -79,6 +84,8 @@ class Page:
         Pairs of name and text: what was asked.
     sentences, notes
         Paragraphs before and after the tables.
+    tables
+        Those without a row are left out.
     figures
         Caption and SVG text of each.
     command
@@ -94,6 +101,10 @@ class Page:
     figures: Sequence[tuple[str, str]]
     command: str
     versions: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        """Leave out what is empty."""
+        object.__setattr__(self, "tables", [table for table in self.tables if table[2]])
 
 
 def about_experiment(cell: Cell) -> list[tuple[str, str]]:
@@ -145,23 +156,80 @@ def shown(score: Score) -> str:
     return f"{score.value:.3f} (-)" if isnan(score.error) else str(score)
 
 
+def between(row: Mapping[Any, Any]) -> str:
+    """Write down the interval of a row, `low` to `high`; "-" if there is none."""
+    return f"{row['low']:.3f} to {row['high']:.3f}" if isfinite(row["low"]) else "-"
+
+
 def number(value: float, digits: int = 3) -> str:
     """Write down a number; "-" if there is none."""
     return f"{value:.{digits}f}" if isfinite(value) else "-"
 
 
+def table(title: str, rows: pd.DataFrame | Iterable[Any], *columns: Column) -> Table:
+    """Write a table from what its columns declare.
+
+    Parameters
+    ----------
+    rows
+        The rows of a frame, mappings, or values with attributes.
+    columns
+        Each a head and how a row is written there: a function of the row, or a format string over
+        its fields, "{low:.3f} to {high:.3f}", of a tuple by number. In these a `Score` is written
+        with its error, and a number that is not finite as "-".
+    """
+    several = rows.to_dict("records") if isinstance(rows, pd.DataFrame) else rows
+    cells = [
+        [written(how, row) if isinstance(how, str) else how(row) for _, how in columns]
+        for row in several
+    ]
+    return title, [head for head, _ in columns], cells
+
+
+def written(how: str, row: Any) -> str:
+    """Write down the fields of a row, see `table`."""
+    return _CELL.format(how, row=row)
+
+
+class _Cell(Formatter):
+    """Format strings over the fields of a row."""
+
+    def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
+        """Look a field up in the row."""
+        row = kwargs["row"]
+        keyed = isinstance(key, int) or isinstance(row, Mapping)
+        return row[key] if keyed else getattr(row, str(key))
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        """Write a field down."""
+        if isinstance(value, Score):
+            return shown(value)
+        if isinstance(value, float) and not isfinite(value):
+            return "-"
+        return format(value, format_spec)
+
+
+_CELL = _Cell()
+
+
 def status_table(statuses: Mapping[str, int], attempted: int, of: str = "fits") -> Table:
     """Count the statuses of all that was attempted."""
-    share = {s: f"{n / attempted:.1%}" if attempted else "-" for s, n in statuses.items()}
-    rows = [[s, f"{n:,}", share[s]] for s, n in statuses.items()]
-    return f"Status of the {of}", ["status", "number", "share"], rows
+    return table(
+        f"Status of the {of}",
+        statuses.items(),
+        ("status", "{0}"),
+        ("number", "{1:,}"),
+        ("share", lambda row: f"{row[1] / attempted:.1%}" if attempted else "-"),
+    )
 
 
-def outcome_table(rates: Sequence[Rate]) -> Table:
+def outcome_table(rates: Sequence[Rate], of: str = "") -> Table:
     """Count what became of the answers, with 95% intervals of Wilson."""
-    rows = [
-        [rate.outcome, f"{rate.count:,}", f"{rate.share:.1%}", f"{rate.low:.1%} to {rate.high:.1%}"]
-        for rate in rates
-        if rate.of
-    ]
-    return "Outcomes of the answers", ["outcome", "trials", "share", "95% interval"], rows
+    return table(
+        "Outcomes of the answers" + (f": {of}" if of else ""),
+        [rate for rate in rates if rate.of],
+        ("outcome", "{outcome}"),
+        ("trials", "{count:,}"),
+        ("share", "{share:.1%}"),
+        ("95% interval", "{low:.1%} to {high:.1%}"),
+    )

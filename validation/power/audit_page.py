@@ -14,9 +14,8 @@ from knownminds.validation.pages.page import (
     Table,
     about_experiment,
     about_time,
-    number,
     numbers,
-    shown,
+    table,
 )
 
 from .audit import Audit
@@ -57,7 +56,7 @@ def audit_page(audit: Audit) -> Page:
             "errors. Own s.e.: the mean standard error that the analysis itself reports; it should "
             "equal the sd of the estimates' errors."
         ],
-        tables=[table for table in _tables(audit) if table[2]],
+        tables=_tables(audit),
         figures=_figures(audit),
         command=study.command_line(),
         versions=audit.versions,
@@ -74,40 +73,29 @@ def _minds(measure: Measure, effects: str) -> list[tuple[str, str]]:
 
 
 def _tables(audit: Audit) -> list[Table]:
-    size = [
-        [
-            str(entry.trials),
-            shown(entry.rejected),
-            "{:.1%} to {:.1%}".format(*_chance(entry)),
-            f"{entry.attempted:,}",
-            audit.verdicts[entry.trials].word,
-        ]
-        for entry in audit.null
-    ]
-    rows = [
-        [
-            entry.cell.model,
-            number(entry.effect),
-            str(entry.trials),
-            *map(
-                shown,
-                (entry.rejected, entry.bias, entry.spread, entry.standard_error, entry.coverage),
-            ),
-            *(f"{n:,}" for n in (entry.failed, entry.excluded)),
-        ]
-        for entry in audit.entries
-    ]
-    head = ["minds", "effect", "trials", f"rejected ({LEVEL:.0%})", "bias", "sd", "own s.e."]
     return [
-        (
+        table(
             "Size of the test",
-            ["trials", "rejected", "95% by chance", "data sets", "verdict"],
-            size,
+            audit.null,
+            ("trials", "{trials}"),
+            ("rejected", "{rejected}"),
+            ("95% by chance", lambda entry: "{:.1%} to {:.1%}".format(*_chance(entry))),
+            ("data sets", "{attempted:,}"),
+            ("verdict", lambda entry: audit.verdicts[entry.trials].word),
         ),
-        (
+        table(
             "Operating characteristics",
-            [*head, "95% covers", "failed", "left out"],
-            rows,
+            audit.entries,
+            ("minds", "{cell.model}"),
+            ("effect", "{effect:.3f}"),
+            ("trials", "{trials}"),
+            (f"rejected ({LEVEL:.0%})", "{rejected}"),
+            ("bias", "{bias}"),
+            ("sd", "{spread}"),
+            ("own s.e.", "{standard_error}"),
+            ("95% covers", "{coverage}"),
+            ("failed", "{failed:,}"),
+            ("left out", "{excluded:,}"),
         ),
     ]
 

@@ -14,6 +14,7 @@ from knownminds.validation.engine.study import Cell, Study
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     ERRORS,
+    Column,
     Finding,
     Page,
     Table,
@@ -22,11 +23,11 @@ from knownminds.validation.pages.page import (
     counted,
     listed,
     numbers,
-    shown,
+    table,
     tone,
 )
 
-from .operating_characteristics import LEVEL, Characteristics
+from .operating_characteristics import LEVEL
 from .power_study import Power, about_losses, about_unit, about_units, size_of_design
 from .smallest_design import MASS, SmallestDesign, about_answer, size_of
 
@@ -79,13 +80,11 @@ def power_page(power: Power) -> Page:
         ],
         notes=[f"{ERRORS} {MEANING}"],
         tables=[
-            (
+            table(
                 "Designs",
-                [*draw.SIZES, name, *CHARACTERISTICS],
-                [
-                    [*map(str, size_of_design(design)), *_characteristics(design)]
-                    for design in power.designs
-                ],
+                [(size_of_design(design), design) for design in power.designs],
+                *((size, f"{{0[{k}]}}") for k, size in enumerate(draw.SIZES)),
+                *_characteristics(name),
             )
         ],
         figures=[
@@ -198,22 +197,25 @@ def _best(power: Power, name: str) -> list[str]:
     ]
 
 
-def _characteristics(design: Characteristics) -> list[str]:
-    """Write down the rejections of a design, and what `CHARACTERISTICS` names."""
-    d = design
-    scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias, d.coverage)
-    return [*map(shown, scores), f"{d.failed:,}", f"{d.excluded:,}"]
+def _characteristics(name: str) -> list[Column]:
+    """Return the columns of the rejections of a design, and of what `CHARACTERISTICS` names."""
+    fields = ("rejected", "sign_error", "exaggeration", "width", "bias", "coverage")
+    heads = [name, *CHARACTERISTICS]
+    cells = [*(f"{{1.{field}}}" for field in fields), "{1.failed:,}", "{1.excluded:,}"]
+    return list(zip(heads, cells, strict=True))
 
 
 def _tried(found: SmallestDesign) -> Table:
     named = [("search", step) for step in found.steps]
     named += [("fresh run", found.design)] if found.design else []
-    rows = [
-        [name, f"{size_of(d, found.find):,}", f"{d.attempted:,}", *_characteristics(d)]
-        for name, d in named
-    ]
-    head = ["", found.find, "data sets", "power", *CHARACTERISTICS]
-    return "Designs that were tried, in order", head, rows
+    return table(
+        "Designs that were tried, in order",
+        named,
+        ("", "{0}"),
+        (found.find, lambda row: f"{size_of(row[1], found.find):,}"),
+        ("data sets", "{1.attempted:,}"),
+        *_characteristics("power"),
+    )
 
 
 def power_curves(power: Power) -> str:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
     CONFUSED_SHARE,
@@ -18,6 +23,7 @@ from knownminds.validation.pages.page import (
     counted,
     listed,
     number,
+    table,
 )
 
 from .model_recovery import (
@@ -94,30 +100,32 @@ def _all_of(names: tuple[str, ...]) -> str:
 
 def _tables(confusion: Confusion) -> list[Table]:
     title, _ = CRITERIA[confusion.criterion]
-    tables: list[Table] = []
+    models = confusion.models
+    each = range(len(models))
+    simulated = ("simulated", lambda i: models[i])
+    tables = []
     for name, meaning in zip(MATRICES, MEANINGS, strict=True):
         shares: Shares = getattr(confusion, name)
-        rows = [
-            [model, *(_share(shares, i, j) for j in range(len(confusion.models)))]
-            for i, model in enumerate(confusion.models)
-        ]
-        tables.append((f"{title}: {meaning}", ["simulated", *confusion.models], rows))
-    counts = [
-        [
-            model,
-            *(f"{n:,}" for n in (confusion.n[i], confusion.counts[i, i])),
-            *(f"{n:,}" for n in (confusion.undecided[i], confusion.failed[i])),
-            *([f"{confusion.unreliable[i]:,}"] if confusion.criterion == "loo" else []),
-            confusion.verdicts[i].word,
-        ]
-        for i, model in enumerate(confusion.models)
-    ]
-    head = ["simulated", "data sets", "best fitted by itself", "undecided", "failed"]
-    head += ["poor Pareto k"] if confusion.criterion == "loo" else []
-    return [*tables, (f"{title}: data sets", [*head, "verdict"], counts)]
+        columns = [(model, partial(_share, shares, j)) for j, model in enumerate(models)]
+        tables.append(table(f"{title}: {meaning}", each, simulated, *columns))
+    counts = {
+        "data sets": confusion.n,
+        "best fitted by itself": confusion.counts.diagonal(),
+        "undecided": confusion.undecided,
+        "failed": confusion.failed,
+    }
+    if confusion.criterion == "loo":
+        counts["poor Pareto k"] = confusion.unreliable
+    columns = [(head, partial(_count, values)) for head, values in counts.items()]
+    verdict = ("verdict", lambda i: confusion.verdicts[i].word)
+    return [*tables, table(f"{title}: data sets", each, simulated, *columns, verdict)]
 
 
-def _share(shares: Shares, i: int, j: int) -> str:
+def _count(values: NDArray[np.int64], i: int) -> str:
+    return f"{values[i]:,}"
+
+
+def _share(shares: Shares, j: int, i: int) -> str:
     value, low, high = (matrix[i, j] for matrix in (shares.value, shares.low, shares.high))
     return "-" if value != value else f"{number(value, 2)} [{number(low, 2)}, {number(high, 2)}]"
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import isfinite
 
 import numpy as np
 import pandas as pd
 
-from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.engine.verdicts import (
     CLEAR,
     HIGHEST_COVERAGE,
@@ -22,6 +22,7 @@ from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     ERRORS,
     STATUSES,
+    Column,
     Finding,
     Page,
     Table,
@@ -33,9 +34,10 @@ from knownminds.validation.pages.page import (
     number,
     shown,
     status_table,
+    table,
 )
 
-from .parameter_recovery import MASSES, Recovery, RegionScores
+from .parameter_recovery import MASSES, ParameterScores, Recovery, RegionScores
 
 MOST_POINTS = 1500  # more only blacken the panel and bloat the page
 RULES = (
@@ -49,7 +51,15 @@ RULES = (
     "verdict is between two words."
 )
 
-REGION_SCORES = ("bias", "relative error", "relative width", "90% covers")
+# Of rows with a region of true values.
+REGION_COLUMNS: tuple[Column, ...] = (
+    ("true value", lambda row: about_region(row["region"])),
+    ("fits", "{region.n:,}"),
+    ("bias", "{region.bias}"),
+    ("relative error", "{region.relative_error}"),
+    ("relative width", "{region.relative_width}"),
+    ("90% covers", "{region.coverage}"),
+)
 
 
 def recovery_page(recovery: Recovery) -> Page:
@@ -98,38 +108,38 @@ def recovery_page(recovery: Recovery) -> Page:
 
 def _tables(recovery: Recovery) -> list[Table]:
     parameters = recovery.parameters
-    head = ["parameter", "bias", "RMSE", "r", "concordance", "shrinkage"]
-    scores = [
-        [s.name, *map(shown, (s.bias, s.rmse, s.r, s.concordance, s.shrinkage))] for s in parameters
-    ]
     masses = list(parameters[0].coverage)
-    cover_head = ["parameter", *(f"{m}% covers" for m in masses), "mean width of 90%"]
-    cover = [
-        [s.name, *(shown(s.coverage[m]) for m in masses), shown(s.width["90"])] for s in parameters
-    ]
-    region_head = ["parameter", "true value", "fits", *REGION_SCORES, ""]
-    regions = [
-        [
-            s.name,
-            about_region(region),
-            f"{region.n:,}",
-            *map(shown, region_scores(region)),
-            region.verdict.word,
-        ]
-        for s in parameters
-        for region in s.regions
-    ]
     return [
-        ("Estimates", head, scores),
-        ("Intervals", cover_head, cover),
-        ("Regions of true values (thirds of the prior)", region_head, regions),
+        table(
+            "Estimates",
+            parameters,
+            ("parameter", "{name}"),
+            ("bias", "{bias}"),
+            ("RMSE", "{rmse}"),
+            ("r", "{r}"),
+            ("concordance", "{concordance}"),
+            ("shrinkage", "{shrinkage}"),
+        ),
+        table(
+            "Intervals",
+            parameters,
+            ("parameter", "{name}"),
+            *((f"{mass}% covers", partial(_coverage, mass)) for mass in masses),
+            ("mean width of 90%", lambda s: shown(s.width["90"])),
+        ),
+        table(
+            "Regions of true values (thirds of the prior)",
+            [{"name": s.name, "region": region} for s in parameters for region in s.regions],
+            ("parameter", "{name}"),
+            *REGION_COLUMNS,
+            ("", "{region.verdict.word}"),
+        ),
         status_table(recovery.statuses, recovery.attempted),
     ]
 
 
-def region_scores(region: RegionScores) -> tuple[Score, ...]:
-    """Return the scores that tables show of a region, as in `REGION_SCORES`."""
-    return region.bias, region.relative_error, region.relative_width, region.coverage
+def _coverage(mass: str, scores: ParameterScores) -> str:
+    return shown(scores.coverage[mass])
 
 
 def about_region(region: RegionScores) -> str:

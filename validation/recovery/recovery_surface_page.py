@@ -21,6 +21,7 @@ from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     ERRORS,
     STATUSES,
+    Column,
     Finding,
     Page,
     Table,
@@ -30,10 +31,11 @@ from knownminds.validation.pages.page import (
     listed,
     numbers,
     shown,
+    table,
     tone,
 )
 
-from .recovery_page import REGION_SCORES, RULES, about_region, region_scores
+from .recovery_page import REGION_COLUMNS, RULES, about_region
 from .recovery_surface import RecoverySurface
 
 
@@ -123,34 +125,32 @@ def _failures(surface: RecoverySurface) -> list[str]:
 
 
 def _tables(surface: RecoverySurface) -> list[Table]:
-    size_head = ["subjects", "sessions", "trials"]
-    whole, parts = [], []
-    for size, recovery in zip(surface.sizes, surface.recoveries, strict=True):
-        for s in recovery.parameters:
-            row = [s.name, *map(str, size)]
-            scores = [*map(shown, (s.bias, s.rmse, s.r, s.coverage["90"]))]
-            whole.append([*row, *scores, f"{recovery.failed:,}", s.verdict.word])
-            parts += [
-                [
-                    *row,
-                    about_region(region),
-                    f"{region.n:,}",
-                    *map(shown, region_scores(region)),
-                    region.verdict.word,
-                ]
-                for region in s.regions
-            ]
-    order = {name: k for k, name in enumerate(surface.parameters)}
-    for rows in (whole, parts):
-        rows.sort(key=lambda row: order[row[0]])  # sorting is stable: designs keep their order
-    head = ["bias", "RMSE", "r", "90% covers", "failed fits", "verdict"]
-    part_head = ["true value", "fits", *REGION_SCORES, "verdict"]
+    order = list(surface.parameters)
+    whole = [
+        dict(zip(draw.SIZES, size, strict=True)) | {"s": s, "failed": recovery.failed}
+        for size, recovery in zip(surface.sizes, surface.recoveries, strict=True)
+        for s in recovery.parameters
+    ]
+    whole.sort(key=lambda row: order.index(row["s"].name))  # stable: designs keep their order
+    design: list[Column] = [("parameter", "{s.name}"), *((n, f"{{{n}}}") for n in draw.SIZES)]
     return [
-        ("Designs", ["parameter", *size_head, *head], whole),
-        (
+        table(
+            "Designs",
+            whole,
+            *design,
+            ("bias", "{s.bias}"),
+            ("RMSE", "{s.rmse}"),
+            ("r", "{s.r}"),
+            ("90% covers", lambda row: shown(row["s"].coverage["90"])),
+            ("failed fits", "{failed:,}"),
+            ("verdict", "{s.verdict.word}"),
+        ),
+        table(
             "Regions of true values (thirds of the prior)",
-            ["parameter", *size_head, *part_head],
-            parts,
+            [row | {"region": region} for row in whole for region in row["s"].regions],
+            *design,
+            *REGION_COLUMNS,
+            ("verdict", "{region.verdict.word}"),
         ),
     ]
 

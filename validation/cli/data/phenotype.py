@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Out, Seed
 from knownminds.validation.cli.output import notes, print_json
-from knownminds.validation.cli.reading import read_mapping
+from knownminds.validation.options import Json, Out, Seed
+from knownminds.validation.reading import read_mapping
 
 
 @app.command()
@@ -32,6 +32,7 @@ def phenotype(
     as_json: Json = False,
 ) -> None:
     """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
+    from knownminds.environments.record.csv_cells import csv_text
     from knownminds.environments.record.folders import writable, write_text
     from knownminds.validation.data.phenotype import gallery
     from knownminds.validation.data.phenotype import phenotype as run_phenotype
@@ -49,7 +50,7 @@ def phenotype(
         found = run_phenotype(people, reference=reference, released=released, seed=seed)
     if out is not None:
         with writable(out) as folder:
-            write_text(folder / "phenotype.csv", found.to_frame().to_csv(index=False))
+            write_text(folder / "phenotype.csv", csv_text(found.to_frame()))
             for name, figure in (("bars", found.bars()), ("radar", found.radar())):
                 figure.savefig(folder / f"{name}.png", dpi=150)
                 notes.print(f"picture: {folder / name}.png", markup=False, soft_wrap=True)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.options import (
     DesignName,
     Experiment,
     Json,
@@ -22,11 +23,11 @@ from knownminds.validation.cli.options import (
     Subjects,
     Values,
 )
-from knownminds.validation.cli.output import notes, print_json
-from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.reading import resolve_experiment
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
+    from knownminds.environments.record.csv_cells import csv_text
 
 
 def _truth_of(frame: Any, model: type[Agent]) -> list[dict[str, Any]]:
@@ -81,4 +82,4 @@ def simulate(
             told["out"] = str(out)
         print_json(plain(told))
     elif out is None:
-        sys.stdout.write(lived.frame.to_csv(index=False))
+        sys.stdout.write(csv_text(lived.frame))

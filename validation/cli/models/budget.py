@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Experiment, Json, Model, NTrials, Out, Seed
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.options import Experiment, Json, Model, NTrials, Out, Seed
+from knownminds.validation.reading import resolve_experiment
 
 
 def _between(option: str, text: str) -> tuple[int, int]:
@@ -66,7 +66,7 @@ def budget(
     """Reckon calls, tokens and money of a design from its real prompts."""
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget as run_budget
-    from knownminds.validation.costs.budget import designs_of
+    from knownminds.validation.costs.priced_designs import designs_of
     from knownminds.validation.engine.arguments import resolve_model
     from knownminds.validation.report import read_result, write_report
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.options import (
     Contaminate,
     DesignName,
     Experiment,
@@ -19,13 +20,13 @@ from knownminds.validation.cli.options import (
     Seed,
     Values,
 )
-from knownminds.validation.cli.output import RESULTS, check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import (
+from knownminds.validation.reading import (
     read_caps,
     read_contaminants,
     read_rates,
     resolve_experiment,
 )
+from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
     from knownminds.llm_adapters.runs.runner import Progress as Standing
@@ -95,6 +96,9 @@ def run(
     concurrency: Annotated[int, typer.Option(help="Sessions under way at a time.")] = 8,
     attempts: Annotated[int, typer.Option(help="Calls per question, if the provider fails.")] = 5,
     re_ask: Annotated[int, typer.Option(help="How often to ask again if malformed.")] = 0,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Ask trials again that had no answer.")
+    ] = False,
     cap: Annotated[
         list[str] | None,
         typer.Option(help="NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens."),
@@ -114,7 +118,7 @@ def run(
     """Let a language model live sessions; the same command goes on where it stopped.
 
     The exit code is 0 once all sessions are lived to their end, 1 if some are not, 3 if not one
-    answer could be read, 2 for bad input or a run in vain.
+    answer could be read or questions in a row had no answer, 2 for bad input or a run in vain.
     """
     from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
@@ -167,6 +171,7 @@ def run(
                 caps=caps,
                 price=rates,
                 re_ask=re_ask,
+                retry_errors=retry_errors,
                 progress=progress,
                 base_url=base_url,
                 key_variable=key_variable,
@@ -181,7 +186,7 @@ def run(
         )
         raise ValueError(f"{error}{kept}") from None
     except KeyboardInterrupt:
-        if (folder / RESULTS["run"]).exists():
+        if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
@@ -191,9 +196,9 @@ def run(
         print_json(lived.to_dict())
     else:
         print(lived)
-    for sentence in filter(None, (lived.nothing_read, lived.remedy)):
+    for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
         notes.print(sentence, markup=False, soft_wrap=True)
-    if lived.nothing_read:
+    if lived.nothing_read or lived.gave_out:
         raise typer.Exit(3)
     if lived.unfinished:
         raise typer.Exit(1)

@@ -1,0 +1,45 @@
+"""Tables as CSV that a spreadsheet takes for what they are: no cell is run as a formula."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pandas as pd
+
+# What a spreadsheet may run; an apostrophe before it makes it text. So it does here, and one that
+# stands there already gets another, so that every text comes back.
+_RUN = re.compile(r"'*[=+\-@\t\r]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+
+
+def csv_text(frame: pd.DataFrame, **how: Any) -> str:
+    """Return a table as CSV without its index; texts that a spreadsheet would run are quoted."""
+    text: str = guarded(frame).to_csv(index=False, **how)
+    return text
+
+
+def guarded(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table with an apostrophe before each text that a spreadsheet would run."""
+    return _mapped(frame, lambda text: f"'{text}" if _runs(text) else text)
+
+
+def unguarded(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table as it was before `guarded`."""
+    return _mapped(frame, lambda text: text[1:] if _GUARDED.match(text) else text)
+
+
+def _runs(text: str) -> bool:
+    return bool(_RUN.match(text)) and not _NUMBER.fullmatch(text)
+
+
+def _mapped(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
+    texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
+    changed = {}
+    for name in texts:
+        column = frame[name]
+        found = column.map(lambda cell: change(cell) if isinstance(cell, str) else cell)
+        if not found.equals(column):
+            changed[name] = found
+    return frame.assign(**changed) if changed else frame

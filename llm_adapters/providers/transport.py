@@ -1,0 +1,56 @@
+"""The HTTP client of the adapters: no proxies, no redirects, and no answer without bound."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import httpx2
+
+from .endpoint import MOST_BYTES
+
+# What is packed unpacks to a thousand times its bytes, so less of it is taken.
+_MOST_PACKED = MOST_BYTES // 128
+
+
+class TooLong(httpx2.ReadError):
+    """A server sends more than an answer can have."""
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    def __init__(self, stream: Any, most: int):
+        self._stream, self._left = stream, most
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        async for part in self._stream:
+            self._left -= len(part)
+            if self._left < 0:
+                raise TooLong("more than an answer can have")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _Transport(httpx2.AsyncHTTPTransport):
+    """Reads no more of a body than `MOST_BYTES`, whatever its server announces."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        request.headers["accept-encoding"] = "identity"
+        response = await super().handle_async_request(request)
+        plain = response.headers.get("content-encoding", "identity") == "identity"
+        response.stream = _Bounded(response.stream, MOST_BYTES if plain else _MOST_PACKED)
+        return response
+
+
+def client(sign: Callable[[Any], Awaitable[None]]) -> httpx2.AsyncClient:
+    """Return a client whose requests are signed as they leave."""
+    return httpx2.AsyncClient(
+        transport=_Transport(
+            trust_env=False,
+            limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
+        ),
+        trust_env=False,
+        follow_redirects=False,
+        event_hooks={"request": [sign]},
+    )

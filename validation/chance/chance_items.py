@@ -1,0 +1,95 @@
+"""What is asked about chance: contexts of a grid, and questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from knownminds.environments import Observation, Prompt, session_stream
+from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
+from knownminds.inference.chance.revealed_belief import SetUp, context_name, set_ups_of
+from knownminds.llm_adapters.runs.participant import RUN
+
+
+class ChanceItem(NamedTuple):
+    """A context, or a question about it, as it is asked.
+
+    Parameters
+    ----------
+    environment : the experiment that it belongs to
+    observation : what the experiment shows
+    set_up : the outcomes that may come, or the letters
+    prompt : as a participant gets it
+    context : name of the context, also of a question
+    outcome : position of the outcome that a question is about; -1 for none
+    options : the probabilities that a question offers, [5]; none for a context
+    correct : position of the right one; -1 for none
+    """
+
+    environment: BrokenOff
+    observation: Observation
+    set_up: SetUp
+    prompt: str | Prompt
+    context: str
+    outcome: int = NONE
+    options: tuple[float, ...] = ()
+    correct: int = NONE
+
+
+def contexts_of(environments: Iterable[BrokenOff], *, plain: bool) -> list[ChanceItem]:
+    """Return all contexts of some experiments.
+
+    Parameters
+    ----------
+    plain
+        Whether the text alone is the prompt, without any chat template around it.
+    """
+    items = []
+    for environment in environments:
+        set_ups = set_ups_of(environment)
+        for trial, (context, set_up) in enumerate(zip(environment.contexts, set_ups, strict=True)):
+            values = dict(zip(environment.own, context.values, strict=True))
+            cell = int(environment.cells(np.array([context.values]))[0])
+            none = {"asked": NONE, "correct": NONE, "arrangement": NONE}
+            observation = {"trial": trial, **values, "cell": cell, **none}
+            prompt: str | Prompt = environment.render(observation, [])
+            if plain and isinstance(prompt, Prompt):
+                prompt = prompt.messages[-1].content
+            items.append(ChanceItem(environment, observation, set_up, prompt, set_up.name))
+    return items
+
+
+def questions_of(environments: Iterable[BrokenOff], seed: int) -> list[ChanceItem]:
+    """Return one question about each context, as the first session with this seed has them."""
+    items = []
+    for environment in environments:
+        design = environment.draw(session_stream(seed, *RUN, 0))
+        observation: Observation | None = environment.reset(options={"design": design})[0]
+        while observation is not None:
+            items.append(question_about(environment, observation))
+            observation = environment.step(0)[0]
+    return items
+
+
+def question_about(environment: BrokenOff, observation: Observation) -> ChanceItem:
+    """Return the question that an experiment of stated probabilities shows."""
+    name = context_name(environment.own, [observation[n] for n in environment.own])
+    correct, asked = int(observation["correct"]), int(observation["asked"])
+    set_up = SetUp(
+        name=f"{name}, outcome {asked}, letter {LETTERS[correct]}",
+        outcomes=LETTERS,
+        truth=environment.truth(observation),
+        scenario=environment.name,
+    )
+    return ChanceItem(
+        environment,
+        observation,
+        set_up,
+        environment.render(observation, []),
+        name,
+        asked,
+        tuple(map(float, environment.options(observation))),
+        correct,
+    )

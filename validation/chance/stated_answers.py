@@ -1,0 +1,98 @@
+"""Stated answers beside revealed beliefs, by context and outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents.parameters import Array
+from knownminds.inference.chance.distribution_distance import set_bounds, stated_errors, units_of
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, wilson
+
+from .asked_beliefs import Readings
+
+# Columns of a stated answer.
+STATED = (
+    *("model", "scenario", "context", "outcome", "truth", "revealed", "revealed_low"),
+    *("revealed_high", "stated", "error", "low", "high", "questions", "flag"),
+)
+UNKNOWN = (float("nan"),) * 3
+
+
+def stated_frame(model: str, beliefs: RevealedBeliefs, questions: Readings | None) -> pd.DataFrame:
+    """Join stated answers to the revealed beliefs of their contexts, by context and outcome.
+
+    One row per outcome that was asked about, with the columns `STATED`: true, revealed and stated
+    probability (the mean of the options by their letters' probabilities) and the stated error, 1 -
+    P(correct letter), with its interval.
+    """
+    if questions is None:
+        return pd.DataFrame(columns=list(STATED))
+    letters, items = questions.beliefs, questions.items
+    correct = [item.set_up.outcomes[item.correct] for item in items]
+    errors = stated_errors(letters, correct)
+    context_at = {name: k for k, name in enumerate(beliefs.contexts)}
+    groups: dict[tuple[str, int], list[int]] = {}
+    for i, item in enumerate(items):
+        groups.setdefault((item.context, item.outcome), []).append(i)
+    rows = []
+    for (context, outcome), several in groups.items():
+        if context not in context_at:
+            continue
+        k = context_at[context]
+        shares = [np.nan if beliefs.flagged[k] else s[outcome] for s in shares_of(beliefs, k)]
+        usable = [i for i in several if not letters.flagged[i]]
+        means = [
+            np.dot(_normalised(letters.probability[letters.rows(i)]), items[i].options)
+            for i in usable
+        ]
+        error: Sequence[float]
+        if letters.draws[several[0]]:
+            error = _counted_error(questions, several)
+        else:
+            ends = (errors.value, errors.low, errors.high)
+            error = [float(np.mean(end[usable])) for end in ends] if usable else UNKNOWN
+        values = [
+            beliefs.truth[beliefs.rows(k)][outcome],
+            *shares,
+            float(np.mean(means)) if means else np.nan,
+            *error,
+        ]
+        flag = beliefs.flags[k] or ("" if usable else f"question: {letters.flags[several[0]]}")
+        name = beliefs.outcome[beliefs.rows(k)][outcome]
+        about = (model, beliefs.scenarios[k], context, name)
+        rows.append((*about, *map(float, values), len(several), flag))
+    return pd.DataFrame(rows, columns=list(STATED))
+
+
+def _counted_error(questions: Readings, several: Sequence[int]) -> Sequence[float]:
+    """Return the share of wrong letters, and its interval, of questions about one outcome."""
+    counts = [questions.beliefs.count[questions.beliefs.rows(i)] for i in several]
+    given = sum(int(count.sum()) for count in counts)
+    if not given:
+        return UNKNOWN
+    right = sum(
+        int(count[questions.items[i].correct]) for i, count in zip(several, counts, strict=True)
+    )
+    low, high = wilson(np.array([float(right)]), np.array([float(given)]))
+    return 1.0 - right / given, 1.0 - float(high[0]), 1.0 - float(low[0])
+
+
+def shares_of(beliefs: RevealedBeliefs, context: int) -> tuple[Array, Array, Array]:
+    """Return the normalised belief of a context, and the ends of the interval of each share."""
+    rows = beliefs.rows(context)
+    p = beliefs.probability[rows]
+    if beliefs.draws[context]:
+        counts = beliefs.count[rows].astype(float)
+        low, high = wilson(counts, np.full(len(counts), counts.sum()))
+    else:
+        low, high = set_bounds(p, units_of(beliefs, context), np.eye(len(p)))
+    return _normalised(p), low, high
+
+
+def _normalised(p: Array) -> Array:
+    total = p.sum()
+    share: Array = p / total if total > 0 else np.full(len(p), np.nan)
+    return share

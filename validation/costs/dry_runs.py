@@ -1,0 +1,373 @@
+"""Sessions that an agent lives through the real prompts, and what they let one reckon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import takewhile
+from math import ceil, floor
+from statistics import mean, stdev
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t
+
+from knownminds.agents import Agent
+from knownminds.agents.play import Player
+from knownminds.environments import Environment, Prompt, Session, session_stream
+from knownminds.environments.environment import Choice
+from knownminds.llm_adapters.runs.prices import (
+    MOST_PER_100_BYTES,
+    Dollars,
+    Price,
+    Range,
+    tokens_of,
+    tokens_of_answer,
+    tokens_of_text,
+)
+
+LEVEL = 0.95  # of the interval for the total of all sessions
+
+# Stands for reasoning in the answer, where it is only as long as it should be.
+_THOUGHT = b"so it goes on "
+
+
+@dataclass(frozen=True)
+class DryRun:
+    """What one session sends and gets back, trial by trial, in exact bytes of UTF-8.
+
+    Parameters
+    ----------
+    prompt_bytes : all messages of the trial's prompt, [calls]
+    repeated_bytes : how many of them, from the start, the previous prompt had too, [calls]
+    messages : messages of the prompt, [calls]
+    answer_bytes : the answer, [calls]
+    images, repeated_images : pictures in the prompt, and in its repeated beginning, [calls]
+    """
+
+    prompt_bytes: NDArray[np.int64]
+    repeated_bytes: NDArray[np.int64]
+    messages: NDArray[np.int64]
+    answer_bytes: NDArray[np.int64]
+    images: NDArray[np.int64]
+    repeated_images: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TrialSize:
+    """Bytes of one call, `trial` from 0, over the dry runs: mean, lowest and highest."""
+
+    trial: int
+    prompt_bytes: float
+    prompt_bytes_low: int
+    prompt_bytes_high: int
+    repeated_bytes: float
+    answer_bytes: float
+    answer_bytes_low: int
+    answer_bytes_high: int
+
+
+@dataclass(frozen=True)
+class DesignUsage:
+    """What all sessions together send and get back, whoever answers.
+
+    Parameters
+    ----------
+    calls : prompts, if none has to be sent again
+    input_bytes : of all prompts; a range only where sessions differ in length
+    cacheable : share of the input bytes that the previous prompt of the session began with
+    input_tokens, output_tokens : see `budget`
+    bytes_per_session, bytes_error : mean of the dry runs and its standard error, None from one
+    """
+
+    calls: int
+    input_bytes: Range
+    cacheable: float
+    input_tokens: Range
+    output_tokens: Range
+    bytes_per_session: float
+    bytes_error: float | None
+
+
+def dry_run(
+    agent: Agent, environment: Environment, seed: int, *address: int, thoughts: int = 0
+) -> DryRun:
+    """Let an agent live the session at this address in words, and count the bytes.
+
+    It is the session of ``play(agent, environment, seed, *address)``: rendered, answered, parsed.
+
+    Parameters
+    ----------
+    thoughts
+        Bytes of filler put before each answer, for prompts that ask to think first.
+    """
+    agent.check_plays(environment)
+    rng = session_stream(seed, *address)
+    session = Session(environment, environment.draw(rng))
+    environment, player = session.environment, Player(agent, rng)
+    aloud = _think(thoughts)
+    before: Prompt | None = None
+    counts: list[tuple[int, ...]] = []
+    text = ""
+    for observation in session:
+        prompt = environment.render(observation, session.turns)
+        if counts and environment.replies.continues(observation):
+            answer = environment.parse(text, observation)
+        else:
+            choices = tuple(
+                player.choose(each) for each in environment.replies.together(observation)
+            )
+            whole = environment.say(choices[0] if len(choices) == 1 else choices, observation)
+            for part, reply in enumerate(environment.replies.spoken(whole)):
+                text = environment.replies.joined(text, aloud + reply) if part else aloud + reply
+                answer = environment.parse(text, observation)
+                sent = sum(len(message.content.encode()) for message in prompt.messages)
+                same, same_images = (0, 0) if before is None else repeated(before, prompt)
+                said_bytes, images = len((aloud + reply).encode()), len(prompt.images)
+                counts.append((sent, same, len(prompt.messages), said_bytes, images, same_images))
+                before, prompt = prompt, environment.replies.further(prompt, answer) or prompt
+        player.learn(session.take(answer.choice, answer.text))
+    return DryRun(*np.array(counts, dtype=np.int64).T)
+
+
+def repeated(before: Prompt, now: Prompt) -> tuple[int, int]:
+    """Count bytes and images with which a prompt begins as the one before: a cache serves them."""
+    same, images = 0, 0
+    for old, new in zip(before.messages, now.messages, strict=False):
+        if old.role != new.role:
+            break
+        pairs = zip(old.images, new.images, strict=False)
+        alike = list(takewhile(lambda pair: pair[0] == pair[1], pairs))
+        images += len(alike)
+        if not len(alike) == len(old.images) == len(new.images):
+            break  # images come before the words of their message
+        if old.content == new.content:
+            same += len(new.content.encode())
+            continue
+        a = np.frombuffer(old.content.encode(), dtype=np.uint8)
+        b = np.frombuffer(new.content.encode(), dtype=np.uint8)
+        length = min(len(a), len(b))
+        differ = np.flatnonzero(a[:length] != b[:length])
+        same += int(differ[0]) if len(differ) else length
+        break
+    return same, images
+
+
+@dataclass(frozen=True)
+class DryRuns:
+    """The dry runs of one design: answers as the environment says them, and with thoughts."""
+
+    plain: tuple[DryRun, ...]
+    aloud: tuple[DryRun, ...]
+    reasoning: Range
+    looking: Range
+    thoughts_fit: bool
+
+    def calls(self, high: bool) -> list[list[tuple[int, int, int]]]:
+        """Input, cached and answer tokens of each call of each session, at one end of the range."""
+        end = "high" if high else "low"
+        each = getattr(self.looking, end)
+        found = []
+        for plain, run in zip(self.plain, self.aloud if high else self.plain, strict=True):
+            counted = zip(
+                run.prompt_bytes.tolist(),
+                run.messages.tolist(),
+                run.repeated_bytes.tolist(),
+                plain.answer_bytes.tolist(),
+                run.images.tolist(),
+                run.repeated_images.tolist(),
+                strict=True,
+            )
+            found.append(
+                [
+                    (
+                        getattr(tokens_of(sent, messages), end) + each * images,
+                        getattr(tokens_of_text(repeated), end) + each * same_images,
+                        getattr(tokens_of_answer(said), end),
+                    )
+                    for sent, messages, repeated, said, images, same_images in counted
+                ]
+            )
+        return found
+
+    def usage(self, n: int) -> DesignUsage:
+        """Everything but the money of n sessions."""
+        low, high = self.calls(False), self.calls(True)
+        sent = [int(run.prompt_bytes.sum()) for run in self.plain]
+        repeated = [int(run.repeated_bytes.sum()) for run in self.plain]
+        calls = [len(run.prompt_bytes) for run in self.plain]
+        error = stdev(sent) / len(sent) ** 0.5 if len(sent) > 1 else None
+        return DesignUsage(
+            calls=ceil(n * mean(calls)),
+            input_bytes=_whole(sent, sent, n),
+            cacheable=sum(repeated) / sum(sent),
+            input_tokens=_whole(
+                [sum(call[0] for call in session) for session in low],
+                [sum(call[0] for call in session) for session in high],
+                n,
+            ),
+            output_tokens=_whole(
+                [sum(call[2] + self.reasoning.low for call in session) for session in low],
+                [sum(call[2] + self.reasoning.high for call in session) for session in high],
+                n,
+            ),
+            bytes_per_session=sum(sent) / len(sent),
+            bytes_error=error,
+        )
+
+    def dollars(self, price: Price, n: int, cached: bool = False) -> Dollars:
+        """What n sessions cost; each call is priced by its own length."""
+        low, high = _total(self._bills(price, False, cached), self._bills(price, True, cached), n)
+        return Dollars(_rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING))
+
+    def _bills(self, price: Price, high: bool, cached: bool) -> list[Decimal]:
+        """Exact dollars of each dry run, at one end of the range."""
+        thinking = self.reasoning.high if high else self.reasoning.low
+        bills = []
+        for session in self.calls(high):
+            dollars = Decimal(0)
+            following = [kept for _, kept, _ in session[1:]] + [0]
+            for (sent, kept, said), later in zip(session, following, strict=True):
+                # Only what the next prompt repeats is worth being put into the cache.
+                cache = {
+                    "cached_tokens": kept,
+                    "written_tokens": min(max(later - kept, 0), sent - kept),
+                }
+                dollars += price.cost(
+                    sent, said, reasoning_tokens=thinking, **(cache if cached else {})
+                )
+            bills.append(dollars)
+        return bills
+
+    def dollars_cached(self, price: Price, n: int) -> Dollars | None:
+        """The same with a cache, or None if the price of that is not known."""
+        if any(rates.cached_input is None for rates in price.rates):
+            return None
+        return self.dollars(price, n, cached=True)
+
+    def sizes(self) -> tuple[TrialSize, ...]:
+        """Mean and range over the dry runs that come so far, call by call."""
+        found = []
+        for i in range(max(len(run.prompt_bytes) for run in self.plain)):
+            runs = [run for run in self.plain if len(run.prompt_bytes) > i]
+            sent, repeated, said = (
+                np.array([getattr(run, name)[i] for run in runs])
+                for name in ("prompt_bytes", "repeated_bytes", "answer_bytes")
+            )
+            found.append(
+                TrialSize(
+                    trial=i,
+                    prompt_bytes=float(sent.mean()),
+                    prompt_bytes_low=int(sent.min()),
+                    prompt_bytes_high=int(sent.max()),
+                    repeated_bytes=float(repeated.mean()),
+                    answer_bytes=float(said.mean()),
+                    answer_bytes_low=int(said.min()),
+                    answer_bytes_high=int(said.max()),
+                )
+            )
+        return tuple(found)
+
+    def notes(self) -> tuple[str, ...]:
+        """What the figures leave out."""
+        notes = [
+            "Calls that fail and are made again are not included. The sum at best from cache is "
+            "the least that a cache leaves to pay: caches have a shortest length, and they expire."
+        ]
+        if any(run.images.any() for run in self.plain):
+            notes.append(
+                f"A picture counts {self.looking} tokens. Models differ widely; give image_tokens "
+                "for yours."
+            )
+        if len(self.plain) == 1:
+            notes.append(
+                "One dry run cannot show how sessions differ: the ranges do not hold that."
+            )
+        if self.thoughts_fit and self.reasoning.high == 0:
+            notes.append(
+                "The prompts ask for thoughts before the answer, and the synthetic agent has next "
+                "to none: give reasoning_tokens."
+            )
+        if any(
+            not np.array_equal(plain.prompt_bytes, run.prompt_bytes)
+            for plain, run in zip(self.plain, self.aloud, strict=True)
+        ):
+            notes.append(
+                "The upper end has the thoughts within the answers, which later prompts repeat."
+            )
+        return tuple(notes)
+
+
+def dry_runs_of(
+    environment: Environment,
+    model: type[Agent],
+    n: int,
+    seed: int,
+    reasoning: Range,
+    looking: Range,
+) -> DryRuns:
+    """Live n sessions with parameters from the priors; with thoughts too, where they fit."""
+    plain, aloud = [], []
+    # As many bytes as make, at the upper rate, the most tokens of reasoning.
+    thoughts = reasoning.high * 100 // MOST_PER_100_BYTES
+    fit = _reads_thoughts(environment, seed)
+    for i in range(n):
+        theta = model.parameters.draw(session_stream(seed, i, 0), 1)[0]
+        agent = model.from_theta(theta, actions=environment.n_actions)
+        plain.append(dry_run(agent, environment, seed, i))
+        think = fit and thoughts
+        aloud.append(
+            dry_run(agent, environment, seed, i, thoughts=thoughts) if think else plain[-1]
+        )
+    return DryRuns(tuple(plain), tuple(aloud), reasoning, looking, fit)
+
+
+def _reads_thoughts(environment: Environment, seed: int) -> bool:
+    """Say whether the parser takes an answer that comes after thoughts."""
+    environment = copy(environment)
+    observation, _ = environment.reset(seed=seed)
+    low = environment.response_range[0]
+    choices: dict[str, Choice] = {"action": 0, "response": low, "both": (0, low)}
+    choice = choices[environment.asks(observation)]
+    rest = len(environment.replies.together(observation)) - 1
+    said = environment.say((choice, *[1.0] * rest) if rest else choice, observation)
+    return environment.parse(_think(len(_THOUGHT)) + said, observation).choice == choice
+
+
+def _think(n_bytes: int) -> str:
+    """Return filler of so many bytes that ends its line."""
+    if n_bytes < 1:
+        return ""
+    return (_THOUGHT * (n_bytes // len(_THOUGHT) + 1))[: n_bytes - 1].decode() + "\n"
+
+
+def _total(
+    lows: Sequence[int] | Sequence[Decimal], highs: Sequence[int] | Sequence[Decimal], n: int
+) -> tuple[Decimal, Decimal]:
+    """Return the ends of the prediction interval for the sum of n new sessions.
+
+    Var(sum - n mean) = s^2 (n + n^2 / d): n sessions that vary, and the error of a mean of d.
+    """
+    d = len(lows)
+    ends = []
+    for values, sign in ((lows, -1), (highs, 1)):
+        exact = [Decimal(value) for value in values]
+        margin = Decimal(0)
+        if d > 1:
+            quantile = Decimal(f"{t.ppf((1 + LEVEL) / 2, d - 1):.6f}")
+            margin = quantile * stdev(exact) * (n + Decimal(n * n) / d).sqrt()
+        ends.append(max(Decimal(0), n * mean(exact) + sign * margin))
+    return min(ends), max(ends)
+
+
+def _whole(lows: Sequence[int], highs: Sequence[int], n: int) -> Range:
+    low, high = _total(lows, highs, n)
+    return Range(floor(low), ceil(high))
+
+
+def _rounded(dollars: Decimal, direction: str) -> Decimal:
+    """Round to nano-dollars, and to 15 digits, which survive being written as a JSON number."""
+    short = Context(prec=15, rounding=direction).plus(dollars)
+    return short.quantize(Decimal("1e-9"), direction)
