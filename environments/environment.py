@@ -194,17 +194,6 @@ class Environment(ABC):
         return self.given
 
     @property
-    def stands_alone(self) -> bool:
-        """Whether what is asked on a trial is known before any other trial is answered."""
-        kind = type(self)
-        return (
-            self.past == "none"
-            and not self.fields.dependent
-            and kind._pointless is Environment._pointless
-            and type(self.replies).further is Replies.further
-        )
-
-    @property
     def replies(self) -> Replies:
         """How replies make up answers; by default each trial has one."""
         return Replies(self)
