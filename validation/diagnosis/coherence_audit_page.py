@@ -38,8 +38,9 @@ def coherence_audit_page(audit: CoherenceAudit) -> Page:
 
 
 def _shares(audit: CoherenceAudit, test: str) -> Table:
-    def written(share: Callable[[str, float, str], Score]) -> Callable[[Any], str]:
-        return lambda row: shown(share(row["mind"], row["dial"], test))
+    def share(name: str) -> Callable[[Any], str]:
+        find = getattr(audit, name)
+        return lambda row: shown(find(row["mind"], row["dial"], test))
 
     return table(
         test,
@@ -47,9 +48,9 @@ def _shares(audit: CoherenceAudit, test: str) -> Table:
         ("decider", "{mind}"),
         ("dial", "{dial:g}"),
         ("data sets", "{replicates}"),
-        ("rejected", written(audit.rejected)),
-        ("published finding", written(audit.published)),
-        ("percentile above 0", written(audit.percentile)),
+        ("rejected", share("rejected")),
+        ("published finding", share("published")),
+        ("percentile above 0", share("percentile")),
     )
 
 
