@@ -57,7 +57,7 @@ EXCHANGES = 50  # of states, for the mean of an estimate under the null
 
 
 @dataclass(frozen=True)
-class Answers:
+class SubjectAnswers:
     """What one subject said, one entry per context and repetition.
 
     Parameters
@@ -78,7 +78,7 @@ class Answers:
     elicitation: str = ""
 
     @classmethod
-    def of(cls, data: BeliefDecisions) -> Answers:
+    def of(cls, data: BeliefDecisions) -> SubjectAnswers:
         """Return what the only participant of `data` said."""
         frame = data.frame
         how = next(iter(data.part_elicitations), "")
@@ -158,12 +158,12 @@ class Coherence(Measure):
     exact = True
     asks: tuple[str, ...] = ("belief", "decision")
     elicited: tuple[str, ...] = (PLAIN,)
-    simulated = SIMULATED
+    stands_for_all: int = SIMULATED  # agents that are simulated for a truth
     released: bool
     environment: Diagnosis | None = None
 
     @abstractmethod
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Read the measure off one subject; NaN or ValueError with a reason if there is none."""
 
     @abstractmethod
@@ -228,28 +228,24 @@ class Coherence(Measure):
         """Return the expected measure of agents with parameters theta[n, P] in the experiment."""
         if model.name == self.rational and self.exact:
             return np.full(len(theta), self.null)
-        rounds = -(-self.simulated // len(theta))
+        rounds = -(-self.stands_for_all // len(theta))
         found = np.array(
             [self.value(a) for a in self._simulated(model, np.tile(theta, (rounds, 1)))]
         )
         return np.asarray(np.nanmean(found.reshape(rounds, -1), axis=0))
 
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the mean over agents; of very many, over some that lie as evenly."""
-        return float(self.truth(model, theta[: self.simulated]).mean())
-
     def _values(self, data: BeliefDecisions) -> Values:
         found, reasons = [], []
         for _, own in data.each():
             try:
-                found.append(self.value(Answers.of(own)))
+                found.append(self.value(SubjectAnswers.of(own)))
                 reasons.append("" if np.isfinite(found[-1]) else "no value")
             except ValueError as error:
                 found.append(float("nan"))
                 reasons.append(str(error))
         return Values(np.array(found), tuple(reasons))
 
-    def _simulated(self, model: type[Agent], theta: Array) -> Iterator[Answers]:
+    def _simulated(self, model: type[Agent], theta: Array) -> Iterator[SubjectAnswers]:
         """Let agents live one session each and yield what they say."""
         given = {} if self.environment is None else self.environment.settings
         asked = [q for q in self.asks if q in given.get("questions", self.asks)]
@@ -289,7 +285,7 @@ class ConditionalIndependence(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary += "; as it is, 1.96 errors of resampled rows around it"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the estimate less its mean over exchanges, or the estimate itself."""
         p, action, state, context = answers.decided()
         if self.released:
@@ -330,7 +326,7 @@ class PredictiveGain(Coherence):
     bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
-    simulated = 64  # each is learnt five times
+    stands_for_all = 64  # each is learnt five times
 
     def __init__(self, released: bool = False):
         self.released = released
@@ -340,7 +336,7 @@ class PredictiveGain(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary += ", against the belief alone"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the share of the loss."""
         p, action, state, context = answers.decided()
         try:
@@ -391,7 +387,7 @@ class MonotoneChoice(Coherence):
             # state is less probable.
             self.dial = Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0)
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the share of pairs of bins."""
         p, action, _, _ = answers.decided()
         fallen, turned, _ = turning(counts_by_bin(p, action))
@@ -416,7 +412,7 @@ class MonotoneChoice(Coherence):
         p_values = []
         for (_, some), reason in zip(data.each(), values.reason, strict=True):
             if not reason:
-                p, action, _, _ = Answers.of(some).decided()
+                p, action, _, _ = SubjectAnswers.of(some).decided()
                 p_values.append(turning(counts_by_bin(p, action))[2])
         together = np.array([p for p in p_values if np.isfinite(p)])
         combined = float(combine_pvalues(together).pvalue) if len(together) else float("nan")
@@ -451,7 +447,7 @@ class ElicitationConsistency(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary = "distance of mean answers from the plain ones, noise included"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the mean over elicitations."""
         found = distances(answers.context, answers.beliefs)
         column = [d.rmse_means if self.released else d.excess for d in found]
@@ -501,7 +497,7 @@ class IteratedExpectation(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary = "median distance of beliefs given the parts from that in the whole"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the mean difference, or the median ratio."""
         p = answers.beliefs.get(PLAIN, np.full(len(answers.context), np.nan))
         total = (answers.parts * answers.givens).sum(axis=1)
@@ -537,7 +533,7 @@ class IteratedExpectation(Coherence):
 
 def answers_of(
     model: type[Agent], theta: Array, environment: Diagnosis, seed: int, *address: int
-) -> Iterator[Answers]:
+) -> Iterator[SubjectAnswers]:
     """Let agents with parameters theta[n, P] live a session each and yield what they say."""
     for first in range(0, len(theta), AT_ONCE):
         some = np.arange(first, min(first + AT_ONCE, len(theta)))
@@ -564,7 +560,7 @@ def _made(settings: str) -> Diagnosis:
 
 def _laid_out(
     columns: Mapping[str, NDArray[Any]], n: int, elicited: list[str], parts: int
-) -> Iterator[Answers]:
+) -> Iterator[SubjectAnswers]:
     """Yield what each of n simulated agents said; all were asked the same, slot after slot."""
     table = {name: column.reshape(n, -1) for name, column in columns.items()}
     question, elicitation, part = (table[k][0] for k in ("question", "elicitation", "part"))
@@ -581,7 +577,7 @@ def _laid_out(
             found = [said["response"][(question == kind) & (part == j)] for j in range(parts)]
             return np.array(found).T if len(found[0]) else np.empty((n_slots, 0))
 
-        yield Answers(
+        yield SubjectAnswers(
             context=said["context"][slots].astype(np.int64),
             state=said["state"][slots].astype(np.int64),
             action=action if len(action) else np.full(n_slots, np.nan),

@@ -60,7 +60,7 @@ class ElicitationDistance:
 
 
 @dataclass(frozen=True)
-class ElicitationConsistency(Result):
+class ElicitationConsistencyTest(Result):
     """Spread of the plain answers, and the distance of the other elicitations from them.
 
     Parameters
@@ -128,7 +128,7 @@ class ElicitationConsistency(Result):
 
 def elicitation_consistency(
     data: BeliefDecisions, *, replicates: int = 1000, bootstraps: int = 500, seed: int = 0
-) -> ElicitationConsistency:
+) -> ElicitationConsistencyTest:
     """Compare the beliefs stated under each elicitation with the plain ones.
 
     Distances between noisy answers are above zero although the belief is the same. So the test
@@ -157,7 +157,7 @@ def elicitation_consistency(
         _distance(name, plain, other, weight, replicates, session_stream(seed, 35, i))
         for i, (name, other) in enumerate(answers.items())
     ]
-    return ElicitationConsistency(
+    return ElicitationConsistencyTest(
         spread=float(spread[0]),
         spread_low=_ends(spread).low,
         spread_high=_ends(spread).high,

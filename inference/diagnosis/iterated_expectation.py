@@ -75,7 +75,7 @@ class SignedGap:
 
 
 @dataclass(frozen=True)
-class IteratedExpectation(Result):
+class IteratedExpectationTest(Result):
     """How far stated beliefs are from the law of iterated expectation.
 
     Parameters
@@ -146,7 +146,7 @@ def iterated_expectation(
     elicitation: str | None = None,
     bootstraps: int = 500,
     seed: int = 0,
-) -> IteratedExpectation:
+) -> IteratedExpectationTest:
     """Compare the belief about x with the average of the beliefs about x and each part of z.
 
     Coherent beliefs stated exactly have a ratio of 0; rounding alone lifts it, most where p is
@@ -216,7 +216,7 @@ def iterated_expectation(
         learnt = _forest(features_of(held.frame, features), truth, context, seed)
         baseline, others = _median(learnt, context, draws)
         above = (stated.value - baseline.value, *percentile_ends(rounds - others)[:2])
-    return IteratedExpectation(
+    return IteratedExpectationTest(
         stated=stated,
         rounding=rounding,
         baseline=baseline,

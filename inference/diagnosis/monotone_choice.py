@@ -99,7 +99,7 @@ class PairViolations:
 
 
 @dataclass(frozen=True)
-class MonotoneChoice(Result):
+class MonotoneChoiceTest(Result):
     """Violations of monotone pairwise choice for the three pairs of actions.
 
     Parameters
@@ -236,7 +236,7 @@ def monotone_choice(
     level: float = LEVEL,
     bootstraps: int = 500,
     seed: int = 0,
-) -> MonotoneChoice:
+) -> MonotoneChoiceTest:
     """Look for falls of the share of the bolder action from lower to higher belief.
 
     If noise in choice is independent of belief, the odds of one action over another are monotone
@@ -282,7 +282,7 @@ def monotone_choice(
     shares = _shares(counts, level)
     fallen, turned = (percentile_ends(share[1:]) for share in shares[:2])
     n = np.bincount(place, minlength=k)
-    return MonotoneChoice(
+    return MonotoneChoiceTest(
         pairs=tuple(_violations(counts[:, :, list(pair)], pair, level) for pair in PAIRS),
         edges=edges,
         centre=np.bincount(place, p, k) / n,
@@ -306,7 +306,7 @@ def counts_by_bin(p: Array, action: NDArray[np.int64], bins: int = BINS) -> NDAr
 
 
 def turning(counts: NDArray[np.int64], level: float = LEVEL) -> tuple[float, float, float]:
-    """Return `fraction`, `turned` and `p_turning` of a `MonotoneChoice` with counts[K, 3]."""
+    """Return `fraction`, `turned` and `p_turning` of a `MonotoneChoiceTest` with counts[K, 3]."""
     fallen, turned, p_value = _shares(counts[None], level)
     return float(fallen[0]), float(turned[0]), float(p_value[0])
 

@@ -96,7 +96,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class PredictiveGain(Result):
+class PredictiveGainTest(Result):
     """The gain beyond the belief, and beyond the belief and the evidence.
 
     Parameters
@@ -142,7 +142,7 @@ def predictive_gain(
     bootstraps: int = 500,
     replicates: int = 1000,
     seed: int = 0,
-) -> PredictiveGain:
+) -> PredictiveGainTest:
     """Predict actions of new contexts from the belief, with and without the state.
 
     Contexts stay together in a fold, so no repetition of a tested context is learnt from. A state
@@ -214,7 +214,7 @@ def predictive_gain(
             excess=excess,
         )
 
-    return PredictiveGain(
+    return PredictiveGainTest(
         belief=gain(p[:, None]),
         evidence=gain(np.column_stack([p, features_of(frame, features)])) if features else None,
         rows=len(p),
@@ -236,7 +236,7 @@ def exchanged_gain(
 ) -> float:
     """Return the share of log-loss that a tree saves with the state, against exchanged states.
 
-    Or, `against_belief`, against a tree that knows the belief alone. `PredictiveGain` has it with
+    Or, `against_belief`, against a tree that knows the belief alone. `predictive_gain` has it with
     interval and test.
     """
     fold = folds_of(context, min(FOLDS, int(context.max()) + 1), seed)
