@@ -86,7 +86,7 @@ def against_hand_written():
     print(f"{'dual-rate learner, ns per trial':<40}{'by hand':>9}{'generated':>11}{'ratio':>7}")
     for rates, told in ((None, ""), (np.full(N, 0.1), ", with lapses")):
         data = {m: ModelData.read(m, trials) for m in (THEIRS, OURS)}
-        likelihood = {m: lambda m=m, r=rates: data[m].log_likelihood(theta, r) for m in data}
+        likelihood = {m: lambda d=d, r=rates: d.log_likelihood(theta, r) for m, d in data.items()}
         simulation = {m: played(m, theta, place, rates) for m in data}
         for what, ways, bound in (
             ("likelihood and gradient", likelihood, 1.15),
