@@ -40,7 +40,9 @@ def budget(
     ] = None,
     model: Model = "rescorla_wagner_dual",
     subjects: Annotated[int | None, typer.Option(help="How many subjects.")] = None,
-    sessions: Annotated[int | None, typer.Option(help="Sessions per subject.")] = None,
+    sessions: Annotated[
+        int | None, typer.Option(help="Sessions per subject.", max=1_000_000)
+    ] = None,
     trials: NTrials = None,
     power_study: Annotated[
         Path | None, typer.Option("--power", help="Folder of a power study: price its designs.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,8 @@ from knownminds.validation.cli.reading import (
 )
 
 if TYPE_CHECKING:
+    from knownminds.environments import Environment
+    from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
 
@@ -71,11 +73,25 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
+def _tell_only(
+    about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
+) -> None:
+    """Print the estimate, unless the run would stop before its first call."""
+    from knownminds.llm_adapters import Unusable
+    from knownminds.validation.costs.connect import rehearse
+
+    try:
+        rehearse(llm, place, settings, **reach)
+    except Unusable as error:
+        raise ValueError(str(error)) from None
+    print(about)
+
+
 @app.command()
 def run(
     environment: Experiment,
     llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
-    sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1,
+    sessions: Annotated[int, typer.Option(help="How many sessions.", max=1_000_000)] = 1,
     trials: NTrials = None,
     design: DesignName = None,
     seed: Seed = 0,
@@ -85,6 +101,9 @@ def run(
         str | None, typer.Option(help="The environment variable that holds the key.")
     ] = None,
     timeout: Annotated[float | None, typer.Option(help="Seconds until a call is given up.")] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="The model sees pictures; for one not known.")
+    ] = False,
     temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
     top_p: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
@@ -145,8 +164,9 @@ def run(
         top_log_probabilities=top_log_probabilities,
     )
     about = estimate(place, llm, sessions, rates)
+    reach = {"base_url": base_url, "key_variable": key_variable, "images": images}
     if dry_run:
-        print(about)
+        _tell_only(about, llm, place, settings, {**reach, "truth": truth})
         return
     notes.print(about, markup=False, soft_wrap=True)
     if price and found and rates and (found.rates, found.per_call) != (rates.rates, rates.per_call):
@@ -172,8 +192,7 @@ def run(
                 re_ask=re_ask,
                 retry_errors=retry_errors,
                 progress=progress,
-                base_url=base_url,
-                key_variable=key_variable,
+                **reach,
                 timeout=timeout,
                 truth=truth,
                 contaminants=read_contaminants(contaminate),
