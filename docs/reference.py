@@ -89,6 +89,20 @@ def _names(floor: str) -> Iterator[str]:
         for name in dict.fromkeys(names):
             entry = f"::: knownminds.{floor}.{modules[name]}.{name}"
             yield f"\n{entry}\n    options:\n      members: false\n"
+            if registry == "ENVIRONMENTS":
+                yield from _tables(name)
+
+
+def _tables(name: str) -> Iterator[str]:
+    """Write the columns and the settings of an experiment, which its tables hold."""
+    import knownminds.environments
+
+    kind = getattr(knownminds.environments, name)
+    yield f"\n{kind.fields}\n\n| setting | default | may be | what it does |\n|---|---|---|---|"
+    for attribute, found in kind.setting_table.items():
+        default = json.dumps(found.default, default=str)
+        row = found.called or attribute, f"`{default}`", str(found.rule), found.help
+        yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in row)} |"
 
 
 def _runs(names: list[str]) -> Iterator[str]:

@@ -137,7 +137,7 @@ class Environment(ABC):
         own = "__init__" in vars(cls)
         cls.__signature__ = None if own else signature_of(cls.setting_table)  # type: ignore[attr-defined]
         if cls.__doc__ and "__doc__" in vars(cls):
-            cls.__doc__ = documented(cls.__doc__, cls.setting_table)
+            cls.__doc__ = documented(cls.__doc__, cls.fields, cls.setting_table)
 
     def __init__(self, *values: Any, **settings: Any):
         given = signature_of(self.setting_table).bind(*values, **settings)
@@ -323,7 +323,8 @@ class Environment(ABC):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
-        for column in (*self.fields.stimulus, *answer_columns(self)):
+        rewards = ("reward",) if self.feedback else ()
+        for column in (*self.fields.stimulus, *answer_columns(self), *rewards):
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
@@ -364,6 +365,14 @@ class Environment(ABC):
                 f"{self.name} pays no rewards; {trials.place(row)} has {frame['reward'][row]:g}. "
                 "Leave the column 'reward' out."
             )
+
+    @staticmethod
+    def _check_paired(trials: Trials, name: str) -> None:
+        """Raise ValueError at the first trial with an action and no `name`, or the reverse."""
+        lacks, gone = (trials.frame[column].isna().to_numpy() for column in (name, "action"))
+        got = np.where(gone, f"a {name} but no action", f"an action but no {name}")
+        rule = f"A {name} is there exactly where an action is"
+        trials.require(lacks == gone, rule, got, "Fill it in, or drop the row.")
 
     @property
     def design(self) -> Design:
@@ -518,23 +527,23 @@ class _Moved:
         self.name = name
 
     def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
-        """Return what the name stood for; of a class only what is no property of its members."""
+        """Return what the name stood for."""
         warn(f"Environment.{self.name} is now {_MOVED[self.name]}.", DeprecationWarning, 2)
-        place: Any = kind if environment is None else environment
+        at: Any = kind if environment is None else environment
         found: dict[str, Callable[[], Any]] = {
-            "bounds": lambda: place.fields.bounds(place),
-            "answer_columns": lambda: answer_columns(place),
-            "retold": lambda: place.past != "none",
-            "forgets": lambda: place.past == "part",
-            "scored": lambda: place.performance_bounds is not None,
-            "rewards": lambda: lambda design, actions: place.follow(design, actions)["reward"],
-            "acts": lambda: lambda columns: place.asks(columns) == "action",
-            "concealed": lambda: lambda trial: place.design.at(trial, place.fields.hidden),
+            "bounds": lambda: at.fields.bounds(at),
+            "answer_columns": lambda: answer_columns(at),
+            "retold": lambda: at.past != "none",
+            "forgets": lambda: at.past == "part",
+            "scored": lambda: at.performance_bounds is not None,
+            "rewards": lambda: lambda design, actions: at.follow(design, actions)["reward"],
+            "acts": lambda: lambda columns: at.asks(columns) == "action",
+            "concealed": lambda: lambda trial: at.design.at(trial, at.fields.hidden),
         }
         if self.name in found:
             return found[self.name]()
         room, member = _MOVED[self.name].split(".")
-        return getattr(getattr(place, room), member)
+        return getattr(getattr(at, room), member)
 
 
 for _name in _MOVED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -82,6 +83,11 @@ class Fields(tuple[Field, ...]):
         known = {field.name: field for field in self}
         return {name: known[name].bounds(environment) for name in self.shown}
 
+    def __str__(self) -> str:
+        """Say what the columns are, in a sentence."""
+        told = [f"{field.name} ({field.help})" if field.help else field.name for field in self]
+        return f"Trials have the columns {', '.join(told)}." if told else ""
+
     def _of(self, role: Role) -> tuple[str, ...]:
         return tuple(field.name for field in self if field.role == role)
 
@@ -154,14 +160,16 @@ def signature_of(settings: Mapping[str, Setting]) -> inspect.Signature:
     )
 
 
-def documented(text: str, settings: Mapping[str, Setting]) -> str:
-    """Return a class's docstring with what its settings are, unless it tells them itself."""
-    if not settings or "\nParameters\n" in inspect.cleandoc(text):
+def documented(text: str, fields: Fields, settings: Mapping[str, Setting]) -> str:
+    """Return a class's docstring with its columns and settings, unless it tells them itself."""
+    text = inspect.cleandoc(text)
+    if not settings or "\nParameters\n" in text:
         return text
-    lines = [inspect.cleandoc(text), "", "Parameters", "----------"]
+    description, *sections = re.split(r"\n(?=(?:Attributes|Raises|Notes)\n-)", text)
+    lines = [description.rstrip(), "", str(fields), "", "Parameters", "----------"]
     for name, found in settings.items():
         lines += [found.called or name, f"    {found.help}"]
-    return "\n".join(lines)
+    return "\n".join([*lines, *("\n" + section for section in sections)])
 
 
 def jsonable(value: Any) -> Any:

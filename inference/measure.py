@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +15,7 @@ from scipy.stats import t as student
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori
 
@@ -26,7 +26,7 @@ UNANSWERED = "trials without an answer"
 
 
 @dataclass(frozen=True)
-class Estimate:
+class Estimate(Result):
     """The value of a measure, and how far it can be trusted.
 
     Parameters
@@ -56,12 +56,6 @@ class Estimate:
     excluded: Mapping[str, int]
     fits: Mapping[str, int] = field(default_factory=dict)
     note: str = ""
-
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-        content = asdict(self)
-        missing = {k for k, v in content.items() if isinstance(v, float) and not np.isfinite(v)}
-        return json.dumps({k: None if k in missing else v for k, v in content.items()})
 
     def __str__(self) -> str:
         """Value, interval, test and exclusions in one line."""

@@ -1,6 +1,12 @@
-"""What tests of the command line share."""
+"""What tests of the command line share, and figures that are drawn once."""
 
 import pytest
+
+
+def pytest_runtest_setup(item):
+    import drawn_once
+
+    drawn_once.choose(item.path.stem)
 
 
 @pytest.fixture

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from knownminds.validation.calibration import calibration
-from knownminds.validation.channel import channel_study as channel
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, finished_parts
 from knownminds.validation.pages.page import (
     Finding,
@@ -20,22 +18,12 @@ from knownminds.validation.pages.page import (
     shown,
     table,
 )
-from knownminds.validation.power import audit
-from knownminds.validation.power import power_study as power
 from knownminds.validation.power.operating_characteristics import Characteristics
 from knownminds.validation.power.smallest_design import size_of
 from knownminds.validation.recovery.recovery_page import about_subjects
-from knownminds.validation.recovery.recovery_surface import summarise_found
+from knownminds.validation.studies import STUDIES, load
 
 GOES_ON = "Run the same command again; it goes on from here."
-# What each command makes of rows, also of some of them. Model recovery needs all models.
-SUMMARIES: dict[str, Callable[[Rows], Any]] = {
-    "recover": summarise_found,
-    "calibrate": calibration.summarise,
-    "power": power.summarise,
-    "audit": audit.summarise,
-    "channel": channel.summarise,
-}
 
 
 @dataclass(frozen=True)
@@ -128,10 +116,9 @@ def _result(
     folder: Path, study: Study, found: Sequence[Sequence[Batch]], versions: Mapping[str, str]
 ) -> Any:
     kept = [c for c, batches in enumerate(found) if batches]
-    if study.command not in SUMMARIES or not kept:
+    summarise = load(STUDIES[study.command].summarise) if study.command in STUDIES else None
+    if summarise is None or not kept:
         return None
-    if study.command == "audit" and all("effect" in study.cells[c].law for c in kept):
-        return None  # it begins with minds without an effect
     begun = Begun(
         study.command,
         tuple(study.cells[c] for c in kept),
@@ -145,7 +132,7 @@ def _result(
             for new, old in enumerate(kept)
         ],
     )
-    return SUMMARIES[study.command](Rows(begun, folder, versions))
+    return summarise(Rows(begun, folder, versions))
 
 
 def unfinished_page(unfinished: Unfinished, page: Page | None) -> Page:

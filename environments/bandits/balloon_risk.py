@@ -54,19 +54,27 @@ class BalloonRisk(Retelling):
     0, stop, and 1, inflate. A pump that holds brings 1 point, a burst takes back those of its
     balloon, and stopping brings nothing more: rewards add up to the points.
 
-    Trials have the columns balloon (from 0), type (from 0, in the order of `maxima`) and pump
-    (from 1: the one that would come next). A balloon has as many trials as its type has pumps;
-    those after a stop or a burst fall away. After an answer that cannot be read the balloon is
-    taken away: it was neither inflated nor stopped, and counts for nothing.
+    A balloon has as many trials as its type has pumps; those after a stop or a burst fall away.
+    After an answer that cannot be read the balloon is taken away: it was neither inflated nor
+    stopped, and counts for nothing.
     """
 
     name = "balloon_risk"
     summary = "balloons of three types, inflated for points until one stops or they burst"
     source = "Lejuez, Read, Kahler, Richards, Ramsey, Stuart, Strong and Brown 2002"
     fields = Fields(
-        Field("balloon", lambda place: (0, place.n_all - 1), "number of the balloon, from 0"),
-        Field("type", lambda place: (0, place.n_types - 1), "position in `maxima`"),
-        Field("pump", lambda place: (1, max(place.maxima)), "pump that is next", dependent=True),
+        Field(
+            "balloon",
+            lambda environment: (0, environment.n_all - 1),
+            "number of the balloon, from 0",
+        ),
+        Field("type", lambda environment: (0, environment.n_types - 1), "position in `maxima`"),
+        Field(
+            "pump",
+            lambda environment: (1, max(environment.maxima)),
+            "pump that is next",
+            dependent=True,
+        ),
         FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
@@ -174,21 +182,16 @@ class BalloonRisk(Retelling):
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of whole sessions bring; a balloon goes on after a pump."""
-        table = design.table
-        present, reward = np.empty(actions.shape, dtype=bool), np.empty(actions.shape)
-        _follow(
-            *(table[name].reshape(-1) for name in ("pump", "bursts", "present")),
-            actions.reshape(-1),
-            present.reshape(-1),
-            reward.reshape(-1),
-        )
+        table, present = design.table, np.empty(actions.shape, dtype=bool)
+        flat = (values.reshape(-1) for values in (table["pump"], table["present"], actions))
+        _fill_in(*flat, present.reshape(-1))
+        reward = _paid(table["pump"], table["bursts"], actions == INFLATE)
         return {"pump": table["pump"], "present": present, "reward": reward}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return the points of each balloon, in the row in which it ends by a stop or a burst."""
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
         lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
         return np.where(action == STOP, kept, lost)
@@ -197,26 +200,21 @@ class BalloonRisk(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
         for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
-            number = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            wrong = np.flatnonzero(~((number >= low) & (number == np.floor(number))))
-            if len(wrong):
-                raise ValueError(
-                    f"The {name} of a trial is a whole number from {low} on; "
-                    f"{trials.place(wrong[0])} has {frame[name][wrong[0]]}. Recode it."
-                )
-        kind = frame["type"].to_numpy(dtype=np.int64)
-        strange = np.flatnonzero(kind >= self.n_types)
-        if len(strange):
-            raise ValueError(
-                f"Types are numbered from 0 to {self.n_types - 1}; {trials.place(strange[0])} has "
-                f"{kind[strange[0]]}. Recode it, or give the maximum of each type as `maxima`."
+            number = trials.numbers(name)
+            trials.require(
+                (number >= low) & (number == np.floor(number)),
+                f"The {name} of a trial is a whole number from {low} on",
+                frame[name].astype(str).to_numpy(dtype=object),
+                "Recode it.",
             )
+        kind = trials.numbers("type")
+        trials.require(
+            kind < self.n_types,
+            f"Types are numbered from 0 to {self.n_types - 1}",
+            kind,
+            "Recode it, or give the maximum of each type as `maxima`.",
+        )
         self._check_rewards(trials)
         self._check_order(trials)
 
@@ -275,9 +273,7 @@ class BalloonRisk(Retelling):
             self._over = self._balloon[trial]
 
     def _reward(self, trial: int, action: int) -> float:
-        if action != INFLATE:
-            return 0.0
-        return float(1 - self._pump[trial]) if self._bursts[trial] else 1.0
+        return float(_paid(self._pump[trial], self._bursts[trial], action == INFLATE))
 
     def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the type of each balloon, [N, n_all]."""
@@ -405,8 +401,7 @@ class BalloonRisk(Retelling):
 
     def _check_rewards(self, trials: Trials) -> None:
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         pump = frame["pump"].to_numpy(dtype=float)
         most = self._most[frame["type"].to_numpy(dtype=np.int64)]
         beyond = np.flatnonzero(pump > most)
@@ -437,13 +432,11 @@ class BalloonRisk(Retelling):
 
     def _check_order(self, trials: Trials) -> None:
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         balloon, kind, pump = (
             frame[name].to_numpy(dtype=np.int64) for name in self.fields.stimulus
         )
-        session = pd.factorize(frame["subject"])[0] * len(frame)
-        session = session + pd.factorize(frame["session"])[0]
+        session = trials.session_codes
         goes_on = np.zeros(len(frame), dtype=bool)
         follows = session[1:] == session[:-1]
         went_on = (action[:-1] == INFLATE) & (reward[:-1] == 1.0)
@@ -495,8 +488,8 @@ class _Balloons(Rerun):
         A balloon ends where an answer is missing, and the last one of a session where the rows end
         although it still held.
         """
-        place, own = self.environment, recorded.of(sessions)
-        most = max(place.maxima)
+        environment, own = self.environment, recorded.of(sessions)
+        most = max(environment.maxima)
         n = len(sessions)
         spare = -own.there.shape[1] % most
 
@@ -510,13 +503,13 @@ class _Balloons(Rerun):
             by_balloon(own.columns["type"])[..., 0],
             known,
             by_balloon(own.lost)[..., 0] & ~known,
-            place.n_balloons,
-            place.n_types,
+            environment.n_balloons,
+            environment.n_types,
             rng,
         )
         lived, kind = kind >= 0, np.maximum(kind, 0)
         pump = np.arange(1, most + 1)
-        fatal = (rng.random(kind.shape) * place._most[kind]).astype(np.int64) + 1
+        fatal = (rng.random(kind.shape) * environment._most[kind]).astype(np.int64) + 1
         # The pump before which a balloon ends, whatever happens.
         unread = there & ~answered
         end = np.where(unread.any(axis=2), unread.argmax(axis=2) + 1, most + 1)
@@ -541,19 +534,19 @@ class _Balloons(Rerun):
         }
 
 
+def _paid(pump: Any, bursts: Any, inflated: Any) -> Any:
+    """Return what a pump brings, one or an array: a point, or the loss of all; else nothing."""
+    return inflated * (1.0 - bursts * pump) + 0.0  # no -0
+
+
 @njit(cache=True, nogil=True)
-def _follow(pump, bursts, reachable, action, present, reward):  # type: ignore[no-untyped-def]
-    """Fill in which trials take place, and what they pay, of sessions one after the other."""
+def _fill_in(pump, reachable, action, present):  # type: ignore[no-untyped-def]
+    """Fill in which trials take place, of sessions one after the other."""
     goes_on = True
     for t in range(len(pump)):
-        if pump[t] == 1:
-            goes_on = True
+        goes_on = goes_on or pump[t] == 1
         present[t] = goes_on and reachable[t]
-        reward[t] = 0.0
-        if action[t] == INFLATE:
-            reward[t] = 1.0 - pump[t] if bursts[t] else 1.0
-        else:
-            goes_on = False
+        goes_on = goes_on and action[t] == INFLATE
 
 
 def _count(text: str) -> int:

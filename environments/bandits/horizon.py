@@ -15,9 +15,11 @@ from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     Found,
     Retelling,
     told_name,
@@ -34,15 +36,14 @@ _NTH = ("one", "two", "three", "four")
 _WORDS = tuple(f"{what}_{nth}" for what in ("forced", "points") for nth in _NTH)
 _FIELDS = dict(zip(_WORDS, (*ARMS, *POINTS), strict=True))  # what a placeholder tells
 
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _PER_GAME = 2 + N_FORCED + 4 + N_FORCED  # uniforms of a game besides those of its free plays
 _MEAN = "points per play of machine {} so far"
 _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
 
 
-def _plays(place: Horizon) -> tuple[int, int]:
+def _plays(environment: Horizon) -> tuple[int, int]:
     """Return how often a machine can have been played."""
-    return 0, N_FORCED + place.long_horizon - 1
+    return 0, N_FORCED + environment.long_horizon - 1
 
 
 class Horizon(Retelling):
@@ -54,21 +55,23 @@ class Horizon(Retelling):
     time, in mixed order. How many free plays are left is told.
 
     A trial is a free play; game g has the trials from long_horizon x g on, of which a game with
-    one free play has only the first. Its columns: game; horizon (free plays of the game); play
-    (which of them, from 0); mean_0, mean_1, count_0, count_1 (points per play of each machine so
-    far, forced plays included, and how many plays these are); first (the machine that is
-    mentioned first); forced_1 to forced_4 and forced_points_1 to forced_points_4 (what was
-    played for the participant, and what it paid); and, never shown, true_mean_0, true_mean_1. A
-    prompt tells of its own game alone.
+    one free play has only the first. Means and counts include the forced plays. A prompt tells of
+    its own game alone.
     """
 
     name = "horizon"
     summary = "two-armed bandits after four forced plays, one or six free ones"
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
     fields = Fields(
-        Field("game", lambda place: (0, place.n_games - 1), "number of the game, from 0"),
-        Field("horizon", lambda place: (1, place.long_horizon), "free plays of the game"),
-        Field("play", lambda place: (0, place.long_horizon - 1), "which free play, from 0"),
+        Field(
+            "game", lambda environment: (0, environment.n_games - 1), "number of the game, from 0"
+        ),
+        Field(
+            "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
+        ),
+        Field(
+            "play", lambda environment: (0, environment.long_horizon - 1), "which free play, from 0"
+        ),
         *(Field(f"mean_{a}", help=_MEAN.format(a), dependent=True, unit="points") for a in (0, 1)),
         *(
             Field(f"count_{a}", _plays, f"plays of machine {a} so far", dependent=True)
@@ -134,7 +137,7 @@ class Horizon(Retelling):
     @property
     def n_draws(self) -> int:
         """Some numbers for each game, three for each free play, then those that draw the names."""
-        return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(_LETTERS)
+        return (_PER_GAME + 3 * self.long_horizon) * self.n_games + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return games and forced plays, and what both machines would pay on each free play.
@@ -194,7 +197,7 @@ class Horizon(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
-        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what actions bring: points, and what is known of the machines before each."""
@@ -221,49 +224,36 @@ class Horizon(Retelling):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
-        frame = trials.frame
-        shown = {
-            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float)
-            for name in self.fields.stimulus
-        }
+        shown = {name: trials.numbers(name) for name in self.fields.stimulus}
         horizon, play = shown["horizon"], shown["play"]
-        self._must(
+        trials.require(
             np.isin(horizon, (1, self.long_horizon)),
             f"A game has 1 or {self.long_horizon} free plays",
-            trials,
             "horizon",
             "Set long_horizon to the number that was played.",
         )
-        self._must(
+        trials.require(
             (play >= 0) & (play < horizon) & (play % 1 == 0),
             "Free plays of a game are numbered from 0 to horizon - 1",
-            trials,
             "play",
             "Renumber them.",
         )
         for name in ("count_0", "count_1"):
-            self._must(
+            trials.require(
                 (shown[name] >= 1) & (shown[name] % 1 == 0),
                 f"Each machine was played at least once before, which {name} counts",
-                trials,
                 name,
                 "Count forced plays too.",
             )
         known = np.isfinite(shown["mean_0"]) & np.isfinite(shown["mean_1"])
-        self._must(known, "Means are numbers", trials, "mean_0", "Fill them in.")
-        counted = shown["count_0"] + shown["count_1"]
-        self._must(
-            (play > 0) | (counted == N_FORCED),
+        trials.require(known, "Means are numbers", "mean_0", "Fill them in.")
+        trials.require(
+            (play > 0) | (shown["count_0"] + shown["count_1"] == N_FORCED),
             f"A game begins with {N_FORCED} forced plays",
-            trials,
             "count_0",
             "Count the plays of this game only.",
         )
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
+        self._check_paired(trials, "reward")
         self._check_course(trials, shown)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
@@ -276,9 +266,7 @@ class Horizon(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        opening = messages[0].content if messages else ""
-        forms = {"retold": self._retold[""], "opening": self._opening[""]}
-        _, found = self._must_read(forms, opening)
+        found = self._in_question(messages)
         return {"machines": sorted({found["first"], found["second"]})}
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
@@ -327,7 +315,7 @@ class Horizon(Retelling):
         words |= {"left": int(observation["horizon"]) - int(observation["play"])}
         for word, name in _FIELDS.items():
             value = observation[name]
-            words[word] = labels[int(value)] if name in ARMS else _points_told(value)
+            words[word] = labels[int(value)] if name in ARMS else decimal(value)
         return words
 
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
@@ -335,7 +323,7 @@ class Horizon(Retelling):
         label = self._options(turn.observation)[turn.action]
         return {
             "label": label,
-            "reward": "nothing" if turn.reward is None else _points_told(turn.reward),
+            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
         }
 
     def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
@@ -377,30 +365,10 @@ class Horizon(Retelling):
         letters: list[str] = self.design.labels["machines"]
         return letters
 
-    def _must(
-        self, kept: NDArray[np.bool_], rule: str, trials: Trials, column: str, remedy: str
-    ) -> None:
-        wrong = np.flatnonzero(~kept)
-        if len(wrong):
-            raise ValueError(
-                f"{rule}; {trials.place(wrong[0])} has {column} "
-                f"{trials.frame[column].iloc[wrong[0]]}. {remedy}"
-            )
-
     def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
         """Check that each play adds to what is known before the next one of its game."""
         frame = trials.frame
-        action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
-        reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
-        gap = np.flatnonzero(np.isnan(reward) != np.isnan(action))
-        if len(gap):
-            has = (
-                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
-            )
-            raise ValueError(
-                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
-                "Fill it in, or drop the row."
-            )
+        action, reward = trials.numbers("action"), trials.numbers("reward")
         group = frame.groupby(["subject", "session", "game"], sort=False).ngroup().to_numpy()
         next_one = np.flatnonzero((np.diff(group) == 0) & (np.diff(shown["play"]) == 1))
         wrong = np.zeros(len(next_one), dtype=bool)
@@ -496,15 +464,15 @@ class _Games(Rerun):
         self, mean: NDArray[np.float64], count: NDArray[np.int64], rng: np.random.Generator
     ) -> NDArray[np.float64]:
         """Draw true means of games [..., 2], given the mean of `count` points of each machine."""
-        place = self.environment
+        environment = self.environment
         pairs = [
             pair
-            for base in place.base_means
-            for gap in (*place.differences, *(-place.differences))
+            for base in environment.base_means
+            for gap in (*environment.differences, *(-environment.differences))
             for pair in ((base, base + gap), (base + gap, base))
         ]
         possible = np.array(pairs)
-        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / place.sd
+        away = (mean[..., None, :] - possible) * np.sqrt(count)[..., None, :] / environment.sd
         fit = -0.5 * (away**2).sum(axis=-1)
         below = np.cumsum(np.exp(fit - fit.max(axis=-1, keepdims=True)), axis=-1)
         thrown = rng.random(mean.shape[:-1]) * below[..., -1]
@@ -517,7 +485,3 @@ def _before(values: NDArray[Any]) -> NDArray[Any]:
     before = np.zeros(values.shape, dtype=np.result_type(values, np.int64))
     np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
     return before
-
-
-def _points_told(points: float) -> str:
-    return np.format_float_positional(float(points), trim="-")

@@ -16,6 +16,7 @@ from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_t
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     Found,
     Retelling,
     told_name,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 
 
 def _rates(name: str, given: Any) -> NDArray[np.float64]:
@@ -47,7 +47,10 @@ class InstrumentalLearning(Retelling):
     summary = "four two-armed bandits in mixed order, wins of 1 or 0"
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
     fields = Fields(
-        Field("context", lambda place: (0, place.n_contexts - 1), "which casino, from 0"), FIRST
+        Field(
+            "context", lambda environment: (0, environment.n_contexts - 1), "which casino, from 0"
+        ),
+        FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2
@@ -79,7 +82,7 @@ class InstrumentalLearning(Retelling):
         sizes = {"n_contexts": self.n_contexts, "n_visits": self.n_visits}
         self._choose_words(**sizes, n_trials=self.n_trials)
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
-        self._sheets = -(-2 * self.n_contexts // len(_LETTERS))
+        self._sheets = -(-2 * self.n_contexts // len(LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.
         half = np.full((self.n_contexts, 1), 0.5)
         self._thresholds = np.hstack([self.win_probability, half])
@@ -92,7 +95,7 @@ class InstrumentalLearning(Retelling):
     @property
     def n_draws(self) -> int:
         """Four numbers per trial, then those that shuffle the names."""
-        return 4 * self.n_trials + self._sheets * len(_LETTERS) + self.n_contexts
+        return 4 * self.n_trials + self._sheets * len(LETTERS) + self.n_contexts
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the order of visits, what both machines would pay, and the order of mention."""
@@ -115,7 +118,7 @@ class InstrumentalLearning(Retelling):
         """Return each context's casino number and the letters of its two machines."""
         rest = uniforms[4 * self.n_trials :]
         sheets = np.argsort(rest[: -self.n_contexts].reshape(self._sheets, -1), axis=1)
-        letters = _LETTERS[sheets.ravel()]
+        letters = LETTERS[sheets.ravel()]
         return {
             "casinos": (np.argsort(rest[-self.n_contexts :]) + 1).tolist(),
             "machines": letters[: 2 * self.n_contexts].reshape(-1, 2).tolist(),
@@ -124,27 +127,14 @@ class InstrumentalLearning(Retelling):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
-        if "reward" not in trials.frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(trials.frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
-        reward = trials.frame["reward"].to_numpy()
-        wrong = np.flatnonzero(~(np.isnan(reward) | (reward == 0) | (reward == 1)))
-        if len(wrong):
-            raise ValueError(
-                f"Rewards of {self.name} are 0 or 1; {trials.place(wrong[0])} has "
-                f"{reward[wrong[0]]:g}. Recode them, for example 1 for a win and 0 for none."
-            )
-        gap = np.flatnonzero(np.isnan(reward) != trials.frame["action"].isna().to_numpy())
-        if len(gap):
-            has = (
-                "an action but no reward" if np.isnan(reward[gap[0]]) else "a reward but no action"
-            )
-            raise ValueError(
-                f"A reward is there exactly where an action is; {trials.place(gap[0])} has {has}. "
-                "Fill it in, or drop the row."
-            )
+        reward = trials.numbers("reward")
+        trials.require(
+            np.isnan(reward) | (reward == 0) | (reward == 1),
+            f"Rewards of {self.name} are 0 or 1",
+            reward,
+            "Recode them, for example 1 for a win and 0 for none.",
+        )
+        self._check_paired(trials, "reward")
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
@@ -230,7 +220,7 @@ class _Visits(ByNumber):
 
         Lost trials are visits to the casinos that were not visited often enough.
         """
-        place, told = self.environment, recorded.columns
+        environment, told = self.environment, recorded.columns
         names, code = np.unique(told["context"], return_inverse=True)
         code = code.reshape(recorded.there.shape)  # contexts may bear any number
         chance = np.full((len(names), 2), 0.5)
@@ -242,7 +232,7 @@ class _Visits(ByNumber):
                 chance[casino, machine] = (rewards.sum() + 0.5) / (len(rewards) + 1.0)
         own = recorded.of(sessions)
         context = labels_of_the_lost(
-            code[sessions], own.there, own.lost, place.n_visits, place.n_contexts, rng
+            code[sessions], own.there, own.lost, environment.n_visits, environment.n_contexts, rng
         )
         known = context >= 0
         context = np.maximum(context, 0)

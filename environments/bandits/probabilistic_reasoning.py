@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, as_given, setting
 from knownminds.environments.rerun import Recorded, Rerun
-from knownminds.environments.words.answer import Answer, parse_number
+from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
+    LETTERS,
     Found,
     Retelling,
     told_name,
@@ -26,7 +26,6 @@ from knownminds.environments.words.told_history import (
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _COLOURS = ("blue", "red")
 _SHARES = "multiples of 1 / n_parts between 0 and 1"
 
@@ -40,9 +39,8 @@ class ProbabilisticReasoning(Retelling):
     informative prior and a likelihood near one half; they come in mixed order. Nothing is paid,
     and nobody is told the right answer.
 
-    Trials have the columns prior (probability of the asked urn before the draw), likelihood
-    (share of red balls in the asked urn; in the other one it is 1 - likelihood) and ball (1 red,
-    0 blue), and the response is the probability of the asked urn after the draw.
+    In the urn that is not asked about the share of red balls is 1 - likelihood. The response is
+    the probability of the asked urn after the draw.
     """
 
     name = "probabilistic_reasoning"
@@ -114,7 +112,7 @@ class ProbabilisticReasoning(Retelling):
     @property
     def n_draws(self) -> int:
         """Six numbers per problem, then those that draw the letters."""
-        return 6 * self.n_trials + len(_LETTERS)
+        return 6 * self.n_trials + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return wheels, urns and balls, which urn is asked about, and whether it was drawn."""
@@ -145,14 +143,12 @@ class ProbabilisticReasoning(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two urns, in the order in which they are mentioned."""
-        return {"urns": _LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
+        return {"urns": LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 - |answer - exact posterior| of each row, NaN where there is no answer."""
-        frame = trials.frame
         prior, likelihood, ball, response = (
-            frame[name].to_numpy(dtype=float, na_value=np.nan)
-            for name in ("prior", "likelihood", "ball", "response")
+            trials.numbers(name) for name in ("prior", "likelihood", "ball", "response")
         )
         score: NDArray[np.float64] = 1.0 - np.abs(response - posterior(prior, likelihood, ball))
         return score
@@ -161,10 +157,7 @@ class ProbabilisticReasoning(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        prior, likelihood, ball = (
-            pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in self.fields.stimulus
-        )
+        prior, likelihood, ball = map(trials.numbers, self.fields.stimulus)
         strong = [_among(values, self.informative) for values in (prior, likelihood)]
         weak = [_among(values, self.uninformative) for values in (prior, likelihood)]
         wrong = np.flatnonzero(~((strong[0] & weak[1]) | (weak[0] & strong[1])))
@@ -176,12 +169,8 @@ class ProbabilisticReasoning(Retelling):
                 f"{row['prior']} and {row['likelihood']}. Set informative and uninformative to "
                 "the values that were shown."
             )
-        wrong = np.flatnonzero(~np.isin(ball, (0, 1)))
-        if len(wrong):
-            raise ValueError(
-                f"The ball of {self.name} is 0 (blue) or 1 (red); {trials.place(wrong[0])} has "
-                f"{frame['ball'].iloc[wrong[0]]}. Recode it."
-            )
+        rule = f"The ball of {self.name} is 0 (blue) or 1 (red)"
+        trials.require(np.isin(ball, (0, 1)), rule, ball, "Recode it.")
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the stated probability, a number from 0 to 1."""
@@ -189,7 +178,7 @@ class ProbabilisticReasoning(Retelling):
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        return self._aloud(_decimal(choice))
+        return self._aloud(decimal(choice))
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
@@ -199,8 +188,7 @@ class ProbabilisticReasoning(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        opening = messages[0].content if messages else ""
-        _, found = self._must_read({"past": self._retold[""], "none": self._opening[""]}, opening)
+        found = self._in_question(messages)
         return {"urns": [found["first"], found["second"]]}
 
     def _words(self, observation: Observation) -> dict[str, object]:
@@ -227,7 +215,7 @@ class ProbabilisticReasoning(Retelling):
 
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
         assert turn.response is not None
-        return {"response": _decimal(turn.response)}
+        return {"response": decimal(turn.response)}
 
     def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
         seen: dict[str, int | float] = {"trial": len(turns)}
@@ -265,10 +253,6 @@ def posterior(
         expit(logit(prior) + np.where(ball == 1, 1.0, -1.0) * logit(likelihood))
     )
     return exact
-
-
-def _decimal(number: float) -> str:
-    return np.format_float_positional(float(number), trim="-")
 
 
 def _told(values: NDArray[np.float64]) -> str:

@@ -24,6 +24,7 @@ from knownminds.environments.words.answer import (
     _find,
     _told,
     _unreadable,
+    decimal,
     enclosed,
     parse_label,
     parse_number,
@@ -31,6 +32,7 @@ from knownminds.environments.words.answer import (
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     REASONINGS,
     Found,
     Names,
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 Confidence = Literal["together", "apart"]
 CONFIDENCES: tuple[str, ...] = get_args(Confidence)
 
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _NUMBER = r"(?P<number>[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+))"
 _THEN = "\n[asked for the confidence]\n"  # between two replies to one trial
 _ASKED = re.compile(rf"(?P<label>\w), {_NUMBER}")
@@ -80,10 +81,6 @@ class RestlessBandit(Retelling):
     it that make up a session are equally likely. Each choice comes with a confidence from 0 to 1
     that it is the better machine. Both stand in one answer, as in "F, 0.8", or, with
     confidence="apart", in two: the machine, and after a further question the confidence.
-
-    Trials have the columns first (the machine that is mentioned first); action; response (the
-    confidence); reward; and, never shown, block, mean_0 and mean_1 (the machines' means in force
-    when the choice was made).
     """
 
     name = "restless_bandit"
@@ -166,7 +163,7 @@ class RestlessBandit(Retelling):
     @property
     def n_draws(self) -> int:
         """Three numbers per trial, one per block, and those for the start and the names."""
-        return 3 * self.n_trials + self.n_blocks + 1 + len(_LETTERS)
+        return 3 * self.n_trials + self.n_blocks + 1 + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return blocks and means, what both machines would pay, and the order of mention."""
@@ -204,7 +201,7 @@ class RestlessBandit(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two machines."""
-        return {"machines": _LETTERS[np.argsort(uniforms[-len(_LETTERS) :])[:2]].tolist()}
+        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
@@ -221,21 +218,8 @@ class RestlessBandit(Retelling):
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
-        frame = trials.frame
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
-        gone = frame["action"].isna().to_numpy()
         for name in ("response", "reward"):
-            gap = np.flatnonzero(frame[name].isna().to_numpy() != gone)
-            if len(gap):
-                has = f"an action but no {name}" if not gone[gap[0]] else f"a {name} but no action"
-                raise ValueError(
-                    f"A {name} is there exactly where an action is; {trials.place(gap[0])} has "
-                    f"{has}. Fill it in, or drop the row."
-                )
+            self._check_paired(trials, name)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read a machine and a confidence from 0 to 1.
@@ -262,7 +246,8 @@ class RestlessBandit(Retelling):
             opening = _MARKED.match(said)
             bare = said[opening.end() if opening else 0 :]
             core = bare.strip(_SIGNS)
-            pair = _ALIKE.fullmatch(core) if enclosed(*bare.split(core, 1)) else None
+            if core and enclosed(*bare.split(core, 1)):
+                pair = _ALIKE.fullmatch(core)
             notes.append("signs or words around the answer")
         if pair is None:
             return _unreadable(text, "expected a machine and a confidence, as in F, 0.8")
@@ -281,7 +266,7 @@ class RestlessBandit(Retelling):
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
         action, confidence = choice
-        label, number = self._options(observation)[action], _decimal(confidence)
+        label, number = self._options(observation)[action], decimal(confidence)
         if self.confidence == "apart":
             return self.replies.joined(self._aloud(label), self._aloud(number))
         return self._aloud(f"{label}, {number}")
@@ -300,9 +285,7 @@ class RestlessBandit(Retelling):
         ValueError
             If the messages are not a prompt of this environment with these settings.
         """
-        opening = messages[0].content if messages else ""
-        forms = {"retold": self._retold[""], "opening": self._opening[""]}
-        _, found = self._must_read(forms, opening)
+        found = self._in_question(messages)
         return {"machines": sorted({found["first"], found["second"]})}
 
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
@@ -357,8 +340,8 @@ class RestlessBandit(Retelling):
         assert turn.response is not None
         return {
             "label": self._options(turn.observation)[turn.action],
-            "confidence": _decimal(turn.response),
-            "reward": "nothing" if turn.reward is None else _decimal(turn.reward),
+            "confidence": decimal(turn.response),
+            "reward": "nothing" if turn.reward is None else decimal(turn.reward),
         }
 
     def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
@@ -384,12 +367,12 @@ class _Plays(ByNumber):
 
     def rule(self, columns: Collection[str]) -> str:
         """Say by what rule `tables` draws."""
-        place = self.environment
+        low, high, sd = self.environment.low, self.environment.high, self.environment.sd
         if {"mean_0", "mean_1"} <= set(columns):
             means = "the means in force, which stand in the rows"
         else:
-            means = f"{place.low:g} and {place.high:g} in blocks of the experiment's lengths"
-        return f"Points were drawn anew, with an sd of {place.sd:g} around {means}."
+            means = f"{low:g} and {high:g} in blocks of the experiment's lengths"
+        return f"Points were drawn anew, with an sd of {sd:g} around {means}."
 
     def tables(
         self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
@@ -398,7 +381,7 @@ class _Plays(ByNumber):
 
         Where rows tell no means, a session gets the blocks of a new one of this experiment.
         """
-        place, own = self.environment, recorded.of(sessions)
+        environment, own = self.environment, recorded.of(sessions)
         n, n_slots = own.there.shape
         if {"mean_0", "mean_1"} <= set(own.columns):
             # A lost trial has the means of the last row before it, or else of the first row.
@@ -406,11 +389,13 @@ class _Plays(ByNumber):
             last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
             told = [np.take_along_axis(own.columns[f"mean_{a}"], last, axis=1) for a in (0, 1)]
             noise = ndtri(np.maximum(rng.random((n, n_slots, 2)), 2.0**-54))
-            points = np.round(np.stack(told, axis=2) + place.sd * noise) + 0.0
+            points = np.round(np.stack(told, axis=2) + environment.sd * noise) + 0.0
         else:
-            blocks = -(-n_slots * place.n_blocks // place.n_trials)
-            place = type(place)(**{**place.settings, "n_blocks": max(blocks, place.n_blocks)})
-            points = place.tables(rng.random((n, place.n_draws)))["points"][:, :n_slots]
+            blocks = -(-n_slots * environment.n_blocks // environment.n_trials)
+            environment = type(environment)(
+                **{**environment.settings, "n_blocks": max(blocks, environment.n_blocks)}
+            )
+            points = environment.tables(rng.random((n, environment.n_draws)))["points"][:, :n_slots]
         return {"points": points, "present": own.answered | own.lost, "kept": own.answered}
 
 
@@ -466,9 +451,8 @@ def correctness(trials: Trials, *, after: bool = False) -> NDArray[np.float64]:
             )
     action = frame["action"].to_numpy(dtype=float, na_value=np.nan)
     mean_0, mean_1 = (frame[name].to_numpy(dtype=float) for name in ("mean_0", "mean_1"))
-    session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
     trial = frame["trial"].to_numpy(dtype=np.int64)
-    return is_correct(action, mean_0, mean_1, session, trial, after=after)
+    return is_correct(action, mean_0, mean_1, trials.session_codes, trial, after=after)
 
 
 def is_correct(
@@ -492,7 +476,3 @@ def is_correct(
         judged &= np.where(last, whole, (step == 1) | (following == better))
         better = following
     return np.where(judged, (action == better).astype(float), np.nan)
-
-
-def _decimal(number: float) -> str:
-    return np.format_float_positional(float(number), trim="-")

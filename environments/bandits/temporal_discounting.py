@@ -58,6 +58,10 @@ START, OVER = 2, -1
 CLIMB = ((OVER, OVER), (OVER, 0), (3, 1), (4, OVER), (OVER, OVER))
 ASKED_AT = (2, 1, 0, 1, 2)  # as which question of a baseline, by the position of the factor
 SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
+# By the present factor and the choice, of which OVER and -1 (none) stand last: the factor that is
+# asked next, and that which made the participant wait.
+_NEXT = [*([*row, OVER] for row in CLIMB), [OVER] * 3]
+_WAITS = [*([*(min(at, len(CLIMB) - 1) for at in row), OVER] for row in SCORES), [OVER] * 3]
 
 # Of the grid: 288 choices with losses, which suffice for all parameters of each discounter.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
@@ -70,8 +74,8 @@ _LABELS = ("1", "2")
 def _held(column: str) -> Callable[[TemporalDiscounting], tuple[int, int]]:
     """Return the range of a column: the least and the most that any question holds."""
 
-    def ends(place: TemporalDiscounting) -> tuple[int, int]:
-        values = place._questions[column]
+    def ends(environment: TemporalDiscounting) -> tuple[int, int]:
+        values = environment._questions[column]
         return int(values.min()), int(values.max())
 
     return ends
@@ -116,9 +120,6 @@ class TemporalDiscounting(Retelling):
     Sums are rounded to whole numbers; losses are negative. A participant who chooses the
     sooner sum is impatient with gains, but *patient with losses*: it means paying now rather than
     more later. Which option is called 1 is drawn for every trial.
-
-    Trials have the columns item (a position in `ITEMS`; on the grid 0 for gains and 2 for
-    losses), sooner_amount, sooner_delay, later_amount and later_delay; delays are in months.
     """
 
     name = "temporal_discounting"
@@ -245,12 +246,7 @@ class TemporalDiscounting(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        shown = np.column_stack(
-            [
-                pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-                for name in self.fields.stimulus
-            ]
-        )
+        shown = np.column_stack([trials.numbers(name) for name in self.fields.stimulus])
         fits = self._on_grid(shown) if self.plan == "grid" else self._on_path(trials, shown)
         wrong = np.flatnonzero(~fits)
         if len(wrong):
@@ -328,7 +324,7 @@ class TemporalDiscounting(Retelling):
 
     def _on_path(self, trials: Trials, shown: NDArray[np.float64]) -> NDArray[np.bool_]:
         frame, n = trials.frame, self.n_trials
-        session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
+        session = trials.session_codes
         trial = frame["trial"].to_numpy(dtype=np.int64)
         inside = (trial >= 0) & (trial < n)
         actions = np.full((int(session.max()) + 1, n), -1)
@@ -365,10 +361,10 @@ class TemporalDiscounting(Retelling):
     def _take(self, trial: int, action: int | None) -> None:
         if self.plan == "grid" or trial >= BASELINES * LADDER:
             return
-        factor = self._factor(trial)
-        self._climbed = OVER if action is None else CLIMB[factor][action]
-        if trial < LADDER and action is not None:
-            self._waits_at = min(SCORES[factor][action], len(CLIMB) - 1)
+        factor, choice = self._factor(trial), -1 if action is None else action
+        self._climbed = _NEXT[factor][choice]
+        if trial < LADDER:
+            self._waits_at = max(self._waits_at, _WAITS[factor][choice])
 
     def _load_words(self) -> None:
         words = self._choose_words()
@@ -484,10 +480,10 @@ class _Questions(Rerun):
             tables = super().tables(recorded, sessions, rng)
             later = tables.pop("later_amount")[..., None]
             return {**tables, "later_amounts": later, "ladder": np.full(own.there.shape, LADDER)}
-        place = self.environment
-        tables = place.tables(np.full((len(sessions), place.n_draws), 0.5))
+        environment = self.environment
+        tables = environment.tables(np.full((len(sessions), environment.n_draws), 0.5))
         item = tables["item"]
-        spare = ((0, 0), (0, place.n_trials - own.there.shape[1]))
+        spare = ((0, 0), (0, environment.n_trials - own.there.shape[1]))
         there, answered = np.pad(own.there, spare), np.pad(own.answered, spare)
         kept = np.zeros(there.shape, dtype=bool)
         for each in np.unique(item):
@@ -499,7 +495,7 @@ class _Questions(Rerun):
 
 def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
-    climb, scores = np.array(CLIMB), np.array(SCORES)
+    follows, waits = np.array(_NEXT), np.array(_WAITS)
     asked = np.empty(actions.shape, dtype=np.int64)
     waits_at = np.full(actions.shape[:-1], OVER)
     factor = np.full(actions.shape[:-1], START)
@@ -507,11 +503,8 @@ def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
         if trial % LADDER == 0:
             factor = np.full_like(factor, START)
         asked[..., trial] = factor
-        action = actions[..., trial]
-        going = (factor != OVER) & (action >= 0)
         if trial < LADDER:
-            ended = np.where(going, np.minimum(scores[factor, action], len(CLIMB) - 1), OVER)
-            waits_at = np.maximum(waits_at, ended)
-        factor = np.where(going, climb[factor, action], OVER)
+            waits_at = np.maximum(waits_at, waits[factor, actions[..., trial]])
+        factor = follows[factor, actions[..., trial]]
     asked[..., BASELINES * LADDER :] = waits_at[..., None]
     return asked

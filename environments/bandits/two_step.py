@@ -20,6 +20,7 @@ from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
     FIRST,
+    LETTERS,
     Found,
     Retelling,
     told_name,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 NOWHERE = -1  # the state at the first stage
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
-_LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))  # without I, O, U, X, Y, Z, easily mistaken
 _N_ALIENS = 4  # two on each of two planets
 _SMALLEST = 2.0**-54  # below the least uniform number above 0; its quantile is finite
 
@@ -46,6 +46,11 @@ def _rates(name: str, given: Any) -> tuple[float, float]:
     if not 0.0 <= low <= high <= 1.0:
         raise ValueError(f"{rule}; got {low:g} and {high:g}.")
     return low, high
+
+
+def _reached(flight: Any, arrives: Any) -> Any:
+    """Return the planet of a shuttle, one or an array: the one of its number, or the other."""
+    return 1 - flight + arrives * (2 * flight - 1)
 
 
 class TwoStep(Retelling):
@@ -137,7 +142,7 @@ class TwoStep(Retelling):
     @property
     def n_draws(self) -> int:
         """Per day: the flight, four payments, four changes, two orders of mention; then names."""
-        return 11 * self.n_days + len(_LETTERS)
+        return 11 * self.n_days + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return stages, flights that go as planned, what all aliens would pay, and orders.
@@ -166,7 +171,7 @@ class TwoStep(Retelling):
 
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the planets (and their shuttles) and of the aliens on each."""
-        letters = _LETTERS[np.argsort(uniforms[11 * self.n_days :])]
+        letters = LETTERS[np.argsort(uniforms[11 * self.n_days :])]
         return {
             "planets": letters[:2].tolist(),
             "aliens": letters[2 : 2 + _N_ALIENS].reshape(2, 2).tolist(),
@@ -176,7 +181,7 @@ class TwoStep(Retelling):
         """Return gems, planets, and which second stages take place."""
         flight, deal = actions[..., 0::2], actions[..., 1::2]
         arrives = design.table["arrives"][..., 0::2]
-        planet = np.where(arrives, flight, 1 - flight)
+        planet = _reached(flight, arrives)
         paid = np.take_along_axis(
             design.table["gems"][..., 1::2, :],
             (2 * np.clip(planet, 0, 1) + np.maximum(deal, 0))[..., None],
@@ -197,23 +202,15 @@ class TwoStep(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        if "reward" not in frame:
-            raise ValueError(
-                f"Trials of {self.name} have a column 'reward'; got only "
-                f"{', '.join(frame.columns)}. Map one with --columns reward=YOUR_NAME."
-            )
-        stage, state, reward = (
-            pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in ("stage", "state", "reward")
-        )
+        stage, state, reward = map(trials.numbers, ("stage", "state", "reward"))
         trial = frame["trial"].to_numpy(dtype=np.int64)
         given = frame["action"].notna().to_numpy()
         second = stage == 1
         # Whether the row before is the first stage of the same day.
-        code = pd.factorize(frame["subject"].astype(str) + "\n" + frame["session"].astype(str))[0]
+        code = trials.session_codes
         follows = np.zeros(len(frame), dtype=bool)
         follows[1:] = (code[1:] == code[:-1]) & (trial[1:] == trial[:-1] + 1) & given[:-1]
-        transition = pd.to_numeric(frame["transition"], errors="coerce").to_numpy(dtype=float)
+        transition = trials.numbers("transition")
         rules = (
             (
                 (stage == 0) | second,
@@ -258,12 +255,8 @@ class TwoStep(Retelling):
                 "Fill it in, or drop the row.",
             ),
         )
-        for kept, rule, found, remedy in rules:
-            wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
-            if len(wrong):
-                value = found[wrong[0]]
-                told = "nothing" if np.isnan(value) else f"{value:g}"
-                raise ValueError(f"{rule}; {trials.place(wrong[0])} has {told}. {remedy}")
+        for rule in rules:
+            trials.require(*rule)
 
     def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return labels by which `read` understands a prompt of a session that is not known.
@@ -308,8 +301,7 @@ class TwoStep(Retelling):
 
     def _take(self, trial: int, action: int | None) -> None:
         if trial % 2 == 0:
-            own = bool(self._arrives[trial])
-            self._planet = NOWHERE if action is None else action if own else 1 - action
+            self._planet = NOWHERE if action is None else _reached(action, self._arrives[trial])
 
     def _shown(self, trial: int) -> dict[str, int | float]:
         return {"state": self._planet if trial % 2 else NOWHERE}

@@ -26,7 +26,14 @@ from knownminds.environments.fields import (
     as_given,
     setting,
 )
-from knownminds.environments.words.answer import Answer, Outcome, _told, _unreadable, parse_number
+from knownminds.environments.words.answer import (
+    Answer,
+    Outcome,
+    _told,
+    _unreadable,
+    decimal,
+    parse_number,
+)
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -145,12 +152,9 @@ class Collider(Environment):
     others. A session asks each question once per domain and sense condition, in an order of its
     own: 240 of the collider.
 
-    Trials have the columns graph (0 collider, 1 chain, 2 fork); query, the position of the
-    variable asked about (C1, C2, E of the collider, C1, C2, C3 of the others); first, second and
-    third, what is told of each variable (-1 nothing, 0 absent, 1 present); domain and sense,
-    positions among the domains of the stories and in `SENSES`; and round, from 0. The response is
-    the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman number
-    or letter) and queried instead; see `complete`.
+    Variables stand in the order C1, C2, E of the collider, C1, C2, C3 of the others. The response
+    is the answer as it was given, 0 to 100. Tables of trials may have the columns task (roman
+    number or letter) and queried instead; see `complete`.
     """
 
     name = "collider"
@@ -164,9 +168,15 @@ class Collider(Environment):
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
         # Where there is one domain or round, bounds leave room for two: spaces of Gymnasium want
         # ends that differ.
-        Field("domain", lambda place: (0, max(len(place._all_domains) - 1, 1)), "which story"),
+        Field(
+            "domain",
+            lambda environment: (0, max(len(environment._all_domains) - 1, 1)),
+            "which story",
+        ),
         Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
-        Field("round", lambda place: (0, max(place.repeats - 1, 1)), "from 0", "wording"),
+        Field(
+            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
     )
     performance_bounds = None
     given = "response"
@@ -390,7 +400,7 @@ class Collider(Environment):
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        number = np.format_float_positional(float(choice), trim="-")
+        number = decimal(choice)
         if self.answer == "numeric":
             return number
         return (

@@ -31,11 +31,6 @@ class Choice(BrokenOff):
     have been any option. That makes 3, 5 and 7 contexts of 2, 4 and 6 options. Nothing is paid,
     and no prompt tells of earlier trials. The action is the position of the letter; all have the
     same probability.
-
-    Trials have the columns options; kind (0 single, 1 independent); previous (position of the
-    option that was picked before, -1 where there is none); cell (a number for all of these);
-    asked and correct (the outcome whose probability is asked for, and the position of the right
-    letter; -1 in the other forms).
     """
 
     name = "choice"

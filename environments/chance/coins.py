@@ -46,11 +46,6 @@ class Coins(BrokenOff):
     To draw many answers to the same context, live many sessions: each has a sampling seed of its
     own. Within a session one seed goes with all prompts, so that a context that came again would
     bring the same answer again.
-
-    Trials have the columns coins; face (0 heads, 1 tails, the one that is counted); weight (k);
-    kind (0 single, 1 independent, 2 dependent); previous (the number of the first toss, -1
-    where there is none); cell (a number for all of these); asked and correct (the outcome whose
-    probability is asked for, and the position of the right letter; -1 in the other forms).
     """
 
     name = "coins"

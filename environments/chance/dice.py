@@ -51,13 +51,6 @@ class Dice(BrokenOff):
     The action is how far the sum of the last throw is above the lowest. What is said is the sum,
     or, after a dependent throw, that of both throws. The truth is the distribution of a sum of
     uniform numbers, cut down to what is known; sums that are known not to be keep their action.
-
-    Trials have the columns dice; faces; kind (0 single, 1 independent, 2 dependent, 3 one
-    observation, 4 two); previous (the sum of the first throw, -1 where there is none);
-    observation and second (0 smaller, 1 larger, 2 even, 3 odd, 4 not the lowest, 5 not the
-    middle; -1 where there is none); cell (a number for all of these); asked and correct (the
-    outcome whose probability is asked for, and the position of the right letter; -1 in the other
-    forms).
     """
 
     name = "dice"

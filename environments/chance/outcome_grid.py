@@ -590,9 +590,9 @@ class BrokenOff(Environment):
 def _held(column: str) -> Callable[[BrokenOff], tuple[int, int]]:
     """Return the range of a column over all settings, but for larger weights."""
 
-    def ends(place: BrokenOff) -> tuple[int, int]:
-        low, high, _ = place.own[column]
-        values = [each[list(place.own).index(column)] for each in place._grid]
+    def ends(environment: BrokenOff) -> tuple[int, int]:
+        low, high, _ = environment.own[column]
+        values = [each[list(environment.own).index(column)] for each in environment._grid]
         return min([low, *values]), max([high, *values])
 
     return ends

@@ -39,12 +39,6 @@ class Preference(BrokenOff):
 
     The action is 0 for heads or left, 1 for tails or right, whichever is named first. The option
     that is named first has the probability k / (k + 1).
-
-    Trials have the columns pair (0 heads and tails, 1 left and right); first (the option that is
-    named first, as an action); weight (k); kind (0 single, 1 independent); previous (the option
-    drawn before, -1 where there is none); cell (a number for all of these); asked and correct
-    (the outcome whose probability is asked for, and the position of the right letter; -1 in the
-    other forms).
     """
 
     name = "preference"

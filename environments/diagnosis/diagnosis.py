@@ -29,7 +29,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
-from knownminds.environments.words.answer import Answer
+from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import Message, Prompt, load_templates
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
@@ -120,16 +120,9 @@ class Diagnosis(Environment):
     With `parts` "separate" there is a question with yes or no for each z instead: answers of .65
     to two of them are both in order, and sum to 1.3.
 
-    Trials have the columns context and repetition, from 0; question (0 belief, 1 decision, 2 part:
-    P(z | x) in a question of its own, 3 within: P(theta = 1 | x, z), 4 share: P(z | x) as one of
-    the numbers of a distribution); elicitation (0 plain, 1 squared, 2 absolute,
-    3 bayesian; 0 for questions that have none); part, the number of z, -1 where there is none;
-    posterior, the exact probability that is asked for, of a decision that of the condition;
-    marginal, P(theta = 1 | x), and conditional, P(theta = 1 | x, z) or, where there is no part, the
-    same as marginal, by both of which a coherent mind goes; state, theta; idiosyncrasy, a standard
-    normal number of the context that is shown to nobody and by which a known mind misreads it,
-    everywhere alike; and evidence, which of the network's contexts it is. The action is 0 Yes,
-    1 Defer or 2 No; the response is the probability stated.
+    The posterior of a decision is that of the condition. A coherent mind goes by marginal and
+    conditional. Idiosyncrasy is shown to nobody; by it a known mind misreads a context everywhere
+    alike. The action is 0 Yes, 1 Defer or 2 No; the response is the probability stated.
     """
 
     name = "diagnosis"
@@ -138,11 +131,17 @@ class Diagnosis(Environment):
     fields = Fields(
         # Where there is one context or round, bounds leave room for two: spaces of Gymnasium want
         # ends that differ.
-        Field("context", lambda place: (0, max(place.n_contexts - 1, 1)), "from 0"),
-        Field("repetition", lambda place: (0, max(place.repeats - 1, 1)), "round, from 0"),
+        Field("context", lambda environment: (0, max(environment.n_contexts - 1, 1)), "from 0"),
+        Field(
+            "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
+        ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
         Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
-        Field("part", lambda place: (-1, place.n_parts - 1), "number of z; -1 where there is none"),
+        Field(
+            "part",
+            lambda environment: (-1, environment.n_parts - 1),
+            "number of z; -1 where there is none",
+        ),
         Field("posterior", (0.0, 1.0), "the exact probability that is asked for"),
         Field("marginal", (0.0, 1.0), "P(theta = 1 | x)"),
         Field("conditional", (0.0, 1.0), "P(theta = 1 | x, z), or marginal where there is no z"),
@@ -150,7 +149,7 @@ class Diagnosis(Environment):
         Field("idiosyncrasy", help="by what a known mind misreads the context; standard normal"),
         Field(
             "evidence",
-            lambda place: (0, place.bins * MOST_PER_BIN - 1),
+            lambda environment: (0, environment.bins * MOST_PER_BIN - 1),
             "which of the network's contexts it is",
             "wording",
         ),
@@ -447,11 +446,11 @@ class Diagnosis(Environment):
                     f"got {choice!r}."
                 )
             pairs = zip(self._labels, choice, strict=True)
-            said = [f"{label}: {_decimal(round(float(q), 12))}" for label, q in pairs]
+            said = [f"{label}: {decimal(round(float(q), 12))}" for label, q in pairs]
         elif self.asks(observation) == "response":
             p = float(choice)
             rest = round(1.0 - p, 12)
-            said = [f"{label}: {_decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
+            said = [f"{label}: {decimal(q)}" for label, q in zip(_ANSWERS, (rest, p), strict=True)]
         else:
             words = ("No" if choice == DEFER else "Yes", "Yes" if choice == YES else "No")
             said = [f"{label}: {word}" for label, word in zip(_STEPS, words, strict=True)]
@@ -583,9 +582,9 @@ class _Distributions(Replies):
 
     def together(self, observation: Observation) -> list[Observation]:
         """Return the trials of the present session that one reply answers, from this one on."""
-        place, found = self.environment, [observation]
-        for trial in range(int(observation["trial"]) + 1, place.n_trials):
-            following = {"trial": trial, **place.design.at(trial, place.fields.shown)}
+        environment, found = self.environment, [observation]
+        for trial in range(int(observation["trial"]) + 1, environment.n_trials):
+            following = {"trial": trial, **environment.design.at(trial, environment.fields.shown)}
             if not self.continues(following):
                 break
             found.append(following)
@@ -594,9 +593,9 @@ class _Distributions(Replies):
     @property
     def n_prompts(self) -> int:
         """Contexts x rounds x questions, a distribution being one."""
-        place = self.environment
-        shared = sum(question == SHARE and part > 0 for question, _, part in place._asked)
-        return place.n_contexts * place.repeats * (len(place._asked) - shared)
+        environment = self.environment
+        shared = sum(question == SHARE and part > 0 for question, _, part in environment._asked)
+        return environment.n_contexts * environment.repeats * (len(environment._asked) - shared)
 
 
 class _Misread(Rerun):
@@ -619,7 +618,3 @@ def _lines_of(text: str) -> list[str]:
 def _letter(k: int) -> str:
     """Return A, B, ... Z, AA, AB, ... for 0, 1, ..."""
     return ("" if k < 26 else _letter(k // 26 - 1)) + chr(ord("A") + k % 26)
-
-
-def _decimal(number: float) -> str:
-    return np.format_float_positional(number, trim="-")

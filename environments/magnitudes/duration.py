@@ -31,9 +31,7 @@ class Duration(Magnitude):
 
     There are no pictures, hence no noise. What a session is made of: see `Magnitude`.
 
-    Beside the columns of `Magnitude` trials may have first and second (the speakers, positions in
-    the cast), words_first and words_second (how many words they say), and script (the number from
-    which their words are drawn); with recordings script is the excerpt and the others are 0.
+    With recordings script is the excerpt, and the other columns of the words are 0.
     """
 
     name = "duration"

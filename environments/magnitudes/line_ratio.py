@@ -27,9 +27,6 @@ class LineRatio(Magnitude):
     In words the longer line is 100 dashes; in a picture it is 400 px long. Which of the two stands
     above is drawn anew for each stimulus. Ratios are multiples of .01, those of the windows as
     they are of .02 (11 values in steps of .04). What a session is made of: see `Magnitude`.
-
-    Beside the columns of `Magnitude` trials may have shorter (0 if the shorter line stands above,
-    1 if it stands below).
     """
 
     name = "line_ratio"

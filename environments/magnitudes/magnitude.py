@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
@@ -26,7 +26,7 @@ from knownminds.environments.fields import (
     ends_of,
     setting,
 )
-from knownminds.environments.words.answer import Answer, parse_number
+from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
@@ -93,11 +93,8 @@ class Magnitude(Retelling):
     instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
     blurred, so noise needs pictures.
 
-    Trials have the columns window (0 short, 1 medium, 2 long), value (the true magnitude),
-    modality (0 text, 1 image, 2 both), blur (px), condition (position in `CONDITIONS`), item
-    (number of the stimulus within its window, the same in every pass and order), unit (lowest plus
-    highest value of all windows, by which models scale values and answers) and ceiling (highest
-    answer). The response is the estimate.
+    An item has the same number in every pass and order. Models scale values and answers by the
+    unit. The response is the estimate.
 
     Attributes
     ----------
@@ -115,13 +112,21 @@ class Magnitude(Retelling):
 
     fields = Fields(
         Field("window", (0, len(WINDOWS) - 1), "0 short, 1 medium, 2 long"),
-        Field("value", lambda place: (0.0, place.ceiling), "the true magnitude"),
+        Field("value", lambda environment: (0.0, environment.ceiling), "the true magnitude"),
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
         Field("condition", (0, len(CONDITIONS) - 1), "position in `CONDITIONS`"),
-        Field("item", lambda place: (0, place.n_items - 1), "stimulus of its window, from 0"),
-        Field("unit", lambda place: (0.0, 2 * place.ceiling), "lowest plus highest value of all"),
-        Field("ceiling", lambda place: (0.0, place.ceiling), "highest answer"),
+        Field(
+            "item",
+            lambda environment: (0, environment.n_items - 1),
+            "stimulus of its window, from 0",
+        ),
+        Field(
+            "unit",
+            lambda environment: (0.0, 2 * environment.ceiling),
+            "lowest plus highest value of all",
+        ),
+        Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
     )
     given = "response"
     n_actions = 0
@@ -187,10 +192,14 @@ class Magnitude(Retelling):
         """What stands between the lines of a stimulus that is told in one line."""
 
     modality: Modality = setting(
-        "text", Told(as_given, "a way to tell a stimulus"), "In words, in pictures, or both."
+        "text",
+        Told(as_given, f"one of {', '.join(MODALITIES)}, all"),
+        "How stimuli are told: text, image, text+image, or all for one after the other.",
     )
     condition: Condition = setting(
-        "base", Told(as_given, f"one of {', '.join(CONDITIONS)}"), "What is changed."
+        "base",
+        Told(as_given, f"one of {', '.join(CONDITIONS)}"),
+        "What is changed; one of `CONDITIONS`.",
     )
     windows: tuple[str, ...] = setting(
         WINDOWS,
@@ -333,12 +342,8 @@ class Magnitude(Retelling):
         The latter is the mean over the values of the window. Over whole sessions the mean
         performance is 1 - NRMSE squared. NaN where there is no answer.
         """
-        frame = trials.frame
-        window, value, response = (
-            frame[name].to_numpy(dtype=float, na_value=np.nan)
-            for name in ("window", "value", "response")
-        )
-        score = np.full(len(frame), np.nan)
+        window, value, response = map(trials.numbers, ("window", "value", "response"))
+        score = np.full(len(trials), np.nan)
         for name in self.windows:
             low, high = self.ranges[name]
             span = high - low
@@ -428,10 +433,7 @@ class Magnitude(Retelling):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         super().check(trials)
         frame = trials.frame
-        columns = {
-            name: pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=float, na_value=np.nan)
-            for name in self.fields.stimulus
-        }
+        columns = {name: trials.numbers(name) for name in self.fields.stimulus}
         allowed: dict[str, list[float]] = {
             "condition": [CONDITIONS.index(self.condition)],
             "window": [WINDOWS.index(window) for window in self.windows],
@@ -601,8 +603,8 @@ class Magnitude(Retelling):
             for forms in (self._opening, self._retold):
                 forms[kind] = Template(said + forms[kind].text[len(begun) :])
 
-    def _check_rows(self, trials: Trials, name: str, kept: NDArray[np.bool_], told: str) -> None:
-        wrong = np.flatnonzero(~kept)
+    def _check_rows(self, trials: Trials, name: str, kept: ArrayLike, told: str) -> None:
+        wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
         if len(wrong):
             raise ValueError(
                 f"The column {name!r} of {self.name} with these settings is {told}; "
@@ -626,11 +628,6 @@ class Magnitude(Retelling):
                     f"{window} is {low:g} to {high:g}."
                 )
         return ranges
-
-
-def decimal(number: float) -> str:
-    """Write a number so that reading it gives the same one."""
-    return np.format_float_positional(float(number), trim="-")
 
 
 def _pass_of(observation: Observation) -> tuple[float, float]:

@@ -30,8 +30,6 @@ class MazeDistance(Magnitude):
     moves; in a picture a black line with a dot on every cell, from a blue disc to a red one.
     Values are the distances between cells that are nearest to equal steps. What a session is made
     of: see `Magnitude`.
-
-    Beside the columns of `Magnitude` trials may have path (the number from which it is drawn).
     """
 
     name = "maze_distance"

@@ -68,6 +68,22 @@ class Result:
         return f"<pre>{escape(str(self))}</pre>"
 
 
+class SubjectResult(Result):
+    """What was found of several subjects, with intervals that hold the mass one asks for."""
+
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_dict` tells, with these intervals."""
+        raise NotImplementedError
+
+    def to_dict(self, mass: float = 0.9) -> Any:
+        """The content of `to_json`."""
+        return plain(self.content(mass))
+
+    def to_json(self, mass: float = 0.9) -> str:
+        """Return all that was found as JSON; what is missing is null."""
+        return json.dumps(self.to_dict(mass))
+
+
 def plain(value: Any) -> Any:
     """Make a value fit for JSON: tables become records, fields keys, NaN and infinity None."""
     if isinstance(value, Result):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike, NDArray
 from pyarrow import ArrowException
 
 from knownminds.environments.fields import WORDS
@@ -261,6 +262,39 @@ class Trials:
         """Say where a row stands, for messages."""
         at = self.frame.iloc[row]
         return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
+
+    def numbers(self, column: str) -> NDArray[np.float64]:
+        """Return a column as numbers, NaN where there is none."""
+        values = pd.to_numeric(self.frame[column], errors="coerce")
+        return values.to_numpy(dtype=float, na_value=np.nan)
+
+    @property
+    def session_codes(self) -> NDArray[np.int64]:
+        """The number of each row's session, by first appearance, from 0."""
+        groups = self.frame.groupby(["subject", "session"], sort=False)
+        return groups.ngroup().to_numpy().astype(np.int64)
+
+    def require(self, kept: ArrayLike, rule: str, got: ArrayLike, remedy: str) -> None:
+        """Raise ValueError at the first row that breaks a rule, with what it has.
+
+        Parameters
+        ----------
+        kept
+            Whether each row keeps it, [rows].
+        got
+            What each row has, [rows]; or the name of a column, which is then named.
+        """
+        wrong = np.flatnonzero(~np.asarray(kept, dtype=bool))
+        if not len(wrong):
+            return
+        row = int(wrong[0])
+        if isinstance(got, str):
+            told = f"{got} {self.frame[got].iloc[row]}"
+        else:
+            value = np.asarray(got)[row]
+            told = value if isinstance(value, str) else f"{value:g}"
+            told = "nothing" if told == "nan" else told
+        raise ValueError(f"{rule}; {self.place(row)} has {told}. {remedy}")
 
     def subject_frame(self) -> pd.DataFrame:
         """One row per subject, indexed by name, with every column that is constant within it."""

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 MARKER = "Answer:"  # opens the last line of an answer that may reason first
 CUT_OFF = "cut off at the limit of tokens"
 
@@ -200,3 +202,8 @@ def _told(notes: list[str]) -> str:
 def _unreadable(text: str, note: str) -> Answer:
     outcome = Outcome.REFUSED if _REFUSAL.search(text) else Outcome.MALFORMED
     return Answer(outcome, text=text, note=note)
+
+
+def decimal(number: float) -> str:
+    """Write a number so that reading it gives the same one."""
+    return np.format_float_positional(float(number), trim="-")

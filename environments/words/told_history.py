@@ -8,6 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+
 from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, setting
@@ -24,6 +26,8 @@ Words = Mapping[str, object]
 Found = Mapping[str, str]
 Names = frozenset[str]
 
+# Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
+LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))
 FIRST = Field("first", (0, 1), "option that is mentioned first", "wording")
 _BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
 
@@ -309,6 +313,11 @@ class Retelling(Environment):
             reward = self._reward_of(own, before)
             turn = Turn(observation, read.action, reward, heard, read.response)
         return turn, self._seen(kind, found, [*turns, turn])
+
+    def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:
+        """Return the words of the question with which a prompt of one kind of trials opens."""
+        opening = messages[0].content if messages else ""
+        return self._must_read({"past": self._retold[""], "none": self._opening[""]}, opening)[1]
 
     def _must_read(self, forms: Mapping[Any, Template], text: str) -> tuple[Any, dict[str, str]]:
         for key, form in forms.items():

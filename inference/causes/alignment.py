@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
@@ -22,7 +23,7 @@ FEWEST = 3  # items, below which a rank correlation says nothing
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(Result):
     """Rank correlations of agents with a reference, within domains and over all of them.
 
     Parameters
@@ -42,10 +43,9 @@ class Alignment:
         """One row per agent and domain."""
         return self.table.copy()
 
-    def to_json(self) -> str:
-        """Return the rows as JSON records; what is missing is null."""
-        text: str = self.table.to_json(orient="records")
-        return text
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.table)
 
     def __str__(self) -> str:
         """One line per agent and domain."""

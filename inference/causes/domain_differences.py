@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
@@ -21,6 +20,7 @@ from scipy.stats import (
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.ties import tied
 
 from .causal_answers import CELL, causal_answers
@@ -29,7 +29,7 @@ DOMAINS, AGENTS = "domains within an agent", "agents within a domain"
 
 
 @dataclass(frozen=True)
-class DomainDifferences:
+class DomainDifferences(Result):
     """Tests of domains within each agent and of agents within each domain.
 
     Parameters
@@ -56,11 +56,14 @@ class DomainDifferences:
         """One row per test of all groups."""
         return self.omnibus.copy()
 
-    def to_json(self) -> str:
-        """Return both tables as JSON; what is missing is null."""
-        tables = {"omnibus": self.omnibus, "pairs": self.pairs}
-        content = {k: json.loads(t.to_json(orient="records")) for k, t in tables.items()}
-        return json.dumps(content | {"matched": self.matched, "excluded": self.excluded})
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {
+            "omnibus": records(self.omnibus),
+            "pairs": records(self.pairs),
+            "matched": self.matched,
+            "excluded": self.excluded,
+        }
 
     def __str__(self) -> str:
         """One line per test of all groups, and the pairs that differ."""

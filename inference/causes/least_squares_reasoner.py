@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +17,7 @@ from scipy.stats import qmc
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, task_of
+from knownminds.environments.record.result import Result, records
 from knownminds.environments.words.names import unknown
 from knownminds.inference.fits.batches import in_batches
 
@@ -334,7 +334,7 @@ class _Cells:
 
 
 @dataclass(frozen=True)
-class LeastSquaresFit:
+class LeastSquaresFit(Result):
     """Least-squares estimates of N subjects.
 
     Parameters
@@ -386,11 +386,13 @@ class LeastSquaresFit:
             columns[name] = getattr(self, name)
         return pd.DataFrame(columns | {"status": self.status, "message": self.message})
 
-    def to_json(self) -> str:
-        """Return the rows as JSON records; what is missing is null."""
-        records: str = self.to_frame().to_json(orient="records")
-        content = {"parameters": self.names, "scoring": self.scoring}
-        return json.dumps(content | {"subjects": json.loads(records)})
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {
+            "parameters": self.names,
+            "scoring": self.scoring,
+            "subjects": records(self.to_frame()),
+        }
 
     def __str__(self) -> str:
         """Medians over subjects, and the count of each status."""
@@ -407,7 +409,7 @@ class LeastSquaresFit:
 
 
 @dataclass(frozen=True)
-class ReasoningConsistency:
+class ReasoningConsistency(Result):
     """How well a noisy-OR fitted to some tasks predicts the others, for N subjects.
 
     Each task with answers is left out in turn, the parameters are fitted to the others, and the
@@ -483,10 +485,9 @@ class ReasoningConsistency:
         columns |= dict(zip(("b", "m1", "m2"), self.strengths.T, strict=True))
         return pd.DataFrame(columns | {"reason": self.reason})
 
-    def to_json(self) -> str:
-        """Return the rows as JSON records; what is missing is null."""
-        text: str = self.to_frame().to_json(orient="records")
-        return text
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame())
 
     def __str__(self) -> str:
         """Medians over subjects, and how often each number of parameters is chosen."""

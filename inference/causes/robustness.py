@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,11 +11,12 @@ import numpy as np
 import pandas as pd
 from scipy.stats import false_discovery_control
 
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import t_tests
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(Result):
     """Differences between conditions, paired over agents.
 
     Parameters
@@ -39,10 +39,9 @@ class Robustness:
         """One row per factor, pair of levels and quantity."""
         return self.differences.copy()
 
-    def to_json(self) -> str:
-        """Return both tables as JSON; what is missing is null."""
-        tables = {"differences": self.differences, "agents": self.agents}
-        return json.dumps({k: json.loads(t.to_json(orient="records")) for k, t in tables.items()})
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {"differences": records(self.differences), "agents": records(self.agents)}
 
     def __str__(self) -> str:
         """One line per difference, and the agents in the order of their change."""

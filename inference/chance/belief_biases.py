@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -19,6 +18,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 
 from .belief_sampler_fit import (
@@ -90,7 +90,7 @@ class Bias(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BeliefBiases:
+class BeliefBiases(Result):
     """Biases by scenario and mark, and their values context by context.
 
     Parameters
@@ -119,10 +119,10 @@ class BeliefBiases:
         """One row per scenario and mark."""
         return pd.DataFrame(self.biases, columns=list(Bias._fields))
 
-    def to_json(self) -> str:
-        """Return the rows, and how many contexts were left out."""
-        records = json.loads(self.to_frame().to_json(orient="records", double_precision=15))
-        return json.dumps({"mass": self.mass, "flagged": self.flagged, "biases": records})
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        biases = records(self.to_frame(), digits=15)
+        return {"mass": self.mass, "flagged": self.flagged, "biases": biases}
 
     def __str__(self) -> str:
         """Difference and log-odds of each bias with their intervals, and the marginal reading."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,6 +18,7 @@ from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.fits.point import Optimum, PointFit, inverted, statuses
@@ -67,7 +67,7 @@ class BeliefTable(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BeliefSamplerFits:
+class BeliefSamplerFits(SubjectResult):
     """Belief samplers fitted to N minds.
 
     Parameters
@@ -120,10 +120,10 @@ class BeliefSamplerFits:
         }
         return self.fit.to_frame(mass).drop(columns=["n_trials"]).assign(**more)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the frame as JSON records, with what was held."""
-        records = json.loads(self.to_frame(mass).to_json(orient="records"))
-        return json.dumps({"model": self.fit.model, "held": dict(self.held), "minds": records})
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        minds = records(self.to_frame(mass))
+        return {"model": self.fit.model, "held": self.held, "minds": minds}
 
     def __str__(self) -> str:
         """The fits, and what they leave out."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from scipy.optimize import Bounds, LinearConstraint, linprog, minimize
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.record.result import Result, records
 
 from .revealed_belief import Booleans, RevealedBeliefs, Unplaced, wilson
 
@@ -80,7 +81,7 @@ def distances_of(truth: Array, belief: Array, floor: float = FLOOR) -> dict[str,
 
 
 @dataclass(frozen=True)
-class DistributionDistances:
+class DistributionDistances(Result):
     """Distances between belief and truth in C contexts, by name of the measure.
 
     Beliefs are normalised over the outcomes, and the mass that this hides stands beside them.
@@ -136,11 +137,10 @@ class DistributionDistances:
             )
         return pd.concat(parts, ignore_index=True)
 
-    def to_json(self) -> str:
-        """Return one record per context and measure, and the settings."""
-        records: str = self.to_frame().to_json(orient="records", double_precision=15)
-        told = {"floor": self.floor, "mass": self.mass, "distances": json.loads(records)}
-        return json.dumps(told)
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        distances = records(self.to_frame(), digits=15)
+        return {"floor": self.floor, "mass": self.mass, "distances": distances}
 
     def __str__(self) -> str:
         """Median and range of each measure by scenario, with what was left out."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from scipy.special import digamma, ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import BeliefDecisions
@@ -72,7 +72,7 @@ class RowBootstrap:
 
 
 @dataclass(frozen=True)
-class ConditionalIndependence:
+class ConditionalIndependence(Result):
     """How much the action tells of the state beyond the stated belief, in nats, and its test.
 
     Parameters
@@ -120,10 +120,9 @@ class ConditionalIndependence:
         """Estimate minus its mean under the null."""
         return self.estimate - self.null_mean
 
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-        content: dict[str, Any] = asdict(self) | {"excess": self.excess}
-        return json.dumps(_without_gaps(content))
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return super().content() | {"excess": self.excess}
 
     def __str__(self) -> str:
         """Estimate, null and test; then the published reading."""
@@ -398,17 +397,6 @@ class _Problem:
         found = self.estimates(state[None, :], weight)
         kept = n // 2 / n
         return float(found.std() * np.sqrt(kept / (1 - kept)))
-
-
-def _without_gaps(content: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: _without_gaps(value)
-        if isinstance(value, dict)
-        else None
-        if isinstance(value, float) and not np.isfinite(value)
-        else value
-        for name, value in content.items()
-    }
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import Ends, percentile_ends
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions
@@ -66,7 +67,7 @@ class ElicitationDistance:
 
 
 @dataclass(frozen=True)
-class ElicitationConsistency:
+class ElicitationConsistency(Result):
     """Spread of the plain answers, and the distance of the other elicitations from them.
 
     Parameters
@@ -100,20 +101,16 @@ class ElicitationConsistency:
         """One row per elicitation."""
         return pd.DataFrame([asdict(distance) for distance in self.distances])
 
-    def to_json(self) -> str:
-        """Return spread, distances and what is missing as JSON; no value is null."""
-        ends = (self.spread, self.spread_low, self.spread_high)
-        spread, low, high = (None if np.isnan(x) else x for x in ends)
-        return json.dumps(
-            {
-                "spread": spread,
-                "low": low,
-                "high": high,
-                "contexts": self.contexts,
-                "distances": json.loads(self.to_frame().to_json(orient="records")),
-                "missing": dict(self.missing),
-            }
-        )
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {
+            "spread": self.spread,
+            "low": self.spread_low,
+            "high": self.spread_high,
+            "contexts": self.contexts,
+            "distances": records(self.to_frame()),
+            "missing": self.missing,
+        }
 
     def __str__(self) -> str:
         """One line for the spread and one per elicitation."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 from knownminds.inference.resampling import percentile_ends
 
@@ -80,7 +80,7 @@ class SignedGap:
 
 
 @dataclass(frozen=True)
-class IteratedExpectation:
+class IteratedExpectation(Result):
     """How far stated beliefs are from the law of iterated expectation.
 
     Parameters
@@ -119,16 +119,6 @@ class IteratedExpectation:
     parts: int
     elicitation: str
     excluded: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: plain(part) for name, part in value.items()}
-            return None if isinstance(value, float) and not np.isfinite(value) else value
-
-        return json.dumps(plain(asdict(self)))
 
     def __str__(self) -> str:
         """One line for the participant and one for each thing to hold it against."""

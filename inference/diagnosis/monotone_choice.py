@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import hypergeom
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ACTIONS, BeliefDecisions
@@ -107,7 +108,7 @@ class PairViolations:
 
 
 @dataclass(frozen=True)
-class MonotoneChoice:
+class MonotoneChoice(Result):
     """Violations of monotone pairwise choice for the three pairs of actions.
 
     Parameters
@@ -202,19 +203,17 @@ class MonotoneChoice:
             for k in range(len(self.centre))
         )
 
-    def to_json(self) -> str:
-        """Return the table, the bins and the exclusions as JSON; what is missing is null."""
-        return json.dumps(
-            {
-                "pairs": json.loads(self.to_frame().to_json(orient="records")),
-                "shares": json.loads(self.shares().to_json(orient="records")),
-                "fraction": None if np.isnan(self.fraction) else self.fraction,
-                "turned": None if np.isnan(self.turned) else self.turned,
-                "p_falling": None if np.isnan(self.p_falling) else self.p_falling,
-                "p_turning": None if np.isnan(self.p_turning) else self.p_turning,
-                "excluded": dict(self.excluded),
-            }
-        )
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {
+            "pairs": records(self.to_frame()),
+            "shares": records(self.shares()),
+            "fraction": self.fraction,
+            "turned": self.turned,
+            "p_falling": self.p_falling,
+            "p_turning": self.p_turning,
+            "excluded": self.excluded,
+        }
 
     def __str__(self) -> str:
         """Fraction of violated pairs of bins for each pair of actions."""

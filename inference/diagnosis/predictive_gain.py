@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ACTIONS, ELICITATIONS, BeliefDecisions
@@ -101,7 +101,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class PredictiveGain:
+class PredictiveGain(Result):
     """The gain beyond the belief, and beyond the belief and the evidence.
 
     Parameters
@@ -123,16 +123,6 @@ class PredictiveGain:
     folds: int
     learner: str
     excluded: Mapping[str, int]
-
-    def to_json(self) -> str:
-        """Return all fields as JSON; what is missing is null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, dict):
-                return {name: plain(part) for name, part in value.items()}
-            return None if isinstance(value, float) and not np.isfinite(value) else value
-
-        return json.dumps(plain(asdict(self)))
 
     def __str__(self) -> str:
         """One line for each comparison."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from knownminds.agents import LAPSE, Agent
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.environments.words.names import unknown
 
 from .model_data import ModelData, Unknowns
@@ -31,7 +32,7 @@ MINOR = 0.2  # in words about weak directions, parts below this share of the lar
 
 
 @dataclass(frozen=True, eq=False)
-class Identifiability:
+class Identifiability(Result):
     """The expected Fisher information of one session, and what it cannot tell.
 
     In the arrays below the estimated parameters z are measured in prior sds (u = z / sd), which
@@ -152,25 +153,21 @@ class Identifiability:
             }
         )
 
-    def to_json(self) -> str:
-        """Return the table, the eigenvalues, the null directions and the sentences."""
-        frame = self.to_frame()
+    def content(self) -> Any:
+        """What `to_json` holds."""
         directions = [dict(zip(self.names, d, strict=True)) for d in self.null_directions.tolist()]
-        return json.dumps(
-            {
-                "model": self.model,
-                "environment": self.environment,
-                "n_trials": self.n_trials,
-                "n_theta": len(self.theta),
-                "n_sessions": self.n_sessions,
-                "failed": self.failed,
-                # Infinite errors become null: JSON has no infinity.
-                "parameters": json.loads(frame.to_json(orient="records")),
-                "eigenvalues": self.eigenvalues.tolist(),
-                "null_directions": directions,
-                "sentences": list(self.sentences),
-            }
-        )
+        return {
+            "model": self.model,
+            "environment": self.environment,
+            "n_trials": self.n_trials,
+            "n_theta": len(self.theta),
+            "n_sessions": self.n_sessions,
+            "failed": self.failed,
+            "parameters": records(self.to_frame()),
+            "eigenvalues": self.eigenvalues,
+            "null_directions": directions,
+            "sentences": self.sentences,
+        }
 
     def __str__(self) -> str:
         """Table of expected errors, then what cannot be told."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
@@ -16,6 +15,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 
 from .model_data import ModelData, Unknowns
@@ -31,7 +31,7 @@ LEAST_GAIN = 1e-9  # what moves an estimate less is rounding
 
 
 @dataclass(frozen=True)
-class MissingAnswerBounds:
+class MissingAnswerBounds(SubjectResult):
     """Estimates of N subjects, and how far the answers that are missing could have moved them.
 
     Parameters
@@ -95,11 +95,14 @@ class MissingAnswerBounds:
         fit = self.fit
         return subject_table(fit.subjects, self.names, fit.estimate, self.interval(mass), more)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the frame as JSON records."""
-        records: str = self.to_frame(mass).to_json(orient="records")
-        told = {"model": self.fit.model, "method": self.fit.method}
-        return json.dumps(told | {"mass": mass, "subjects": json.loads(records)})
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        return {
+            "model": self.fit.model,
+            "method": self.fit.method,
+            "mass": mass,
+            "subjects": records(self.to_frame(mass)),
+        }
 
     def __str__(self) -> str:
         """Median estimate and bounds of each parameter over subjects."""

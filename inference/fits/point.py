@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -15,6 +14,7 @@ from scipy.stats import norm, qmc
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 
 from .batches import in_batches
@@ -36,7 +36,7 @@ KINK = 1e-6  # of the prior sd, to either side of a point that may lie on a kink
 
 
 @dataclass(frozen=True)
-class PointFit:
+class PointFit(SubjectResult):
     """Point estimates of N subjects, with what one must know before believing them.
 
     Parameters
@@ -122,12 +122,10 @@ class PointFit:
         }
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the frame as JSON records."""
-        records: str = self.to_frame(mass).to_json(orient="records")
-        return json.dumps(
-            {"model": self.model, "method": self.method, "subjects": json.loads(records)}
-        )
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        subjects = records(self.to_frame(mass))
+        return {"model": self.model, "method": self.method, "subjects": subjects}
 
     def __str__(self) -> str:
         """Median estimates over subjects and the count of each status."""

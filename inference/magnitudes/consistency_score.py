@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval
 
 from .magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL, Answers, MagnitudeAnswers
@@ -133,7 +133,7 @@ class KnownScores:
 
 
 @dataclass(frozen=True)
-class ConsistencyScore:
+class ConsistencyScore(Result):
     """The Bayesian consistency score of a participant, and what to hold it against.
 
     Parameters
@@ -191,29 +191,26 @@ class ConsistencyScore:
             for c in self.base
         )
 
-    def to_json(self) -> str:
-        """Return comparisons, total and known minds as JSON; what is missing is null."""
+    def content(self) -> Any:
+        """What `to_json` holds."""
         total = float(self.total[0])
-        return json.dumps(
+        known = [
             {
-                "score": None if np.isnan(total) else total,
-                "low": None if np.isnan(self.low) else self.low,
-                "high": None if np.isnan(self.high) else self.high,
-                "mass": self.mass,
-                "comparisons": json.loads(self.to_frame().to_json(orient="records")),
-                "known": [
-                    {
-                        "observer": mind.observer,
-                        "expected": mind.expected,
-                        "sd": mind.sd,
-                        "share_that_reaches_the_score": None
-                        if np.isnan(total)
-                        else mind.reaching(total),
-                    }
-                    for mind in self.known
-                ],
+                "observer": mind.observer,
+                "expected": mind.expected,
+                "sd": mind.sd,
+                "share_that_reaches_the_score": None if np.isnan(total) else mind.reaching(total),
             }
-        )
+            for mind in self.known
+        ]
+        return {
+            "score": total,
+            "low": self.low,
+            "high": self.high,
+            "mass": self.mass,
+            "comparisons": records(self.to_frame()),
+            "known": known,
+        }
 
     def __str__(self) -> str:
         """The score, its interval, and what known minds earn."""

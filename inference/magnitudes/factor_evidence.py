@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from scipy.special import expit, logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
+from knownminds.environments.record.result import Result, records
 
 # What each variant of an observer is; `output` is what is done to its estimate.
 OUTPUTS = ("none", "gain", "affine")
@@ -38,7 +39,7 @@ FACTORS = tuple(NUISANCE)
 
 
 @dataclass(frozen=True)
-class FactorEvidence:
+class FactorEvidence(Result):
     """The probability that each factor is there, head to head, for each of N fits.
 
     Parameters
@@ -74,10 +75,9 @@ class FactorEvidence:
             ]
         )
 
-    def to_json(self) -> str:
-        """Return the rows as JSON records; what is missing is null."""
-        text: str = self.to_frame().to_json(orient="records")
-        return json.dumps(json.loads(text))
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame())
 
     def __str__(self) -> str:
         """One row per fit."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval
 
 from .consistency_score import (
@@ -70,7 +70,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class MagnitudeComposite:
+class MagnitudeComposite(Result):
     """A = 1 - NRMSE / 2, E the mean of two RREs, C = (BCS + 15) / 30, S = (A + E + C) / 3.
 
     Parameters
@@ -114,10 +114,9 @@ class MagnitudeComposite:
             for part in self.parts
         )
 
-    def to_json(self) -> str:
-        """Return the parts as JSON records; what is missing is null."""
-        text: str = self.to_frame().to_json(orient="records")
-        return json.dumps(json.loads(text))
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame())
 
     def __str__(self) -> str:
         """One line per part."""

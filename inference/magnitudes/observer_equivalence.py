@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,6 +16,7 @@ from knownminds.agents.magnitudes.magnitude_observer import MagnitudeObserver
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.fits.identifiability import Identifiability, identifiability
 from knownminds.inference.fits.model_data import ModelData
 
@@ -65,7 +66,7 @@ class Equivalence:
 
 
 @dataclass(frozen=True)
-class ObserverEquivalence:
+class ObserverEquivalence(Result):
     """What can be known of the observers of magnitudes in an experiment.
 
     Parameters
@@ -109,15 +110,13 @@ class ObserverEquivalence:
             }
         )
 
-    def to_json(self) -> str:
-        """Return claims and expected information."""
-        return json.dumps(
-            {
-                "environment": self.environment,
-                "equivalences": json.loads(self.to_frame().to_json(orient="records")),
-                "information": {k: json.loads(v.to_json()) for k, v in self.information.items()},
-            }
-        )
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {
+            "environment": self.environment,
+            "equivalences": records(self.to_frame()),
+            "information": self.information,
+        }
 
     def __str__(self) -> str:
         """Claims with what was found, then what a session leaves open in each model."""

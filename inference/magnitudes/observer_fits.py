@@ -9,12 +9,12 @@ by gradients, from where least squares is best on a grid of q/r and P0/r.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from math import erfc, exp, log, pi, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,7 @@ from knownminds.agents.magnitudes.linear_observers import LinearObserver, Static
 from knownminds.agents.magnitudes.magnitude_observer import EPSILON, MagnitudeObserver
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
+from knownminds.environments.record.result import Result, records
 from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.nested_starts import reach_of
@@ -75,7 +76,7 @@ RIDGES = np.linspace(-6.0, 6.0, 121)  # prior sds of w_prior at which a ridge is
 
 
 @dataclass(frozen=True)
-class ObserverFits(Mapping[str, PointFit]):
+class ObserverFits(Result, Mapping[str, PointFit]):
     """The most likely parameters of several observers for the same N participants, by model.
 
     Parameters
@@ -155,10 +156,9 @@ class ObserverFits(Mapping[str, PointFit]):
             )
         return pd.concat(parts, ignore_index=True)
 
-    def to_json(self) -> str:
-        """Return the frame as JSON records."""
-        text: str = self.to_frame().to_json(orient="records")
-        return json.dumps(json.loads(text))
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame())
 
     def __str__(self) -> str:
         """One row per model: how often it is the best, how far off it is, statuses."""

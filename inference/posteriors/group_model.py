@@ -20,6 +20,7 @@ from scipy.stats import gaussian_kde, norm
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.subject_table import subject_table
 
@@ -47,7 +48,7 @@ LEAST_SPREAD, MOST_SPREAD = 0.2, 5.0
 
 
 @dataclass(frozen=True)
-class HierarchicalFit:
+class HierarchicalFit(SubjectResult):
     """Posterior of a group of subjects, with the verdict on its sampling.
 
     Parameters
@@ -215,20 +216,18 @@ class HierarchicalFit:
         more = {"n_trials": self.data.n_trials, "status": self.status}
         return subject_table(self.subjects, self.names, self.estimate, self.interval(mass), more)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Group and subjects as JSON."""
-        return json.dumps(
-            {
-                "model": self.model,
-                "method": self.method,
-                "verdict": self.verdict,
-                "reasons": self.reasons,
-                "tried": self.tried,
-                "divergences": self.divergences,
-                "group": json.loads(self.group.to_json(orient="index")),
-                "subjects": json.loads(self.to_frame(mass).to_json(orient="records")),
-            }
-        )
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        return {
+            "model": self.model,
+            "method": self.method,
+            "verdict": self.verdict,
+            "reasons": self.reasons,
+            "tried": self.tried,
+            "divergences": self.divergences,
+            "group": json.loads(self.group.to_json(orient="index")),
+            "subjects": records(self.to_frame(mass)),
+        }
 
     def to_arviz(self) -> Any:
         """Return the posterior as ArviZ holds one: see `arviz_object`."""

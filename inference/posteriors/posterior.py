@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from scipy.stats import qmc, t
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori
 from knownminds.inference.subject_table import subject_table
@@ -29,7 +29,7 @@ ROUNDS = (1, 1, 4, 16)  # how many times the points of the first round
 
 
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(SubjectResult):
     """Independent posteriors of N subjects under the model's own priors.
 
     Parameters
@@ -93,10 +93,9 @@ class Posterior:
 
         return arviz_object(self)
 
-    def to_json(self, mass: float = 0.9) -> str:
-        """Return the frame as JSON records."""
-        records: str = self.to_frame(mass).to_json(orient="records")
-        return json.dumps({"model": self.fit.model, "subjects": json.loads(records)})
+    def content(self, mass: float = 0.9) -> Any:
+        """What `to_json` holds."""
+        return {"model": self.fit.model, "subjects": records(self.to_frame(mass))}
 
     def __str__(self) -> str:
         """Count subjects, draws and the ways they were made."""

@@ -14,6 +14,8 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from knownminds.environments.record.result import Result, records
+
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of
 from .tree_pass import Job, edges_and_stops, next_tokens
 
@@ -52,7 +54,7 @@ class TokenPrompt:
 
 
 @dataclass(frozen=True)
-class OutcomeProbabilities:
+class OutcomeProbabilities(Result):
     """How probable each outcome is as continuation of each prompt.
 
     Parameters
@@ -134,10 +136,9 @@ class OutcomeProbabilities:
             }
         )
 
-    def to_json(self) -> str:
-        """Return one record per prompt and outcome; logarithms of zero are null."""
-        records: str = self.to_frame().to_json(orient="records", double_precision=15)
-        return records
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return records(self.to_frame(), digits=15)
 
     def __str__(self) -> str:
         """Table of normalised probabilities, with the mass of each prompt."""

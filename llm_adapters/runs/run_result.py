@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from typing import Any
 import pandas as pd
 
 from knownminds.environments import ANSWERED, Outcome, Rate, Trials, outcome_rates
+from knownminds.environments.record.result import Result
 
 from .admission import CAPPED, SILENT
 from .ledger import NANO, Account, Start
@@ -39,7 +39,7 @@ class Unfinished:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Result):
     """Sessions of a language model: what came of them, and what they cost.
 
     Parameters
@@ -182,7 +182,7 @@ class Run:
         """One row per outcome."""
         return pd.DataFrame([asdict(rate) for rate in self.outcomes])
 
-    def to_dict(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """Return everything but the trials, fit for JSON; money in whole nano-dollars."""
         account, known = self.account, self.price is not None
         return {
@@ -221,10 +221,6 @@ class Run:
             "price": str(self.price) if known else None,
             "priced_from_start": self.priced_from if known else None,
         }
-
-    def to_json(self) -> str:
-        """Return the content of `to_dict`."""
-        return json.dumps(self.to_dict())
 
     def __str__(self) -> str:
         """Outcomes with their intervals, then what it cost."""

@@ -33,6 +33,10 @@ def _minds(facts, words):
     assert told == [content["prior_weight"], content["shift"], content["sigma"]]
 
 
+def _replicates(facts, words):
+    assert {row["replicates"] for row in facts.content["rows"]} == {int(words["n"])}
+
+
 def share_of(text):
     """Return share and error of "0.350 (0.075)"."""
     return tuple(map(float, re.fullmatch(r"(\S+) \((\S+)\)", text.strip()).groups()))
@@ -51,7 +55,9 @@ REPORT = Report(
     "coherence audit",
     sources=(
         "validation/diagnosis/coherence_audit.py",
+        "validation/diagnosis/coherence_audit_page.py",
         "validation/magnitudes/consistency_audit.py",
+        "validation/magnitudes/consistency_audit_page.py",
     ),
     sentences=(
         Claim(
@@ -73,5 +79,13 @@ REPORT = Report(
             _minds,
         ),
         Explanation("(Monte-Carlo errors; trials per task, condition and modality)"),
+        Claim("{n} for each decider and value of its dial", "the rows in the JSON", _replicates),
+        Claim("{n} comparisons, from {low} to {high}", "a count over comparisons", _comparisons),
+        Explanation("What do the tests of coherence do to known deciders?"),
+        Explanation("What does the consistency score give to known minds?"),
+        Explanation(
+            "Shares of data sets in which a test rejects at {level}. {decider} is rational and "
+            "reports what it acts on: of it, every rejection is a false alarm."
+        ),
     ),
 )

@@ -6,6 +6,7 @@ import sys
 import pandas as pd
 import pytest
 
+from knownminds import inference
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
@@ -139,7 +140,15 @@ def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
     assert {f.name for f in folder.iterdir()} == files
 
 
-def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
+def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path, monkeypatch):
+    """Sampled for one short round: that the fit converges is tested where group models are."""
+    sample, asked = inference.hierarchical, []
+
+    def briefly(*data, **how):
+        asked.append(how)
+        return sample(*data, **{**how, "draws": 100, "tune": 200, "rounds": 1})
+
+    monkeypatch.setattr(inference, "hierarchical", briefly)
     data = tmp_path / "t.csv"
     words = ("--subjects", 16, "--model", "rescorla_wagner", "--seed", 1)
     knownminds("simulate", PLACE, *words, "--out", data)
@@ -155,6 +164,7 @@ def test_a_hierarchical_fit_takes_a_formula(knownminds, tmp_path):
     assert set(found["group"]) == {"alpha", "beta", "kappa"}
     assert len(found["effects"]) == 1
     assert found["verdict"] in ("converged", "not converged")
+    assert asked[0]["formula"]
 
 
 STUDIES = {

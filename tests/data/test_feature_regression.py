@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.validation.data.feature_regression import feature_regression
+from knownminds.validation.data.feature_regression import FeatureRegression, feature_regression
 
 B = {"rlhf": 0.5, "size": -0.3}
 BETWEEN, WITHIN = 0.6, 0.5
@@ -182,3 +182,23 @@ def test_scores_that_cannot_be_used_are_refused():
         run(pd.concat([scores, scores.iloc[:1]]), features)
     with pytest.raises(ValueError, match="needs more than 3 participants; risk has 3"):
         run(scores.iloc[[0, 1, 4]], features)
+
+
+def test_the_command_regresses_the_columns_of_two_files(knownminds, tmp_path):
+    scores, features = tables(1)
+    for name, table in (("scores", scores), ("features", features)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    words = [tmp_path / "scores.csv", "--features", tmp_path / "features.csv"]
+    both = ["--feature", "rlhf", "--feature", "size"]
+    code, out, err = knownminds("regress", *words, *both, "--out", tmp_path / "r", "--json")
+    assert code == 0, err
+    found = run(scores, features)
+    assert json.loads(out) == found.to_dict()
+    assert FeatureRegression.read(tmp_path / "r") == found
+    assert list(pd.read_csv(tmp_path / "r" / "regression.csv")["feature"]) == ["rlhf", "size"]
+    code, _, err = knownminds("regress", *words, "--feature", "weight")
+    assert code == 2
+    assert "'weight' is missing" in err
+    code, _, err = knownminds("regress", tmp_path / "none.csv", *words[1:], *both)
+    assert code == 2
+    assert "Scores stand in a readable CSV file; none.csv is not" in err

@@ -1,11 +1,13 @@
 """What the tests of coherence do to known deciders."""
 
 import json
+import shlex
 
 import numpy as np
 import pytest
 
 from knownminds.validation.diagnosis.coherence_audit import DIALS, MINDS, coherence_audit, minds
+from knownminds.validation.engine.study import Study
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +67,43 @@ def test_bad_questions_are_refused() -> None:
     with pytest.raises(ValueError, match="got 0"):
         coherence_audit(replicates=0)
     assert DIALS["noisy_reporter"][0] == "s_report"
+
+
+SMALL = [
+    "audit", "coherence", "--replicates", "3", "--set", "tests=monotone choice",
+    "--set", "network=fever", "--set", "contexts=20", "--set", "repeats=2",
+    "--set", "outcome_peeker=[0.1,0.4]", "--workers", "1", "--json",
+]  # fmt: skip
+
+
+def test_the_command_keeps_a_study_that_goes_on_and_repeats_itself(knownminds, tmp_path) -> None:
+    folder = tmp_path / "a"
+    told = json.loads(knownminds(*SMALL, "--out", folder)[1])
+    assert [row["dial"] for row in told["rows"]] == [0.1, 0.4]
+    same = coherence_audit(
+        {"outcome_peeker": (0.1, 0.4)}, tests=["monotone choice"], replicates=3, network="fever",
+        contexts=20, repeats=2,
+    )  # fmt: skip
+    assert json.loads(same.to_json()) == told
+    first = (folder / "report.html").read_text()
+    assert knownminds("report", folder)[0] == 0
+    assert (folder / "report.html").read_text() == first
+    assert "outcome_peeker" in first
+    repeated = shlex.split(Study.read(folder)[0].command_line())[1:]
+    assert json.loads(knownminds(*repeated, "--workers", 1, "--json")[1]) == told
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--effect", "0.2"], "has a design of its own; got --effect"),
+        (["--sessions", "3"], "has a design of its own; got --sessions"),
+        (["--set", "context=20"], "context"),
+        (["--set", "repeats=two"], "repeats is a whole number; got 'two'"),
+        (["--set", "outcome_peeker=much"], "outcome_peeker is numbers; got 'much'"),
+    ],
+)
+def test_the_command_refuses_what_the_audit_does_not_have(knownminds, words, told) -> None:
+    code, _, err = knownminds("audit", "coherence", *words)
+    assert code == 2
+    assert told in err

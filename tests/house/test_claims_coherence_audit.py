@@ -29,6 +29,11 @@ def test_shares_of_the_coherence_audit_are_counts_of_raw_sessions(parts):
     audit = coherence_audit(DIALS, tests=TESTS, replicates=n, parts=parts, **SIZE)
     content = json.loads(audit.to_json())
     assert content["parts"] == parts
+    page = audit.page()
+    asked = dict(page.asked)
+    assert asked["deciders"] == ", ".join(DIALS)
+    facts = SimpleNamespace(content=content)
+    check(REPORT, [page.title, asked["data sets"], *page.sentences], facts)
     head, names, *rows, last = str(audit).splitlines()
     check(REPORT, [head, last], SimpleNamespace(content=content))
     place = Diagnosis("fever", n_contexts=20, repeats=2, parts=parts)
@@ -73,7 +78,8 @@ def test_sentences_and_shares_of_the_consistency_audit_hold():
         content=content, comparisons=[(c.task, c.ablation) for c in COMPARISONS]
     )
     first, second, head, *rows, last = str(audit).splitlines()
-    check(REPORT, [first, second, last], facts)
+    page = audit.page()
+    check(REPORT, [first, second, last, page.title, dict(page.asked)["score"]], facts)
     assert "score >= 3" in head
     for line, ((observer, trials), scores) in zip(rows, audit.score.items(), strict=True):
         told = line.removeprefix(observer).split()

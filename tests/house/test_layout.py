@@ -31,15 +31,7 @@ TO_BE_SPLIT = {  # a list that shrinks: strike out what you have split, add noth
     "validation/cli/models/budget.py budget",
     "validation/cli/models/reveal.py reveal",
     "validation/cli/models/run.py run",
-    "validation/cli/studies/channel.py channel",
-    "validation/cli/studies/confuse.py confuse",
-    "validation/cli/studies/power.py power",
-    "validation/cli/studies/recover.py recover",
     "validation/data/fit.py fit",
-    "validation/power/power_study.py power",
-    "validation/power/smallest_design.py smallest_design",
-    "validation/recovery/parameter_recovery.py recover",
-    "validation/recovery/recovery_surface.py recovery_surface",
 }
 
 

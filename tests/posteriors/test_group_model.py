@@ -6,6 +6,7 @@ import numpy as np
 import pytensor
 import pytensor.tensor as pt
 import pytest
+from stored_runs import keep, stored
 
 from knownminds.agents import RandomResponder, RescorlaWagner, RescorlaWagnerDual, simulate
 from knownminds.environments import InstrumentalLearning, Trials
@@ -97,26 +98,49 @@ def test_a_second_data_set_needs_no_compilation_and_gives_another_posterior(fitt
     compiled = model._compiled
     _, trials = group(40, seed=4)
     data = ModelData.read(RescorlaWagner, trials)
-    second = model.sample(data, seed=1, draws=300, tune=300, rounds=1)
+    settings = {"seed": 1, "draws": 100, "tune": 200, "rounds": 1}
+    second = model.sample(data, **settings)
     assert model._compiled is compiled
     assert not np.allclose(second.estimate, first.estimate, atol=0.05)
-    alone = GroupModel.build(data).sample(data, seed=1, draws=300, tune=300, rounds=1)
+    alone = GroupModel.build(data).sample(data, **settings)
     assert np.allclose(alone.estimate, second.estimate)
 
 
-def test_both_samplers_agree(fitted):
-    _, data, model, fit = fitted
-    other = model.sample(data, sampler="pymc", draws=500, tune=500, seed=2, cores=2, rounds=1)
-    for name in fit.names:
-        a, b = fit.group.loc[name], other.group.loc[name]
-        # Monte-Carlo errors of both means; 5 of them for the largest of three.
+PYMC = {"draws": 500, "tune": 500, "seed": 2}
+
+
+def agree(own, other, names):
+    """Hold the means of two samplers together: 5 Monte-Carlo errors for the largest of three."""
+    for name in names:
+        a, b = own.loc[name], other[name]
         error = np.hypot(a["sd"] / np.sqrt(a["ess_bulk"]), b["sd"] / np.sqrt(b["ess_bulk"]))
-        assert abs(a["mean"] - b["mean"]) < 5 * error
+        assert abs(a["mean"] - b["mean"]) < 5 * error, name
+
+
+@pytest.mark.long
+def test_both_samplers_agree_anew(fitted):
+    _, data, model, fit = fitted
+    other = model.sample(data, sampler="pymc", cores=2, rounds=1, **PYMC).group
+    found = other.loc[list(fit.names), ["mean", "sd", "ess_bulk"]].to_dict("index")
+    agree(fit.group, found, fit.names)
+    agree(fit.group, keep("both_samplers", found, PYMC["seed"], __file__), fit.names)
+
+
+def test_both_samplers_agree(fitted):
+    """The draws of PyMC's own NUTS are stored; a short run shows that it still samples this."""
+    _, data, model, fit = fitted
+    agree(fit.group, stored("both_samplers"), fit.names)
+    own = model.sample(data, sampler="pymc", draws=40, tune=60, chains=2, seed=2, cores=1, rounds=1)
+    for name in fit.names:
+        # Few and dependent draws, an effective 8 at the least: half a sd and more is their error.
+        a, b = fit.group.loc[name], own.group.loc[name]
+        assert abs(a["mean"] - b["mean"]) < 5 * a["sd"] / np.sqrt(8), name
 
 
 def test_a_regressor_of_the_group_mean_is_found():
     _, trials = group(60, seed=6, visits=48, effect=1.2)
-    fit = hierarchical(RescorlaWagner, trials, formula="alpha ~ condition", seed=1)
+    settings = {"seed": 1, "draws": 400, "tune": 500, "rounds": 1}
+    fit = hierarchical(RescorlaWagner, trials, formula="alpha ~ condition", **settings)
     row = fit.group.loc["alpha ~ condition[T.b]"]
     assert abs(row["mean"] - 1.2) < 3.5 * row["sd"]
     assert row["low"] > 0

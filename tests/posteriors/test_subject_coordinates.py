@@ -128,9 +128,16 @@ def test_the_posterior_does_not_depend_on_the_coordinates(monkeypatch):
     assert least[0] > 2 * least[1]  # what the coordinates are for
 
 
-def test_a_group_that_is_alike_and_known_well_is_sampled_at_once():
+@pytest.mark.parametrize(
+    ("model", "environment"),
+    [
+        (WeightedBayes, ProbabilisticReasoning(200)),
+        pytest.param(NoisyOr, Collider(), marks=pytest.mark.long),
+    ],
+)
+def test_a_group_that_is_alike_and_known_well_is_sampled_at_once(model, environment):
     """The spreads are near zero, the subjects' errors smaller still: the narrow funnel."""
-    data = data_of(NoisyOr, Collider(), n=10, spread=0.05)
-    fit = hierarchical(NoisyOr, data, seed=1, rounds=1)
+    data = data_of(model, environment, n=10, spread=0.05)
+    fit = hierarchical(model, data, seed=1, rounds=1)
     assert fit.verdict == "converged", fit.reasons
     assert fit.divergences == 0

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, session_stream, unknown
+from knownminds.environments import session_stream, unknown
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
@@ -21,15 +21,16 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
     resolve_model,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import MOST_FAILURES
 
+from .questions import Calibrate
 from .rank_uniformity import Uniformity, judge, rank_of
 
 if TYPE_CHECKING:
@@ -135,55 +136,20 @@ class Calibration(Reported):
         return "\n".join([*lines, *self.notes])
 
 
-def calibrate(
-    environment: Environment | str,
-    model: type[Agent] | str,
-    *,
-    replicates: int = 200,
-    subjects: int | None = None,
-    sessions: int = 1,
-    trials: int | None = None,
-    method: Literal["map", "hierarchical"] = "map",
-    seed: int = 0,
-    fixed: Mapping[str, float] | None = None,
-    **running: Unpack[Running],
-) -> Calibration:
-    """Ask whether posteriors are right: drawn from the prior, the truth must have uniform ranks.
+calibrate = verb(Calibrate, __name__)
 
-    Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
-    simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
-    and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
-    Modrák et al. 2023). Ranks are judged by a 95% band (Säilynoja, Bürkner and Vehtari 2022) that
-    is simultaneous over the ranks and over the quantities.
 
-    Parameters
-    ----------
-    replicates
-        Posteriors. Fewer than would notice, with a chance of 80%, one half as wide as it should be
-        (25 to 45 or so, more for more quantities) are not judged.
-    subjects
-        Of a group (20 if None); single posteriors have one.
-    method
-        "map" for each subject's own posterior, as `recover --method map` uses it, or
-        "hierarchical".
-    fixed
-        Parameters held at a value, in the truth and in the fit.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
-    """
-    place, agent = resolve_environment(environment, trials), resolve_model(model)
+def compute(question: Calibrate) -> Calibration:
+    """Answer what `calibrate` is asked."""
+    place = resolve_environment(question.environment, question.trials)
+    agent, method = resolve_model(question.model), question.method
     agent.check_plays(place)
     one_of("method", method, METHODS)
-    held = check_truth(agent.parameters, fixed)
+    held = check_truth(agent.parameters, question.fixed)
     if len(Unknowns.of(agent, held).parameters) == 0:
         raise ValueError(f"Calibration needs a parameter to estimate; {agent.name} has none left.")
     grouped = method == "hierarchical"
-    size = (20 if grouped else 1) if subjects is None else subjects
+    size = (20 if grouped else 1) if question.subjects is None else question.subjects
     if grouped and size < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {size}.")
     if not grouped and size != 1:
@@ -197,27 +163,18 @@ def calibrate(
         agent.name,
         held,
         law=HYPERPRIOR if grouped else {},
-        sessions=sessions,
+        sessions=question.sessions,
         subjects=size,
         method=method,
         options={"fixed": held},
         batch=1 if grouped else REPLICATES_PER_BATCH,
     )
-    question = {
-        "subject_matter": place.name,
-        "model": agent.name,
-        "method": method,
-        "replicates": replicates,
-        "subjects": size if grouped else None,
-        "sessions": sessions,
-        "trials": place.n_trials,
-        "set": settings_asked(place),
-        "fix": held,
-        "seed": seed,
-    }
-    study = Study("calibrate", (cell,), replicates, seed, "replicate", question)
+    asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
+    asked["fix"] = held
+    seed = question.seed
+    study = Study("calibrate", (cell,), question.replicates, seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, rank_batch, summarise, **running)
+    return run(study, rank_batch, summarise, **question.running)
 
 
 def read_calibration(folder: str | os.PathLike[str]) -> Calibration:

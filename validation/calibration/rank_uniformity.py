@@ -22,11 +22,11 @@ exact probability that the ECDF of so many such ranks leaves the band. Fewer rep
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, exp, floor, inf, isfinite, isnan, log, nan, sqrt
+from math import ceil, exp, floor, inf, isnan, log, nan, sqrt
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,7 @@ from scipy.special import gammaln, log_ndtr, ndtr, ndtri, owens_t, xlogy
 from scipy.stats import binom, chisquare
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.validation.engine.verdicts import (
     CLEAR_ERRORS,
     FURTHEST_MEAN,
@@ -407,7 +408,7 @@ def _nothing() -> Array:
 
 
 @dataclass(frozen=True)
-class Uniformity:
+class Uniformity(Result):
     """How uniform the ranks of one quantity are: tests, shape, and the word for it.
 
     Numbers of a quantity that is not judged are NaN, its arrays empty, and `inside_band` None.
@@ -469,22 +470,11 @@ class Uniformity:
             }
         )
 
-    def to_dict(self) -> dict[str, int | float | str | bool | list[str] | None]:
-        """Numbers, word and reasons, without the arrays; NaN becomes None."""
-        numbers = {
-            f.name: getattr(self, f.name)
-            for f in fields(self)
-            if f.name not in ("word", "reasons", "points", "difference", "lower", "upper")
-        }
-        return {
-            "word": self.word,
-            "reasons": list(self.reasons),
-            **{k: v if v is None or isfinite(v) else None for k, v in numbers.items()},
-        }
-
-    def to_json(self) -> str:
-        """Return the content of `to_dict` as JSON."""
-        return json.dumps(self.to_dict())
+    def content(self) -> dict[str, Any]:
+        """Word, reasons and numbers, without the arrays."""
+        arrays = ("points", "difference", "lower", "upper")
+        found = {name: value for name, value in super().content().items() if name not in arrays}
+        return {"word": self.word, "reasons": self.reasons} | found
 
     def __str__(self) -> str:
         """Word, reasons and the numbers behind them."""

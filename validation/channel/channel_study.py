@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -37,9 +37,8 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
     resolve_model,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.monte_carlo import Coverage, Score
 from knownminds.validation.engine.population import (
     Lived,
@@ -48,6 +47,7 @@ from knownminds.validation.engine.population import (
     draw_subjects,
     live,
 )
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import (
@@ -57,6 +57,8 @@ from knownminds.validation.engine.verdicts import (
     judge_outcomes,
     judge_trials,
 )
+
+from .questions import AskChannel
 
 CONTAMINANTS = (
     Contaminants(),
@@ -260,48 +262,13 @@ def parse_contaminants(text: str) -> Contaminants:
     return Contaminants(**rates)
 
 
-def channel(
-    environment: Environment | str,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    *,
-    contaminants: Sequence[Contaminants | str] = CONTAMINANTS,
-    subjects: int = 40,
-    sessions: int = 1,
-    trials: int | None = None,
-    method: str = "map",
-    seed: int = 0,
-    truth: Mapping[str, float] | None = None,
-    lapse: float = 0.0,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    **running: Unpack[Running],
-) -> Channel:
-    """Ask whether known minds come through words as they are.
+channel = verb(AskChannel, __name__)
 
-    Each subject lives its sessions twice: directly, and in words, from the prompt through a text
-    that may be contaminated to the parser. Both must be the same, trial by trial, but for
-    what was not read. Each trial must say what became of its answer, as often as the dials do, and
-    the bounds over what the missing answers could have been must hold the true parameters. The same
-    subjects with the same luck answer with each set of contaminants.
 
-    Parameters
-    ----------
-    contaminants
-        Sets of rates, or texts as `parse_contaminants` reads them. Lapses are given by `lapse`,
-        since they are part of the decision.
-    method
-        "map" or "mle"; intervals are those of the normal approximation.
-    trials, truth, lapse, fixed, fit_lapse
-        As in `recover`.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
-    """
-    environment, agent = resolve_environment(environment, trials), resolve_model(model)
+def compute(question: AskChannel) -> Channel:
+    """Answer what `channel` is asked."""
+    environment = resolve_environment(question.environment, question.trials)
+    agent, method, fixed = resolve_model(question.model), question.method, question.fixed
     agent.check_plays(environment)
     if agent.given != "action":
         raise ValueError(
@@ -309,10 +276,11 @@ def channel(
             "gives numbers. Choose a model of actions alone."
         )
     one_of("method", method, METHODS)
-    held = check_truth(agent.parameters, truth)
-    if len(Unknowns.of(agent, fixed, fit_lapse).parameters) == 0:
+    held = check_truth(agent.parameters, question.truth)
+    if len(Unknowns.of(agent, fixed, question.fit_lapse).parameters) == 0:
         raise ValueError(f"Estimates are compared; {agent.name} has no parameter left to estimate.")
-    sets = [parse_contaminants(c) if isinstance(c, str) else c for c in contaminants]
+    wanted = CONTAMINANTS if question.contaminants is None else question.contaminants
+    sets = [parse_contaminants(c) if isinstance(c, str) else c for c in wanted]
     if not sets:
         raise ValueError('A channel needs a set of contaminants, "none" for instance; got none.')
     if any(one.lapse for one in sets):
@@ -326,36 +294,28 @@ def channel(
             environment.settings,
             agent.name,
             held,
-            check_lapse(lapse),
-            sessions=sessions,
-            subjects=subjects,
+            check_lapse(question.lapse),
+            sessions=question.sessions,
+            subjects=question.subjects,
             method=method,
             options={
                 "contaminants": asdict(one),
                 "fixed": dict(fixed or {}),
-                "fit_lapse": fit_lapse,
+                "fit_lapse": question.fit_lapse,
             },
-            batch=max(1, SESSIONS_PER_BATCH // max(sessions, 1)),
+            batch=max(1, SESSIONS_PER_BATCH // max(question.sessions, 1)),
         )
         for one in sets
     )
-    question = {
-        "subject_matter": environment.name,
-        "model": agent.name,
+    asked = question.asked() | {
         "contaminate": [told(one) for one in sets],
-        "subjects": subjects,
-        "sessions": sessions,
         "trials": environment.n_trials,
-        "method": method,
-        "seed": seed,
-        "set": {**held, **settings_asked(environment)},
         "lapse": cells[0].lapse or None,
         "fix": dict(fixed or {}),
-        "fit_lapse": fit_lapse,
     }
-    study = Study("channel", cells, 1, seed, "subject", question)
+    study = Study("channel", cells, 1, question.seed, "subject", asked)
     check_step_loop(study)
-    return run(study, speak_batch, summarise, **running)
+    return run(study, speak_batch, summarise, **question.running)
 
 
 def read_channel(folder: str | os.PathLike[str]) -> Channel:

@@ -21,6 +21,7 @@ VERBS = (
     "data.fit",
     "data.score",
     "data.phenotype",
+    "data.regress",
     "studies.recover",
     "studies.confuse",
     "studies.calibrate",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json
 from knownminds.validation.cli.output import print_json, screen
+from knownminds.validation.options import Json
 
 
 @app.command("list")

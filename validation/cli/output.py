@@ -10,23 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from knownminds.validation.studies import STUDIES
+
 if TYPE_CHECKING:
     from knownminds.validation.engine.engine import Progress as Callback
 
 # Without emoji, which "openai:m:" would else become.
 screen = Console(highlight=False, emoji=False)
 notes = Console(stderr=True, highlight=False, emoji=False)
-# What each kind of result leaves in its folder.
-RESULTS = {
-    "study": "study.json",
-    "fit": "fit.json",
-    "budget": "budget.json",
-    "score": "measures.json",
-    "score of several runs": "magnitude.json",
-    "score of beliefs": "beliefs.json",
-    "run": "ledger.sqlite",
-    "reveal": "revealed.json",
-}
 
 
 def tell_trials(trials: Any, out: Path, as_json: bool) -> None:
@@ -81,6 +72,7 @@ def check_own_folder(kind: str, out: Path) -> None:
     from knownminds.environments.record.folders import check_writable
 
     check_writable(out)
-    for other, file in RESULTS.items():
-        if other != kind and (out / file).exists():
-            raise ValueError(f"A {kind} needs a folder of its own; {out} holds a {other}.")
+    for other, kept in STUDIES.items():
+        if other != kind and (out / kept.file).exists():
+            held = "study" if kept.is_study else other
+            raise ValueError(f"A {kind} needs a folder of its own; {out} holds a {held}.")

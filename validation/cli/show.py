@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json
 from knownminds.validation.cli.output import print_json, screen
 from knownminds.validation.completion import completes
+from knownminds.validation.options import Json
 
 
 @app.command()

@@ -1,83 +1,55 @@
-"""What all studies share: where and how they are computed, and what is left of them."""
+"""What all studies share: a command of a question, and what is left of its answer."""
 
 from __future__ import annotations
 
-import functools
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Out, Workers
 from knownminds.validation.cli.output import notes, print_json, progress_bar
-
-Ask = Callable[[Any], Any]  # computes a result, given where and how
-
-
-def study(compute: Callable[..., Ask]) -> Callable[..., Ask]:
-    """Make a command of a function that checks its arguments and returns what is to be computed.
-
-    The command has the options that all studies share besides its own.
-    """
-    shared = inspect.signature(_answer, eval_str=True).parameters.values()
-    own = inspect.signature(compute, eval_str=True).parameters.values()
-    names = [p.name for p in own]
-
-    @functools.wraps(compute)
-    def command(**given: Any) -> None:
-        ask = compute(**{name: given.pop(name) for name in names})
-        _answer(ask, compute.__name__, **given)
-
-    options = [p for p in shared if p.name not in ("ask", "title")]
-    command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
-    command.__annotations__ = {p.name: p.annotation for p in (*own, *options)}
-    app.command()(command)
-    return compute
+from knownminds.validation.engine.question import StudyQuestion, Typed
+from knownminds.validation.options import Json
 
 
-def _answer(
-    ask: Ask,
-    title: str,
-    workers: Workers = None,
-    backend: Annotated[
-        str | None, typer.Option(help="processes, threads, or dask with --scheduler.")
-    ] = None,
-    scheduler: Annotated[
-        str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")
-    ] = None,
-    share: Annotated[
-        str | None, typer.Option(help="2/3: only the second third, to be merged later.")
-    ] = None,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
+def study(question: type[StudyQuestion[Any]]) -> None:
+    """Make a command of a question: its options are those of the fields."""
+
+    def command(as_json: bool, **given: Any) -> None:
+        _answer(question, given, as_json)
+
+    options = [*question.typed().items(), *question.typed_running().items()]
+    parameters = [_parameter(name, how) for name, how in options]
+    json = inspect.Parameter("as_json", _KIND, default=False, annotation=Json)
+    command.__signature__ = inspect.Signature([*parameters, json])  # type: ignore[attr-defined]
+    command.__annotations__ = {p.name: p.annotation for p in (*parameters, json)}
+    command.__doc__ = question.help
+    app.command(question.command)(command)
+
+
+_KIND = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameter(name: str, how: Typed) -> inspect.Parameter:
+    return inspect.Parameter(how.name or name, _KIND, default=how.untyped, annotation=how.option)
+
+
+def _answer(question: type[StudyQuestion[Any]], given: dict[str, Any], as_json: bool) -> None:
     """Compute a study, show its result, and leave its report."""
     from knownminds.validation.engine.engine import ShareDone
     from knownminds.validation.report import write_report
 
-    with progress_bar(title) as progress:
+    with progress_bar(question.command) as progress:
         try:
-            result = ask(
-                {
-                    "out": out,
-                    "workers": workers,
-                    "backend": backend,
-                    "scheduler": scheduler,
-                    "share": share,
-                    "progress": progress,
-                }
-            )
+            result = question.of_typed(given | {"progress": progress}).answer()
         except ShareDone as done:
             notes.print(str(done), markup=False, soft_wrap=True)
             return
-    if out is None:
+    if given["out"] is None:
         notes.print(
             "Computed in a temporary folder, now removed; --out FOLDER keeps rows and report."
         )
     else:
-        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+        notes.print(f"report: {write_report(result, given['out'])}", markup=False, soft_wrap=True)
     if as_json:
         print_json(result.to_dict())
     else:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -18,7 +17,7 @@ from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 
 from .phenotype import Phenotype
 
@@ -75,7 +74,7 @@ class MetricFit:
 
 
 @dataclass(frozen=True)
-class FeatureRegression:
+class FeatureRegression(Result):
     """Regressions of scores on features, one per metric.
 
     Parameters
@@ -88,6 +87,8 @@ class FeatureRegression:
         Whether scores and features were divided by their standard deviations.
     """
 
+    file: ClassVar[str] = "regression.json"
+
     effects: tuple[FeatureEffect, ...]
     fits: tuple[MetricFit, ...]
     standardised: bool
@@ -97,14 +98,26 @@ class FeatureRegression:
         fits = pd.DataFrame([asdict(fit) for fit in self.fits])
         return pd.DataFrame([asdict(effect) for effect in self.effects]).merge(fits, on="metric")
 
-    def to_json(self) -> str:
-        """Return effects and fits as JSON; what is missing is null."""
-        content = {
-            "standardised": self.standardised,
-            "effects": [asdict(effect) for effect in self.effects],
-            "fits": [asdict(fit) for fit in self.fits],
-        }
-        return json.dumps(plain(content))
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {"standardised": self.standardised, "effects": self.effects, "fits": self.fits}
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The effects."""
+        return {"regression": self.to_frame()}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> FeatureRegression:
+        """Make a regression of what `to_dict` gave."""
+        effects, fits = (
+            [{key: nan if value is None else value for key, value in row.items()} for row in rows]
+            for rows in (found["effects"], found["fits"])
+        )
+        return cls(
+            tuple(FeatureEffect(**row) for row in effects),
+            tuple(MetricFit(**row) for row in fits),
+            found["standardised"],
+        )
 
     def __str__(self) -> str:
         """A table per metric."""
@@ -137,7 +150,7 @@ class FeatureRegression:
 
 
 def feature_regression(
-    scores: Phenotype | pd.DataFrame,
+    scores: Phenotype | pd.DataFrame | str | os.PathLike[str],
     features: pd.DataFrame | str | os.PathLike[str],
     *,
     regressors: Sequence[str],
@@ -156,7 +169,7 @@ def feature_regression(
     Parameters
     ----------
     scores
-        A phenotype, or a table with the columns participant, metric and the score.
+        A phenotype, or a table or CSV file with the columns participant, metric and the score.
     features
         A table, or a CSV file, with the columns participant, the base model, and the regressors,
         which are numbers (0 and 1 for yes and no).
@@ -176,7 +189,7 @@ def feature_regression(
         are no numbers or depend on each other (they are named), or base models cannot be told
         from their participants: there is a single one, or each has a single participant.
     """
-    table = scores.to_frame() if isinstance(scores, Phenotype) else scores
+    table = scores.to_frame() if isinstance(scores, Phenotype) else _read_table("Scores", scores)
     _need(table, ("participant", "metric", score), "Scores")
     known = _read_features(features, base_model, regressors)
     lacking = sorted(set(table["participant"].astype(str)) - set(known.index))
@@ -245,22 +258,24 @@ def _need(table: pd.DataFrame, columns: Sequence[str], what: str) -> None:
         )
 
 
+def _read_table(what: str, table: pd.DataFrame | str | os.PathLike[str]) -> pd.DataFrame:
+    """Return a table, or read it from a CSV file."""
+    if isinstance(table, pd.DataFrame):
+        return table
+    path = Path(table)
+    try:
+        return pd.read_csv(path)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
+        raise ValueError(f"{what} stand in a readable CSV file; {path.name} is not: {e}") from None
+
+
 def _read_features(
     features: pd.DataFrame | str | os.PathLike[str], base_model: str, regressors: Sequence[str]
 ) -> pd.DataFrame:
     """Return the checked table of features by participant."""
     if not regressors or len(set(regressors)) < len(regressors):
         raise ValueError(f"regressors are one or more names, each once; got {list(regressors)!r}.")
-    if isinstance(features, pd.DataFrame):
-        table = features
-    else:
-        path = Path(features)
-        try:
-            table = pd.read_csv(path)
-        except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as e:
-            raise ValueError(
-                f"Features stand in a readable CSV file; {path.name} is not: {e}"
-            ) from None
+    table = _read_table("Features", features)
     _need(table, ("participant", base_model, *regressors), "Features")
     name = table["participant"].astype(str)
     if name.duplicated().any():

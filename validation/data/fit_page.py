@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-
 import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     STATUSES,
@@ -124,24 +123,25 @@ def _tables(fit: Fit) -> list[Table]:
 
 def fit_command(fit: Fit) -> str:
     """Return the command line that fits the data again."""
-    words = ["knownminds", "fit", fit.source, "--model", fit.model, "--method", fit.method]
-    words += ["--environment", fit.environment, "--seed", str(fit.options["seed"])]
-    columns = ",".join(f"{ours}={theirs}" for ours, theirs in fit.options["columns"].items())
-    words += ["--columns", columns] if columns else []
-    for formula in fit.options["formula"]:
-        words += ["--formula", formula]
-    for name in ("unit", "crossed"):
-        words += [f"--{name}", ",".join(fit.options[name])] if fit.options.get(name) else []
-    for name, value in fit.options["fixed"].items():
-        words += ["--fix", f"{name}={value!r}"]
-    words += ["--fit-lapse"] if fit.options["fit_lapse"] else []
-    words += ["--all-trials"] if fit.options.get("all_trials") else []
-    words += ["--all-trials"] if fit.options.get("all_trials") else []
-    words += ["--pooled"] if fit.options.get("pooled") else []
-    for name in ("target_accept", "most_minutes"):
-        if name in fit.options:
-            words += [f"--{name.replace('_', '-')}", f"{fit.options[name]:g}"]
-    return shlex.join(words)
+    options = fit.options
+    return command_line(
+        "fit",
+        fit.source,
+        model=fit.model,
+        method=fit.method,
+        environment=fit.environment,
+        seed=options["seed"],
+        columns=in_one(options["columns"]),
+        formula=options["formula"],
+        unit=",".join(options.get("unit") or ()),
+        crossed=",".join(options.get("crossed") or ()),
+        fix=options["fixed"],
+        fit_lapse=options["fit_lapse"],
+        all_trials=options.get("all_trials"),
+        pooled=options.get("pooled"),
+        target_accept=options.get("target_accept"),
+        most_minutes=options.get("most_minutes"),
+    )
 
 
 def subject_forest(fit: Fit) -> str:

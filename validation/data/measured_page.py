@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,6 +11,7 @@ from knownminds.environments import Rate
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import told_counts
 from knownminds.validation.causes.causal_page import causal_figures, causal_notes, causal_tables
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     STATUSES,
@@ -74,23 +74,22 @@ def measured_page(measured: Measured) -> Page:
 
 def measured_command(measured: Measured) -> str:
     """Return the command line that computes the same again."""
-    words, options = ["knownminds", "score", measured.source], measured.options
-    for name in options["measures"] or ():
-        words += ["--measure", name]
-    if options["environment"]:
-        words += ["--environment", options["environment"]]
-    if options["columns"]:
-        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
-    words += ["--by", measured.by] if measured.by else []
-    words += ["--released"] if options["released"] else []
-    for name in options.get("over") or ():
-        words += ["--over", name]
-    words += ["--reference", options["reference"]] if options.get("reference") else []
+    options = measured.options
     usual = "pooled" if options["released"] else "by_cause"
-    if options.get("scoring", usual) != usual:
-        words += ["--scoring", options["scoring"]]
-    words += ["--seed", str(options["seed"])] if options.get("seed") else []
-    return shlex.join(words)
+    scoring = options.get("scoring", usual)
+    return command_line(
+        "score",
+        measured.source,
+        measure=options["measures"],
+        environment=options["environment"],
+        columns=in_one(options["columns"] or {}),
+        by=measured.by,
+        released=options["released"],
+        over=options.get("over"),
+        reference=options.get("reference"),
+        scoring=scoring if scoring != usual else None,
+        seed=options.get("seed") or None,
+    )
 
 
 def _flat(measured: Measured) -> list[str]:

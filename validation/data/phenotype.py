@@ -22,7 +22,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
 from knownminds.inference.performance import performance
@@ -102,7 +102,7 @@ Files = Trials | Iterable[Trials]
 
 
 @dataclass(frozen=True)
-class Phenotype:
+class Phenotype(Result):
     """Scores of participants, normalised: 0 is what random answers score, 1 the reference.
 
     Parameters
@@ -182,10 +182,9 @@ class Phenotype:
             ]
         )
 
-    def to_json(self) -> str:
-        """Return all scores as JSON; what is missing is null."""
-        content = {"released": self.released, "scores": self.to_frame().to_dict("records")}
-        return json.dumps(plain(content))
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {"released": self.released, "scores": self.to_frame()}
 
     def __str__(self) -> str:
         """Normalised scores, a row per participant."""

@@ -39,6 +39,7 @@ TESTS = (
 NUMBERS = ("estimate", "low", "high", "null", "p_value", "published", "published_low",
            "published_high", "n")  # fmt: skip
 SHARES = ("participant", "first", "second", "bin", "belief", "chose_first", "chose_second", "share")
+LEARNER: Learner = "gradient_boosting"
 PERMUTATIONS, BOOTSTRAPS = 1000, 500
 
 
@@ -173,7 +174,7 @@ def belief_battery(
     by: str | None = None,
     columns: Mapping[str, str] | None = None,
     network: str | None = None,
-    learner: Learner = "gradient_boosting",
+    learner: Learner = LEARNER,
     permutations: int = PERMUTATIONS,
     bootstraps: int = BOOTSTRAPS,
     seed: int = 0,

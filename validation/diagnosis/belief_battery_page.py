@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Finding, Page, Table, between, outcome_table, table
 
-from .belief_battery import FALLS, LEVEL, TESTS, BeliefBattery, named, probability, published
+from .belief_battery import (
+    BOOTSTRAPS,
+    FALLS,
+    LEARNER,
+    LEVEL,
+    PERMUTATIONS,
+    TESTS,
+    BeliefBattery,
+    named,
+    probability,
+    published,
+)
 
 PAIRS = 3  # of actions
 MOST_SHOWN = 12  # participants with a picture of their own
@@ -92,14 +103,17 @@ def battery_page(battery: BeliefBattery) -> Page:
 
 def battery_command(battery: BeliefBattery) -> str:
     """Return the command line that computes the same again."""
-    words, options = ["knownminds", "score", *battery.sources], battery.options
-    words += ["--environment", "diagnosis"]
-    if options["columns"]:
-        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
-    words += ["--by", battery.by] if battery.by not in ("", "model") else []
-    words += ["--network", options["network"]] if options["network"] else []
-    words += ["--seed", str(options["seed"])] if options["seed"] else []
-    return shlex.join(words)
+    usual = {"learner": LEARNER, "permutations": PERMUTATIONS, "bootstraps": BOOTSTRAPS, "seed": 0}
+    asked = {name: battery.options[name] for name in usual}
+    return command_line(
+        "score",
+        *battery.sources,
+        environment="diagnosis",
+        columns=in_one(battery.options["columns"]),
+        by=battery.by if battery.by != "model" else None,
+        network=battery.options["network"],
+        **{name: value for name, value in asked.items() if value != usual[name]},
+    )
 
 
 def _finding(battery: BeliefBattery, who: str) -> Finding:

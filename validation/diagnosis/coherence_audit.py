@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 import pandas as pd
-from joblib import Parallel, delayed
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, session_stream
 from knownminds.environments.diagnosis.diagnosis import Parts
-from knownminds.environments.record.result import plain
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.coherence import answers_of
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
@@ -24,9 +20,11 @@ from knownminds.inference.diagnosis.elicitation_consistency import elicitation_c
 from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import predictive_gain
-from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.arguments import check_settings, one_of
+from knownminds.validation.engine.engine import Running, run
 from knownminds.validation.engine.monte_carlo import Score, share
-from knownminds.validation.engine.workers import in_worker
+from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 LEVEL = 0.05
 RATIONAL = "random_utility"
@@ -76,7 +74,7 @@ Verdicts = Mapping[str, Verdict]
 
 
 @dataclass(frozen=True)
-class CoherenceAudit:
+class CoherenceAudit(Reported):
     """How often each test rejects, by kind of mind and its dial.
 
     Parameters
@@ -84,37 +82,41 @@ class CoherenceAudit:
     rows
         One row per mind, value of the dial and test: rejected, published and percentile (shares of
         data sets, see `Verdict`; NaN where there is no such finding) and replicates.
-    contexts, repeats, permutations, bootstraps, parts, seed
-        Of the study.
+    study
+        The design, the tests and the kinds of minds, a cell each.
     """
 
+    study: Study
     rows: pd.DataFrame
-    contexts: int
-    repeats: int
-    permutations: int
-    bootstraps: int
-    parts: str
-    seed: int
+    versions: Mapping[str, str]
+
+    @property
+    def contexts(self) -> int:
+        """Contexts of each session."""
+        return int(self.study.cells[0].settings["n_contexts"])
+
+    @property
+    def repeats(self) -> int:
+        """How often each context is asked about."""
+        return int(self.study.cells[0].settings["repeats"])
 
     def to_frame(self) -> pd.DataFrame:
         """One row per mind, value of the dial and test."""
         return self.rows.copy()
 
-    def to_json(self) -> str:
-        """Return table and settings as JSON; what is missing is null."""
-        return json.dumps(
-            plain(
-                {
-                    "contexts": self.contexts,
-                    "repeats": self.repeats,
-                    "permutations": self.permutations,
-                    "bootstraps": self.bootstraps,
-                    "parts": self.parts,
-                    "seed": self.seed,
-                    "rows": self.rows.to_dict("records"),
-                }
-            )
-        )
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        cell = self.study.cells[0]
+        return {
+            "contexts": self.contexts,
+            "repeats": self.repeats,
+            "permutations": cell.options["permutations"],
+            "bootstraps": cell.options["bootstraps"],
+            "parts": cell.settings["parts"],
+            "seed": self.study.seed,
+            "rows": self.rows,
+            "versions": self.versions,
+        }
 
     def rejected(self, mind: str, dial: float, test: str) -> Score:
         """Return the share of data sets in which our test rejects, with its error."""
@@ -183,7 +185,7 @@ def coherence_audit(
     bootstraps: int = 200,
     parts: Parts = "distribution",
     seed: int = 0,
-    workers: int = 1,
+    **running: Unpack[Running],
 ) -> CoherenceAudit:
     """Let known deciders answer as in the paper's design, and test each one.
 
@@ -202,13 +204,13 @@ def coherence_audit(
         Deciders for each value of a dial.
     parts
         How P(z | x) is asked for, see `Diagnosis`.
-    workers
-        Processes.
+    running
+        Where and how it is computed, see `Running`.
 
     Raises
     ------
     ValueError
-        If a model has no dial here, or there are no replicates.
+        If a model has no dial here, there is no such test, or there are no replicates.
     """
     wanted = {k: v for k, (_, v) in DIALS.items()} if dials is None else dict(dials)
     strange = [model for model in wanted if model not in DIALS]
@@ -217,43 +219,88 @@ def coherence_audit(
     asked = list(TESTS) if tests is None else list(tests)
     for test in asked:
         one_of("test", test, TESTS)
-    if replicates < 1:
-        raise ValueError(f"An audit needs at least 1 replicate; got {replicates}.")
     place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
-    cells = [(model, float(v)) for model, values in wanted.items() for v in values]
-    chunk = 25
-    jobs = [
-        (model, value, first, min(first + chunk, replicates))
-        for model, value in cells
-        for first in range(0, replicates, chunk)
-    ]
-    audited = Parallel(n_jobs=workers)(
-        delayed(in_worker)(
-            os.getpid(), _audited, place, *job, asked, permutations, bootstraps, seed
-        )
-        for job in jobs
+    options = {"tests": asked, "permutations": permutations, "bootstraps": bootstraps}
+    cells = tuple(
+        Cell(place.name, place.settings, model, law={"dial": float(v)}, options=options, batch=25)
+        for model, values in wanted.items()
+        for v in values
     )
+    question = {
+        "subject_matter": "coherence",
+        "set": {
+            **{model: list(map(float, values)) for model, values in wanted.items()},
+            **options,
+            "network": network,
+            "contexts": contexts,
+            "repeats": repeats,
+            "parts": parts,
+        },
+        "replicates": replicates,
+        "seed": seed,
+    }
+    study = Study("audit", cells, replicates, seed, "replicate", question)
+    return run(study, test_deciders, summarise, **running)
+
+
+def test_deciders(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    """Test some deciders, each at its own address, the same for every dial: one row each."""
+    cell = study.cells[batch.cell]
+    place, model = cell.make(), AGENTS[cell.model]
+    assert isinstance(place, Diagnosis)
+    theta = minds(cell.model, cell.law["dial"], batch.first, batch.last, study.seed)
+    options = cell.options
     rows = []
-    for model, value in cells:
-        verdicts: list[Verdicts] = [
-            v
-            for job, some in zip(jobs, audited, strict=True)
-            if job[:2] == (model, value)
-            for v in some
-        ]
-        for test in TESTS:
-            own = [v[test] for v in verdicts if test in v]
-            if not own:
-                continue
-            found = {
-                name: [getattr(v, name) for v in own if getattr(v, name) is not None]
+    for i, answers in enumerate(answers_of(model, theta, place, study.seed, 41, batch.first)):
+        data = answers.decisions()
+        row: dict[str, Any] = {"status": "ok", "message": ""}
+        for test in options["tests"]:
+            found = TESTS[test](
+                data, options["permutations"], options["bootstraps"], study.seed + batch.first + i
+            )
+            for name, value in found._asdict().items():
+                row[f"{name}, {test}"] = np.nan if value is None else float(value)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+test_deciders.__test__ = False  # type: ignore[attr-defined]  # no test of ours for pytest
+
+
+def summarise(rows: Rows) -> CoherenceAudit:
+    """Count in how many data sets each test rejects; those that failed are no data sets."""
+    told = []
+    for c, cell in enumerate(rows.study.cells):
+        found = rows.frame(cell=c)
+        found = found[found["status"] == "ok"]
+        for test in (test for test in TESTS if test in cell.options["tests"]):
+            shares = {
+                name: float(found[f"{name}, {test}"].mean()) if len(found) else np.nan
                 for name in Verdict._fields
             }
-            shares = {name: float(np.mean(v)) if v else np.nan for name, v in found.items()}
-            rows.append({"mind": model, "dial": value, "test": test, **shares,
-                         "replicates": len(own)})  # fmt: skip
-    design = (contexts, repeats, permutations, bootstraps, parts, seed)
-    return CoherenceAudit(pd.DataFrame(rows), *design)
+            row = {"mind": cell.model, "dial": cell.law["dial"], "test": test, **shares}
+            told.append(row | {"replicates": len(found)})
+    return CoherenceAudit(rows.study, pd.DataFrame(told), rows.versions)
+
+
+def audit(
+    settings: Mapping[str, Any], *, replicates: int, seed: int, **running: Unpack[Running]
+) -> CoherenceAudit:
+    """Audit with settings by name, as one types them: arguments of `coherence_audit`, and dials.
+
+    Raises
+    ------
+    ValueError
+        If a name is none of these (the nearest are named), or a value does not fit.
+    """
+    known: dict[str, Any] = {"tests": (), "network": "heart", "parts": "distribution"}
+    known |= dict.fromkeys(("contexts", "repeats", "permutations", "bootstraps"), 1)
+    check_settings(settings, known | {name: [0.0] for name in DIALS})
+    dials = {name: np.atleast_1d(settings[name]).tolist() for name in DIALS if name in settings}
+    given = {name: settings[name] for name in known if name in settings}
+    if isinstance(given.get("tests"), str):
+        given["tests"] = [given["tests"]]
+    return coherence_audit(dials or None, **given, replicates=replicates, seed=seed, **running)
 
 
 def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
@@ -269,27 +316,6 @@ def minds(model: str, value: float, first: int, last: int, seed: int) -> Array:
             mean, spread = MINDS.get(name, (0.0, 0.0))
             theta[i - first, j] = value if name == dial else mean + spread * normal[name]
     return theta
-
-
-def _audited(
-    place: Diagnosis,
-    model: str,
-    value: float,
-    first: int,
-    last: int,
-    tests: Sequence[str],
-    permutations: int,
-    bootstraps: int,
-    seed: int,
-) -> list[Verdicts]:
-    """Test some deciders, each at its own address, the same for every dial."""
-    theta = minds(model, value, first, last, seed)
-    found: list[Verdicts] = []
-    for i, answers in enumerate(answers_of(AGENTS[model], theta, place, seed, 41, first)):
-        data = answers.decisions()
-        settings = (permutations, bootstraps, seed + first + i)
-        found.append({name: TESTS[name](data, *settings) for name in tests})
-    return found
 
 
 def _independence(calibrated: bool) -> Callable[..., Verdict]:

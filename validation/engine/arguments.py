@@ -57,6 +57,29 @@ def one_of(kind: str, value: str, names: Iterable[str]) -> None:
         raise ValueError(unknown(kind, value, known))
 
 
+def check_settings(settings: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """Raise ValueError at a setting of an audit that is unknown, or unlike its default.
+
+    Parameters
+    ----------
+    known
+        Each setting with its default, or a value like it; a list is of numbers.
+    """
+    names = {int: "a whole number", float: "a number", str: "text", list: "numbers"}
+    for name, value in settings.items():
+        one_of("setting of the audit", name, known)
+        kind = type(known[name])
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        good = {
+            int: number and value == int(value),
+            float: number,
+            str: isinstance(value, str),
+            list: all(isinstance(one, int | float) for one in np.ravel(value).tolist()),
+        }
+        if not good.get(kind, True):
+            raise ValueError(f"The setting {name} is {names[kind]}; got {value!r}.")
+
+
 def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> dict[str, float]:
     """Return true values as plain numbers; ValueError at one outside its support."""
     for name, value in (truth or {}).items():

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
 from knownminds.inference import MEASURES
+from knownminds.validation.studies import AUDITS, STUDIES
 
 if TYPE_CHECKING:
     from .study import Study
@@ -31,14 +32,17 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "validation": ("engine",),
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room
-COMMANDS = {  # rooms of validation
-    "recover": ("recovery",),
-    "confuse": ("recovery",),
-    "calibrate": ("calibration",),
-    "power": ("power",),
-    "audit": ("power",),
-    "channel": ("channel",),
-}
+COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
+# What says how a study is asked for, kept and shown: what it computes stands in its cells.
+SAYS = (
+    "question.py",
+    "questions.py",
+    "reported.py",
+    "studies.py",
+    "options.py",
+    "reading.py",
+    "completion.py",
+)
 # Of the other floor, only what puts a known mind into words; no study asks anybody.
 SPEAKS = (("", "adapter.py"), ("runs", "participant.py"), ("known_minds", "synthetic.py"))
 
@@ -55,7 +59,9 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     rooms = {(floor, room) for floor, kept in CORE.items() for room in kept}
     files: set[tuple[str, Traversable]] = set()
     commands = COMMANDS if study is None else (study.command,)
-    rooms |= {("validation", room) for command in commands for room in COMMANDS.get(command, ())}
+    rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
+    audits = AUDITS if study is None else AUDITS.keys() & {study.question.get("subject_matter")}
+    rooms |= {("validation", AUDITS[name].partition(".")[0]) for name in audits}
     members = _registered() if study is None else _members(study)
     for member in members:
         kind = member if isinstance(member, type) else type(member)
@@ -77,7 +83,9 @@ def _room(floor: str, room: str) -> Iterator[tuple[str, Traversable]]:
     """Go through the files of a room that numbers hang on; a family may lack it on a floor."""
     folder = importlib.resources.files(f"knownminds.{floor}") / room
     for file in folder.iterdir() if folder.is_dir() else ():
-        if file.name.endswith((".py", ".toml")) and not file.name.endswith("_page.py"):
+        if file.name in SAYS or file.name.endswith("_page.py"):
+            continue
+        if file.name.endswith((".py", ".toml")):
             yield f"{floor}/{room}/{file.name}", file
 
 

@@ -7,7 +7,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments import Environment, make
 
+from .question import command_line
 from .source import source_hash
 
 Unit = Literal["subject", "replicate"]
@@ -216,28 +216,8 @@ class Study:
 
     def command_line(self) -> str:
         """Return the command line that computes the study again."""
-        words = ["knownminds", self.command, str(self.question.get("subject_matter", ""))]
-        for name, value in self.question.items():
-            flag = f"--{name.replace('_', '-')}"
-            if name == "subject_matter" or value is None or value is False:
-                continue
-            if value is True:
-                words.append(flag)
-            elif isinstance(value, Mapping):
-                for key, number in value.items():
-                    words += [flag, f"{key}={_told(number)}"]
-            elif isinstance(value, list | tuple):
-                for item in value:
-                    words += [flag, _told(item)]
-            else:
-                words += [flag, _told(value)]
-        return shlex.join(word for word in words if word)
-
-
-def _told(value: Any) -> str:
-    if isinstance(value, float):
-        return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
-    return value if isinstance(value, str) else json.dumps(value)
+        asked = dict(self.question)
+        return command_line(self.command, asked.pop("subject_matter", ""), **asked)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import json
 import os
 import platform
 import tempfile
@@ -20,7 +19,7 @@ from packaging.requirements import Requirement
 from knownminds.agents import AGENTS, play
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import make, session_stream
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result
 from knownminds.inference import maximum_a_posteriori
 from knownminds.llm_adapters import ADAPTERS
 
@@ -111,7 +110,7 @@ class Speed:
 
 
 @dataclass(frozen=True)
-class Doctor:
+class Doctor(Result):
     """What `doctor` finds.
 
     Parameters
@@ -182,18 +181,13 @@ class Doctor:
         """Return the packages, one a row."""
         return pd.DataFrame([asdict(one) | {"remedy": one.remedy} for one in self.packages])
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return all of it, JSON-able."""
-        told = asdict(self) | {"sound": self.sound}
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        told = super().content() | {"sound": self.sound}
         told["packages"] = [asdict(one) | {"remedy": one.remedy} for one in self.packages]
         if self.speed is not None:
             told["speed"] = asdict(self.speed) | {"ratio": self.speed.ratio}
-        kept: dict[str, Any] = plain(told)
-        return kept
-
-    def to_json(self) -> str:
-        """Return it as JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False)
+        return told
 
 
 def doctor(*, measure: bool = True) -> Doctor:

@@ -8,7 +8,6 @@ import importlib.resources
 import inspect
 import json
 import os
-import shlex
 import tomllib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,9 +22,10 @@ import pandas as pd
 from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.environments.record.result import plain
+from knownminds.environments.record.result import Result, plain
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
 from knownminds.validation.engine.workers import in_worker
@@ -108,14 +108,9 @@ class Recommendation:
 
     def command(self, study: str = "recover", **more: Any) -> str:
         """Return the command line of a study at this design."""
-        words = ["knownminds", study, self.environment, "--model", self.model]
-        for name, value in self.settings.items():
-            told = value if isinstance(value, str) else json.dumps(value)
-            words += ["--set", f"{name}={told}"]
         sizes = {"trials": self.trials, "sessions": self.sessions if self.sessions > 1 else None}
-        for name, size in {**sizes, **more}.items():
-            words += [] if size is None else [f"--{name}", str(size)]
-        return shlex.join(words)
+        asked = {"model": self.model, "set": self.settings, **sizes, **more}
+        return command_line(study, self.environment, **asked)
 
 
 @dataclass(frozen=True)
@@ -180,7 +175,7 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class Gates:
+class Gates(Result):
     """Gates that were computed or found in a store.
 
     Parameters
@@ -214,19 +209,9 @@ class Gates:
         ]
         return pd.DataFrame(rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The content of `to_json`."""
-        content: dict[str, Any] = {
-            "gates": [asdict(gate) for gate in self.gates],
-            "computed": self.computed,
-            "problems": dict(self.problems),
-            "contradictions": list(self.contradictions()),
-        }
-        return content
-
-    def to_json(self) -> str:
-        """Return all gates as JSON."""
-        return json.dumps(self.to_dict())
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return super().content() | {"contradictions": self.contradictions()}
 
     def __str__(self) -> str:
         """One line per gate, then what contradicts the recommendations."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import Sessions, simulate_sessions
-from knownminds.environments import WINDOWS, make
+from knownminds.environments import WINDOWS, Environment, make
 from knownminds.environments.magnitudes.magnitude import Magnitude
-from knownminds.environments.record.result import plain
 from knownminds.inference.magnitudes.consistency_score import (
     ABLATIONS,
     COMPARISONS,
@@ -24,7 +24,11 @@ from knownminds.inference.magnitudes.consistency_score import (
     shift_scores,
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
+from knownminds.validation.engine.arguments import check_settings
+from knownminds.validation.engine.engine import Running, run
 from knownminds.validation.engine.monte_carlo import Score, share
+from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
 MODEL = "static_bayes_observer"
 EXACT = "perfect, exact"  # without noise
@@ -34,7 +38,7 @@ TRIALS = (33, 99, 297, 990)
 
 
 @dataclass(frozen=True)
-class ConsistencyAudit:
+class ConsistencyAudit(Reported):
     """Scores of known minds over trials per condition.
 
     Parameters
@@ -46,6 +50,8 @@ class ConsistencyAudit:
         grows in each ablation where the mind adapts, and noise in fractions of the unit.
     threshold
         A score that looks like adaptation.
+    study
+        The minds and numbers of trials, a cell each.
     """
 
     score: Mapping[tuple[str, int], Array]
@@ -53,7 +59,8 @@ class ConsistencyAudit:
     shift: float
     sigma: float
     threshold: int
-    seed: int
+    study: Study
+    versions: Mapping[str, str]
 
     def expected(self, observer: str, trials: int) -> Score:
         """Mean score with its Monte-Carlo error."""
@@ -86,17 +93,17 @@ class ConsistencyAudit:
             )
         return pd.DataFrame(rows)
 
-    def to_json(self) -> str:
-        """Return table and settings as JSON."""
-        content = {
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {
             "prior_weight": self.prior_weight,
             "shift": self.shift,
             "sigma": self.sigma,
             "threshold": self.threshold,
-            "seed": self.seed,
-            "rows": self.to_frame().to_dict("records"),
+            "seed": self.study.seed,
+            "rows": self.to_frame(),
+            "versions": self.versions,
         }
-        return json.dumps(plain(content))
 
     def __str__(self) -> str:
         """The table for a paper."""
@@ -126,6 +133,7 @@ def consistency_audit(
     threshold: int = THRESHOLD,
     participants: int = 500,
     seed: int = 0,
+    **running: Unpack[Running],
 ) -> ConsistencyAudit:
     """Let known minds play all conditions of the three tasks, and score them.
 
@@ -142,6 +150,8 @@ def consistency_audit(
         Whose share of participants is told.
     participants
         For each kind of mind and number of trials.
+    running
+        Where and how it is computed, see `Running`.
 
     Raises
     ------
@@ -159,60 +169,103 @@ def consistency_audit(
     for n in trials:
         if n < each or n % each:
             raise ValueError(f"Conditions have a multiple of {each} trials; got {n}.")
-    score: dict[tuple[str, int], Array] = {}
-    for k, observer in enumerate((*OBSERVERS, EXACT)):
-        for n in trials:
-            aim = 0.0 if observer.startswith("perfect") else prior_weight
-            noise = 0.0 if observer == EXACT else sigma
-            grow = shift if observer == "adapting" else 0.0
-            address = (k, n)
-            weights = {
-                (task, condition, modality): _weights(
-                    task, condition, modality, n // each, aim + grow * (condition != BASE), noise,
-                    participants, seed, (*address, i, j, m),
-                )
-                for i, task in enumerate(MULTIMODAL)
-                for j, condition in enumerate((BASE, *ABLATIONS))
-                for m, modality in enumerate((BOTH, IMAGE))
-                if condition == BASE or (modality == IMAGE) == (condition in NOISE)
-            }  # fmt: skip
-            score[observer, n] = sum(
-                (
-                    shift_scores(
-                        weights[c.task, BASE, c.modality], weights[c.task, c.ablation, c.modality]
-                    )
-                    for c in COMPARISONS
-                ),
-                np.zeros(participants),
-            )
-    return ConsistencyAudit(score, prior_weight, shift, sigma, threshold, seed)
+    minds = {"prior_weight": prior_weight, "shift": shift, "sigma": sigma}
+    cells = tuple(
+        Cell(
+            MULTIMODAL[0],
+            {"repeats": n // each},
+            MODEL,
+            law={"observer": observer, "trials": n, "number": k},
+            options={**minds, "threshold": threshold, "tasks": list(MULTIMODAL)},
+            batch=AT_ONCE,
+        )
+        for k, observer in enumerate((*OBSERVERS, EXACT))
+        for n in trials
+    )
+    question = {
+        "subject_matter": "consistency",
+        "trials": list(trials),
+        "set": {**minds, "threshold": threshold},
+        "replicates": participants,
+        "seed": seed,
+    }
+    study = Study("audit", cells, participants, seed, "replicate", question)
+    return run(study, score_minds, summarise, **running)
+
+
+def audit(
+    settings: Mapping[str, Any], *, replicates: int, seed: int, **running: Unpack[Running]
+) -> ConsistencyAudit:
+    """Audit with settings by name, as one types them: arguments of `consistency_audit`.
+
+    Raises
+    ------
+    ValueError
+        If a name is none of these (the nearest are named), or a value does not fit.
+    """
+    numbers = dict.fromkeys(("prior_weight", "shift", "sigma"), 0.0)
+    check_settings(settings, {"trials": [1], "threshold": THRESHOLD, **numbers})
+    return consistency_audit(**settings, participants=replicates, seed=seed, **running)
+
+
+def score_minds(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
+    """Let known minds play all conditions of the tasks, and score them: one row each."""
+    cell = study.cells[batch.cell]
+    observer, options = cell.law["observer"], cell.options
+    aim = 0.0 if observer.startswith("perfect") else options["prior_weight"]
+    noise = 0.0 if observer == EXACT else options["sigma"]
+    grow = options["shift"] if observer == "adapting" else 0.0
+    address = (cell.law["number"], cell.law["trials"])
+    weights = {
+        (task, condition, modality): _weights(
+            make(task, condition=condition, modality=modality, **cell.settings),
+            {"w_prior": aim + grow * (condition != BASE), "sigma": noise},
+            np.arange(batch.first, batch.last),
+            study.seed,
+            (*address, i, j, m),
+        )
+        for i, task in enumerate(MULTIMODAL)
+        for j, condition in enumerate((BASE, *ABLATIONS))
+        for m, modality in enumerate((BOTH, IMAGE))
+        if condition == BASE or (modality == IMAGE) == (condition in NOISE)
+    }
+    score = np.zeros(len(batch))
+    for c in COMPARISONS:
+        base = weights[c.task, BASE, c.modality]
+        score += shift_scores(base, weights[c.task, c.ablation, c.modality])
+    return pd.DataFrame({"score": score, "status": "ok", "message": ""})
+
+
+def summarise(rows: Rows) -> ConsistencyAudit:
+    """Gather the scores of a finished audit."""
+    cells = rows.study.cells
+    score = {
+        (cell.law["observer"], cell.law["trials"]): rows.frame(["score"], c)["score"].to_numpy()
+        for c, cell in enumerate(cells)
+    }
+    told = {name: cells[0].options[name] for name in ("prior_weight", "shift", "sigma")}
+    return ConsistencyAudit(
+        score, **told, threshold=cells[0].options["threshold"], study=rows.study,
+        versions=rows.versions,
+    )  # fmt: skip
 
 
 def _weights(
-    task: str,
-    condition: str,
-    modality: str,
-    repeats: int,
-    weight: float,
-    sigma: float,
-    participants: int,
+    place: Environment,
+    weight: Mapping[str, float],
+    participants: NDArray[np.int64],
     seed: int,
     address: tuple[int, ...],
 ) -> Array:
     """Let static observers play one condition; return the prior weights fitted to them, [R]."""
-    place = make(task, condition=condition, modality=modality, repeats=repeats)
     assert isinstance(place, Magnitude)
     middles = {f"mu_{k}": sum(place.ranges[k]) / 2 / place.unit for k in WINDOWS}
-    mind = {"w_prior": weight, "sigma": sigma} | middles
-    names = AGENTS[MODEL].parameters.names
-    theta = np.tile([mind[name] for name in names], (participants, 1))
-    found = []
-    for first in range(0, participants, AT_ONCE):
-        some = np.arange(first, min(first + AT_ONCE, participants))
-        addresses = np.column_stack([np.tile(address, (len(some), 1)), some])
-        lived = simulate_sessions(AGENTS[MODEL], theta[some], place, seed, addresses=addresses)
-        found.append(_regressed(lived, len(some)))
-    return np.concatenate(found)
+    mind = {**weight, **middles}
+    theta = [mind[name] for name in AGENTS[MODEL].parameters.names]
+    addresses = np.column_stack([np.tile(address, (len(participants), 1)), participants])
+    minds = np.tile(theta, (len(participants), 1))
+    lived = simulate_sessions(AGENTS[MODEL], minds, place, seed, addresses=addresses)
+    return _regressed(lived, len(participants))
 
 
 def _regressed(lived: Sessions, n: int) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
 )
 from knownminds.validation.engine.monte_carlo import share
+from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Finding, Page, Table, counted, outcome_table, table
 
@@ -99,15 +99,17 @@ def magnitude_page(table: MagnitudeTable) -> Page:
 
 def magnitude_command(table: MagnitudeTable) -> str:
     """Return the command line that computes the same again."""
-    words, options = ["knownminds", "score", *table.sources], table.options
-    if options["columns"]:
-        words += ["--columns", ",".join(f"{k}={v}" for k, v in options["columns"].items())]
-    if options["environment"]:
-        words += ["--environment", options["environment"]]
-    words += ["--by", table.by] if table.by not in ("", "model") else []
-    for name, option in (("rounds", "--bootstraps"), ("mass", "--mass"), ("seed", "--seed")):
-        words += [option, f"{options[name]:g}"]
-    return shlex.join(words)
+    options = table.options
+    return command_line(
+        "score",
+        *table.sources,
+        columns=in_one(options["columns"] or {}),
+        environment=options["environment"],
+        by=table.by if table.by != "model" else None,
+        bootstraps=options["rounds"],
+        mass=options["mass"],
+        seed=options["seed"],
+    )
 
 
 def _finding(table: MagnitudeTable, who: str) -> Finding:

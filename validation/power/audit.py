@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,15 +14,18 @@ from knownminds.agents import AGENTS
 from knownminds.environments import Environment, make, unknown
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, settings_asked
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import Verdict, judge_size
+from knownminds.validation.studies import AUDITS, load
 
 from .dials import GroupDial
 from .operating_characteristics import Characteristics, characteristics, test_batch
 from .power_study import several
+from .questions import AskAudit
 
 FITS_PER_BATCH = 512
 EFFECTS = (0.1, 0.2, 0.4)
@@ -120,87 +123,51 @@ class Audit(Reported):
         return "\n".join([*lines, "(Monte-Carlo errors)"])
 
 
-def audit(
-    measure: str,
-    *,
-    environment: Environment | str | None = None,
-    effects: Sequence[float] | None = None,
-    subjects: int = 20,
-    sessions: int = 1,
-    trials: int | Sequence[int] | None = None,
-    replicates: int = 400,
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> Audit:
-    """Ask what a metric and its test do to known minds.
+audit = verb(AskAudit, __name__)
 
-    A measure without a null value (a score) has no test; of it, bias, error and coverage are told.
-    Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
-    data sets whatever the design: its size. Under the violator, whose dial is turned until the
-    group has each of the `effects`, it should reject often: its power. In both the estimate
-    should lie at the truth (bias), as close as its own standard error says, and its 95% intervals
-    should hold the truth.
 
-    Parameters
-    ----------
-    measure
-        Its name; `MEASURES` holds all.
-    environment
-        The experiment; the measure's first one if None.
-    effects
-        True values of the measure in the violators; None for some that they can have.
-    subjects, sessions, trials
-        Of each data set; several numbers of trials are audited one by one.
-    replicates
-        Data sets for each kind of mind and number of trials.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown (the nearest are named), or a number does not fit.
-    """
+def compute(question: AskAudit) -> Audit:
+    """Answer what `audit` is asked of a measure."""
+    measure, subjects, sessions = question.measure, question.subjects, question.sessions
     if measure not in MEASURES:
         raise ValueError(unknown("measure", measure, MEASURES))
     found = MEASURES[measure]
-    place = resolve_environment(environment or make(found.environments[0], **found.settings))
+    place = resolve_environment(
+        question.environment or make(found.environments[0], **found.settings)
+    )
     found = found.in_place(place)
     if subjects < found.least_subjects:
         least = found.least_subjects
         raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
-    wanted = usual_effects(found) if effects is None else effects
+    wanted = usual_effects(found) if question.effects is None else question.effects
     for effect in wanted:
         if not np.isfinite(effect):
             raise ValueError(f"The size of an effect is a number; got {effect:g}.")
-    if len(several(trials)) == 0:
+    trials = several(question.trials)
+    if len(trials) == 0:
         raise ValueError("An audit needs a number of trials; got none.")
     cells = [
         _cell(found, resolve_environment(place, n), None, subjects, sessions)
-        for n in several(trials)
+        for n in trials
         if found.rational
     ]
     cells += [
         _cell(found, resolve_environment(place, n), float(effect), subjects, sessions)
         for effect in wanted
-        for n in several(trials)
+        for n in trials
     ]
     if not cells:
         raise ValueError(f"{measure} has no null value: an audit needs an effect; got none.")
-    question = {
-        "subject_matter": measure,
+    asked = question.asked() | {
         "environment": place.name,
         "effect": list(map(float, wanted)),
-        "subjects": subjects,
-        "sessions": sessions,
-        "trials": [resolve_environment(place, n).n_trials for n in several(trials)],
-        "replicates": replicates,
+        "trials": [resolve_environment(place, n).n_trials for n in trials],
         "set": settings_asked(place),
-        "seed": seed,
     }
-    study = Study("audit", tuple(cells), replicates, seed, "replicate", question)
+    replicates, seed = question.replicates, question.seed
+    study = Study("audit", tuple(cells), replicates, seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, test_batch, summarise, **running)
+    return run(study, test_batch, summarise, **question.running)
 
 
 def usual_effects(measure: Measure) -> tuple[float, ...]:
@@ -220,9 +187,22 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
     return tuple(float(f"{np.interp(turn, turns, values):.3g}") for turn in where)
 
 
-def read_audit(folder: str | os.PathLike[str]) -> Audit:
-    """Read a finished audit from its folder; nothing is computed anew."""
-    return read(folder, "audit", summarise)
+def read_audit(folder: str | os.PathLike[str]) -> Any:
+    """Read a finished audit, of a measure or one of `AUDITS`; nothing is computed anew."""
+    return read(folder, "audit", summarise_found)
+
+
+def summarise_found(rows: Rows) -> Any:
+    """Gather a finished audit of whatever it is about."""
+    about = AUDITS.get(rows.study.question["subject_matter"])
+    return summarise(rows) if about is None else load(f"{about}:summarise")(rows)
+
+
+def summarise_begun(rows: Rows) -> Any:
+    """Gather what there is of an audit; None while there are no minds without an effect."""
+    if all("effect" in cell.law for cell in rows.study.cells):
+        return None
+    return summarise_found(rows)
 
 
 def summarise(rows: Rows) -> Audit:

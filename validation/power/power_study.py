@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -19,10 +19,10 @@ from knownminds.validation.engine.arguments import (
     one_of,
     resolve_environment,
     resolve_model,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, Rows, Study
 
@@ -35,6 +35,7 @@ from .operating_characteristics import (
     dial_of,
     test_batch,
 )
+from .questions import SIZES, AskPower, PowerQuestion
 
 Comparison = Literal["one", "between", "paired"]
 Estimator = Literal["two_stage", "hierarchical"]
@@ -167,81 +168,20 @@ def about_units(designs: Sequence[Characteristics]) -> list[str]:
     return [f"Designs of {of[unit]}: {told}" for unit, told in units.items()]
 
 
-def power(
-    environment: Environment | str,
-    effect: Mapping[str, float],
-    *,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    comparison: Comparison = "one",
-    estimator: Estimator = "two_stage",
-    subjects: int | Sequence[int] = 1,
-    sessions: int | Sequence[int] = 1,
-    trials: int | Sequence[int] | None = None,
-    replicates: int = 400,
-    effect_sd: float = 0.0,
-    truth: Mapping[str, float] | None = None,
-    spread: Mapping[str, float] | None = None,
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> Power:
-    """Ask how often designs detect an effect, for every combination of their sizes.
+power = verb(AskPower, __name__)
 
-    Minds are Normal on the unconstrained scale around the group's mean. The effect is put in by
-    turning the measure's dial, so that the group's mean of the measure on the natural scale (or
-    its difference between the conditions) is what is asked. Designs of one mind (1 subject) test
-    over sessions, others over subjects.
 
-    Parameters
-    ----------
-    effect
-        A measure, or a parameter of the model, and its size: {"optimism_bias": 0.1}.
-    comparison
-        "one" tests the measure against its null value, "between" two groups of `subjects` (or of
-        `sessions` of two minds) against each other, "paired" two conditions of the same subjects.
-    estimator
-        "two_stage" fits each unit and tests over units (t, Welch's or paired t test);
-        "hierarchical" asks whether the 95% interval of the group's contrast excludes zero.
-    subjects, sessions, trials
-        Participants (per group), sessions of each (per condition), and trials per session; several
-        of each give a grid.
-    effect_sd
-        If positive, the effect of each data set is drawn from Normal(effect, effect_sd), and power
-        becomes the assurance (O'Hagan, Stevens and Campbell 2005).
-    truth
-        Parameters of a mind in the middle of the group, natural scale; the model's prior means
-        otherwise.
-    spread
-        Standard deviations between subjects on the unconstrained scale; the model's `group_sd`
-        otherwise. Always 0 for one mind.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        If an argument does not fit, or the design cannot identify the contrast.
-    """
-    question = question_of(environment, effect, model, comparison, estimator, truth, spread)
-    cells = question.cells(several(subjects), several(sessions), several(trials), effect_sd)
-    question.check_identified(several(trials))
-    study = Study(
-        "power",
-        cells,
-        replicates,
-        seed,
-        "replicate",
-        question.asked
-        | {
-            "effect_sd": effect_sd or None,
-            "subjects": several(subjects),
-            "sessions": several(sessions),
-            "trials": [cell.make().n_trials for cell in cells[: len(several(trials))]],
-            "replicates": replicates,
-            "seed": seed,
-        },
-    )
+def compute(question: AskPower) -> Power:
+    """Answer what `power` is asked."""
+    sought = sought_in(question)
+    sizes = {name: several(getattr(question, name)) for name in SIZES}
+    cells = sought.cells(*sizes.values(), question.effect_sd)
+    sought.check_identified(sizes["trials"])
+    lengths = [cell.make().n_trials for cell in cells[: len(sizes["trials"])]]
+    asked = question.asked() | sizes | {"trials": lengths, "effect": sought.effect}
+    study = Study("power", cells, question.replicates, question.seed, "replicate", asked)
     check_step_loop(study)
-    return run(study, test_batch, summarise, **running)
+    return run(study, test_batch, summarise, **question.running)
 
 
 def read_power(folder: str | os.PathLike[str]) -> Power:
@@ -266,7 +206,7 @@ def summarise(rows: Rows) -> Power:
 
 
 @dataclass(frozen=True)
-class Question:
+class Sought:
     """What is looked for, whatever the size of the design."""
 
     environment: Environment
@@ -279,17 +219,9 @@ class Question:
     spread: Mapping[str, float]
 
     @property
-    def asked(self) -> dict[str, Any]:
-        """The question by the names of the command's options."""
-        return {
-            "subject_matter": self.environment.name,
-            "model": self.model.name,
-            "effect": {self.measure.name: self.size},
-            "comparison": self.comparison,
-            "estimator": self.estimator,
-            "set": {**self.truth, **settings_asked(self.environment)},
-            "spread": dict(self.spread),
-        }
+    def effect(self) -> dict[str, float]:
+        """The measure and its size."""
+        return {self.measure.name: self.size}
 
     def cells(
         self,
@@ -385,28 +317,21 @@ def several(values: Any) -> list[Any]:
     return list(values) if isinstance(values, Sequence) else [values]
 
 
-def question_of(
-    environment: Environment | str,
-    effect: Mapping[str, float],
-    model: type[Agent] | str,
-    comparison: str,
-    estimator: str,
-    truth: Mapping[str, float] | None,
-    spread: Mapping[str, float] | None,
-) -> Question:
+def sought_in(question: PowerQuestion[Any]) -> Sought:
     """Check what a power study is asked, and write it down."""
-    place, agent = resolve_environment(environment), resolve_model(model)
+    place, agent = resolve_environment(question.environment), resolve_model(question.model)
+    comparison, estimator = question.comparison, question.estimator
     agent.check_plays(place)
     one_of("comparison", comparison, COMPARISONS)
     one_of("estimator", estimator, ESTIMATORS)
-    if len(effect) != 1:
-        raise ValueError(f"An effect is one measure and its size; got {dict(effect)}.")
-    ((name, size),) = effect.items()
+    if len(question.effect) != 1:
+        raise ValueError(f"An effect is one measure and its size; got {dict(question.effect)}.")
+    ((name, size),) = question.effect.items()
     measure = resolve_measure(name, agent, place)
     if not np.isfinite(size):
         raise ValueError(f"The size of an effect is a number; got {name} = {size:g}.")
-    held = check_truth(agent.parameters, truth)
-    for parameter, sd in (spread or {}).items():
+    held = check_truth(agent.parameters, question.truth)
+    for parameter, sd in (question.spread or {}).items():
         agent.parameters.index(parameter)
         if not 0 <= sd < np.inf:
             raise ValueError(f"The spread of {parameter} is a number from 0 on; got {sd:g}.")
@@ -424,6 +349,5 @@ def question_of(
         raise ValueError(
             "The group model has no paired conditions yet; use two_stage, or between groups."
         )
-    return Question(
-        place, agent, measure, float(size), comparison, estimator, held, dict(spread or {})
-    )
+    spread = dict(question.spread or {})
+    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread)

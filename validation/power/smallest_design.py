@@ -4,36 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, make
+from knownminds.environments import make
 from knownminds.environments.record.folders import writable
 from knownminds.validation.engine.arguments import one_of, resolve_environment
 from knownminds.validation.engine.engine import Running, claim, read, run
 from knownminds.validation.engine.population import check_step_loop
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import NotFinished, Study, versions
 
 from .operating_characteristics import Characteristics, test_batch
 from .power_study import (
-    Comparison,
-    Estimator,
     Power,
-    Question,
+    Sought,
     about_effect,
     about_unit,
-    question_of,
+    read_power,
+    sought_in,
     summarise,
 )
+from .questions import AskSmallest
 
 FIND = ("sessions", "subjects", "trials")
 DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
@@ -160,84 +160,37 @@ def size_of(design: Characteristics, find: str) -> int:
     return sizes[find]
 
 
-def smallest_design(
-    environment: Environment | str,
-    effect: Mapping[str, float],
-    *,
-    find: Literal["sessions", "subjects", "trials"] = "sessions",
-    target: float = 0.8,
-    most: int = 1000,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    comparison: Comparison = "one",
-    estimator: Estimator = "two_stage",
-    subjects: int = 1,
-    sessions: int = 1,
-    trials: int | None = None,
-    replicates: int = 1000,
-    effect_sd: float = 0.0,
-    truth: Mapping[str, float] | None = None,
-    spread: Mapping[str, float] | None = None,
-    seed: int = 0,
-    **running: Unpack[Running],
-) -> SmallestDesign:
-    """Find the smallest design that detects an effect with the target power.
+smallest_design = verb(AskSmallest, __name__)
 
-    Power is taken to rise as Phi(a + b sqrt(size)), which is exact for normal tests. All designs
-    tried so far give a posterior of (a, b); the next one is tried where half of the posterior of
-    the answer lies on either side, with 100 fresh data sets. When the answer is known to
-    within a few per cent it is tried once more with `replicates` data sets of its own; should it
-    fail there, they join the search and it goes on.
 
-    Parameters
-    ----------
-    find
-        What is varied; the other sizes stay as given.
-    target, most
-        The power to reach, and the largest size that is considered.
-    replicates
-        Data sets of the confirmation.
-    running
-        Where and how it is computed, see `Running`; every design is a folder within `out`.
-
-    Raises
-    ------
-    ValueError
-        As for `power`, or if the target or the bounds make no sense.
-    """
-    one_of("size to find", find, FIND)
-    asked = question_of(environment, effect, model, comparison, estimator, truth, spread)
+def compute(question: AskSmallest) -> SmallestDesign:
+    """Answer what `smallest_design` is asked."""
+    one_of("size to find", question.find, FIND)
+    sought, target = sought_in(question), question.target
     if not LEAST_TARGET <= target <= MOST_TARGET:
         raise ValueError(
             f"The target power lies in [{LEAST_TARGET}, {MOST_TARGET}]; got {target:g}."
         )
-    if running.get("share") is not None:
+    if question.share is not None:
         raise ValueError("A search goes step by step and has no shares; use workers or dask.")
-    fixed = {"subjects": subjects, "sessions": sessions, "trials": trials}
-    content = {
-        **asked.asked,
-        "effect_sd": effect_sd or None,
-        "find": find,
-        "target": target,
-        "most": most,
-        **{name: value for name, value in fixed.items() if name != find},
-        "replicates": replicates,
-        "seed": seed,
-    }
-    search = _Search(asked, find, target, most, fixed, effect_sd, replicates, seed, content)
-    asked.check_identified([None if find == "trials" else trials])
-    start = search.study(search.sizes[0], replicates, "start")
+    content = question.asked() | {"effect": sought.effect}
+    del content[question.find]
+    search = _Search(sought, question, content)
+    sought.check_identified([None if question.find == "trials" else question.trials])
+    start = search.study(search.sizes[0], question.replicates, "start")
     check_step_loop(start)
+    running = question.running
     out = running.pop("out", None)
     if out is None:
         return search.follow(lambda study, _: run(study, test_batch, summarise, **running))
     with writable(out) as folder:
         claim(start, folder)
 
-    def compute(study: Study, name: str) -> Power:
+    def step(study: Study, name: str) -> Power:
         there: Running = {**running, "out": folder / name}
         return run(study, test_batch, summarise, **there)
 
-    return search.follow(compute)
+    return search.follow(step)
 
 
 def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
@@ -258,57 +211,50 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
     return replace(found, versions=identity["versions"])
 
 
+def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign:
+    """Read what `power` left in a folder: a study, or a search, whose steps are studies within."""
+    study, _ = Study.read(folder)
+    # The cell that names a search's own folder; those of its steps are named after the step.
+    if study.cells[0].law.get("part_of_search") == "start":
+        return read_smallest_design(folder)
+    return read_power(folder)
+
+
 @dataclass(frozen=True)
 class _Search:
     """What is searched; the path is a function of the results, so that it can be gone again."""
 
-    question: Question
-    find: str
-    target: float
-    most: int
-    fixed: Mapping[str, int | None]
-    effect_sd: float
-    replicates: int
-    seed: int
+    question: Sought
+    asked: AskSmallest
     content: Mapping[str, Any]
 
     @classmethod
     def of(cls, study: Study) -> _Search:
         """Rebuild the search from the study of its folder."""
-        asked, cell = study.question, study.cells[0]
-        truth = {k: v for k, v in asked["set"].items() if k not in cell.settings}
-        question = question_of(
-            make(cell.environment, **cell.settings),
-            asked["effect"],
-            asked["model"],
-            asked["comparison"],
-            asked["estimator"],
-            truth,
-            asked["spread"],
-        )
-        fixed = {name: asked.get(name) for name in FIND}
-        return cls(
-            question,
-            asked["find"],
-            asked["target"],
-            asked["most"],
-            fixed,
-            asked["effect_sd"] or 0.0,
-            asked["replicates"],
-            asked["seed"],
-            asked,
-        )
+        told, cell = study.question, study.cells[0]
+        names = {own.name for own in fields(AskSmallest)} & set(told)
+        asked: dict[str, Any] = {name: told[name] for name in names}
+        asked["environment"] = make(cell.environment, **cell.settings)
+        asked["truth"] = {k: v for k, v in told["set"].items() if k not in cell.settings}
+        asked["effect_sd"] = told["effect_sd"] or 0.0
+        question = AskSmallest(**asked)
+        return cls(sought_in(question), question, told)
+
+    @property
+    def find(self) -> str:
+        """What is varied."""
+        return self.asked.find
 
     @cached_property
     def sizes(self) -> list[int]:
         """The sizes that are considered, ascending."""
         if self.find == "trials":
-            sizes = [n for n in range(1, self.most + 1) if self._possible(n)]
+            sizes = [n for n in range(1, self.asked.most + 1) if self._possible(n)]
         else:
-            alone = self.find == "subjects" or self.fixed["subjects"] == 1  # a test needs 2 units
-            sizes = list(range(2 if alone else 1, self.most + 1))
+            alone = self.find == "subjects" or self.asked.subjects == 1  # a test needs 2 units
+            sizes = list(range(2 if alone else 1, self.asked.most + 1))
         if not sizes:
-            raise ValueError(f"No number of {self.find} up to {self.most} can be tested.")
+            raise ValueError(f"No number of {self.find} up to {self.asked.most} can be tested.")
         return sizes
 
     def _possible(self, trials: int) -> bool:
@@ -320,19 +266,20 @@ class _Search:
 
     def study(self, size: int, data_sets: int, name: str) -> Study:
         """Return the study of one size; its data sets belong to this name alone."""
-        sizes = {**self.fixed, self.find: size}
+        sizes = {name: getattr(self.asked, name) for name in FIND} | {self.find: size}
         cells = self.question.cells(
             [sizes["subjects"]],
             [sizes["sessions"]],
             [sizes["trials"]],
-            self.effect_sd,
+            self.asked.effect_sd,
             {"part_of_search": name},
         )
-        return Study("power", cells, data_sets, self.seed, "replicate", dict(self.content))
+        return Study("power", cells, data_sets, self.asked.seed, "replicate", dict(self.content))
 
     def follow(self, result_of: Callable[[Study, str], Power]) -> SmallestDesign:
         """Go the way of the search; `result_of` computes or reads the study of a name."""
-        curve = _Curve(self.sizes, self.target)
+        target = self.asked.target
+        curve = _Curve(self.sizes, target)
         steps: list[Characteristics] = []
         confirmation: Power | None = None
         message, confirmations = "", 0
@@ -342,10 +289,10 @@ class _Search:
             steps.append(result_of(self.study(size, DATA_SETS, name), name).designs[0])
             curve.add(size, steps[-1].rejected.value * steps[-1].attempted, steps[-1].attempted)
             low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
-            if low > self.most and size == self.sizes[-1]:
+            if low > self.asked.most and size == self.sizes[-1]:
                 power = steps[-1].rejected
                 message = (
-                    f"Even {self.sizes[-1]} {self.find} do not reach {self.target:.0%} power: "
+                    f"Even {self.sizes[-1]} {self.find} do not reach {target:.0%} power: "
                     f"there it is {power}. Raise --most, or change another size of the design."
                 )
                 confirmation = None
@@ -357,10 +304,10 @@ class _Search:
                     break
                 size = self._at_least(middle)
                 name = f"confirmation-{confirmations}"
-                confirmation = result_of(self.study(size, self.replicates, name), name)
+                confirmation = result_of(self.study(size, self.asked.replicates, name), name)
                 confirmations += 1
                 fresh = confirmation.designs[0]
-                if _reaches(fresh, self.target):
+                if _reaches(fresh, target):
                     break
                 curve.add(size, fresh.rejected.value * fresh.attempted, fresh.attempted)
                 low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
@@ -371,11 +318,11 @@ class _Search:
         return SmallestDesign(
             question=self.content,
             find=self.find,
-            target=self.target,
-            most=self.most,
+            target=target,
+            most=self.asked.most,
             size=found,
-            low=low if low > self.most else self._at_least(low),
-            high=high if high > self.most else self._at_least(high),
+            low=low if low > self.asked.most else self._at_least(low),
+            high=high if high > self.asked.most else self._at_least(high),
             steps=tuple(steps),
             confirmation=confirmation,
             message=message,

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -43,10 +43,10 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     resolve_model,
     selection_of,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.population import Lived, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
@@ -60,6 +60,8 @@ from knownminds.validation.engine.verdicts import (
     combined,
     read_against,
 )
+
+from .questions import Confuse
 
 Criterion = Literal["aic", "bic", "cv", "loo"]
 # What each is called, and whether a larger score is the better one.
@@ -413,73 +415,12 @@ def _nested(c: Confusion, shares: Shares) -> dict[str, Any]:
     }
 
 
-def confuse(
-    environment: Environment | str,
-    models: Sequence[type[Agent] | str],
-    *,
-    subjects: int = 1,
-    replicates: int = 200,
-    sessions: int = 1,
-    trials: int | None = None,
-    criteria: Sequence[Criterion] = ("aic", "bic"),
-    seed: int = 0,
-    truth: Mapping[str, float] | None = None,
-    lapse: float = 0.0,
-    fit_lapse: bool = False,
-    all_trials: bool = False,
-    **running: Unpack[Running],
-) -> ModelRecovery:
-    """Ask whether a design tells rival models apart.
+confuse = verb(Confuse, __name__)
 
-    Each model in turn generates data sets, its subjects drawn from its priors; all of them are
-    fitted to each, every subject alone; the criterion names the best. One subject of each model
-    is lived again through the step interface, which must give the same session.
 
-    Parameters
-    ----------
-    models
-        The rivals, at least two.
-    subjects
-        Subjects in a data set, whose scores are summed; 1 asks for the model of each single one.
-    replicates
-        Data sets of each model.
-    trials
-        Trials per session, where the experiment lets one choose; its own number if None.
-    criteria
-        "aic", "bic": from the maximum of the likelihood. "cv", "loo": how well sequences are
-        predicted from the subject's others, by the MAP estimate or by PSIS from the posterior; a
-        sequence is a session or, within one, a value of each column that all rivals keep separate.
-    truth
-        Parameters that are the same for all subjects of every model that has them; the others are
-        drawn.
-    lapse, fit_lapse
-        Lapse rate of the subjects; whether it is estimated, in all rivals in which it changes
-        anything.
-    all_trials
-        Fit all trials. Otherwise all rivals are fitted to those to which one of them is fitted
-        alone (first free choices of `horizon_explorer`), if none goes by the trials between.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
-    """
-    study = confusion_study(
-        resolve_environment(environment, trials),
-        models,
-        subjects=subjects,
-        replicates=replicates,
-        sessions=sessions,
-        criteria=criteria,
-        seed=seed,
-        truth=truth,
-        lapse=lapse,
-        fit_lapse=fit_lapse,
-        all_trials=all_trials,
-    )
-    return run(study, score_batch, summarise, **running)
+def compute(question: Confuse) -> ModelRecovery:
+    """Answer what `confuse` is asked."""
+    return run(confusion_study(question), score_batch, summarise, **question.running)
 
 
 def read_confusion(folder: str | os.PathLike[str]) -> ModelRecovery:
@@ -487,29 +428,21 @@ def read_confusion(folder: str | os.PathLike[str]) -> ModelRecovery:
     return read(folder, "confuse", summarise)
 
 
-def confusion_study(
-    environment: Environment,
-    models: Sequence[type[Agent] | str],
-    *,
-    subjects: int,
-    replicates: int,
-    sessions: int,
-    criteria: Sequence[str],
-    seed: int,
-    truth: Mapping[str, float] | None,
-    lapse: float,
-    fit_lapse: bool,
-    all_trials: bool = False,
-) -> Study:
-    """Check the arguments of `confuse` and return the study they ask for."""
-    rivals = [resolve_model(model) for model in models]
+def confusion_study(question: Confuse) -> Study:
+    """Check what `confuse` is asked and return the study."""
+    environment = resolve_environment(question.environment, question.trials)
+    rivals = [resolve_model(model) for model in question.models]
     names = [model.name for model in rivals]
     _check_rivals(rivals, environment)
-    _check_criteria(criteria)
-    held = _truth_by_model(rivals, truth)
-    options: dict[str, Any] = {"rivals": names, "criteria": list(criteria)}
-    options["all_trials"] = all_trials
-    selection = _selection(rivals, all_trials)
+    _check_criteria(question.criteria)
+    held = _truth_by_model(rivals, question.truth)
+    subjects, sessions = question.subjects, question.sessions
+    options: dict[str, Any] = {
+        "rivals": names,
+        "criteria": list(question.criteria),
+        "all_trials": question.all_trials,
+    }
+    selection = _selection(rivals, question.all_trials)
 
     def study_with(options: Mapping[str, Any]) -> Study:
         cells = tuple(
@@ -518,7 +451,7 @@ def confusion_study(
                 environment.settings,
                 model.name,
                 held[model.name],
-                check_lapse(lapse),
+                check_lapse(question.lapse),
                 sessions=sessions,
                 subjects=subjects,
                 options=options,
@@ -527,28 +460,16 @@ def confusion_study(
             )
             for model in rivals
         )
-        question = {
-            "subject_matter": environment.name,
-            "model": names,
-            "criterion": list(criteria),
-            "trials": environment.n_trials,
-            "subjects": subjects,
-            "sessions": sessions,
-            "replicates": replicates,
-            "seed": seed,
-            "set": {**(truth or {}), **settings_asked(environment)},
-            "lapse": lapse or None,
-            "fit_lapse": fit_lapse,
-            "all_trials": all_trials,
-        }
-        return Study("confuse", cells, replicates, seed, "subject", question)
+        asked = question.asked() | {"trials": environment.n_trials}
+        seed = question.seed
+        return Study("confuse", cells, question.replicates, seed, "subject", asked)
 
     # What the rivals have in common shows in the sessions of a single subject.
     study = study_with(options)
     lived = live(study, Batch(0, 0, 1), draw_subjects(study, Batch(0, 0, 1)))
     data = [lived.data(model, selection=selection) for model in rivals]
-    options["lapse_in"] = [d.model.name for d in data if fit_lapse and _heeds_lapse(d)]
-    if not set(LEFT_OUT).isdisjoint(criteria):
+    options["lapse_in"] = [d.model.name for d in data if question.fit_lapse and _heeds_lapse(d)]
+    if not set(LEFT_OUT).isdisjoint(question.criteria):
         stimuli = _stimuli(lived, rivals)
         options["separate"] = list(kept_apart(data, stimuli))
         _folds(lived, options["separate"])

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.stats import norm
 
-from knownminds.agents import AGENTS, Agent, Parameters, Support
+from knownminds.agents import AGENTS, Parameters, Support
 from knownminds.agents.parameters import Array
-from knownminds.environments import Environment, Trials, session_stream, unknown
+from knownminds.environments import Trials, session_stream, unknown
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
@@ -25,15 +25,17 @@ from knownminds.validation.engine.arguments import (
     resolve_environment,
     resolve_model,
     selection_of,
-    settings_asked,
 )
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
 from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
+
+from .questions import Recover, RecoveryQuestion
 
 Method = Literal["map", "mle", "hierarchical"]
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
@@ -234,76 +236,14 @@ def _flat(s: ParameterScores) -> dict[str, Score]:
     return flat | {f"width_{mass}": score for mass, score in s.width.items()}
 
 
-def recover(
-    environment: Environment | str,
-    model: type[Agent] | str,
-    *,
-    subjects: int = 100,
-    replicates: int = 1,
-    sessions: int = 1,
-    trials: int | None = None,
-    method: Method = "map",
-    seed: int = 0,
-    truth: Mapping[str, float] | None = None,
-    lapse: float = 0.0,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    all_trials: bool = False,
-    intervals: Literal["posterior", "laplace"] = "posterior",
-    population: Literal["prior", "group"] = "prior",
-    **running: Unpack[Running],
-) -> Recovery:
-    """Ask whether a design gives a model's parameters back.
+recover = verb(Recover, __name__)
 
-    Subjects are drawn from the model's priors, live the experiment, and are fitted. One of them
-    is lived again through the step interface, which must give the same session.
 
-    Parameters
-    ----------
-    trials
-        Trials per session, where the experiment lets one choose; its own number if None.
-    method
-        "map" and "mle" fit each subject alone, "hierarchical" all of a replicate together.
-    truth
-        Parameters that are the same for all subjects; the others are drawn.
-    lapse, fit_lapse
-        Lapse rate of the subjects; whether the fit estimates one.
-    fixed
-        Parameters held at a value in the fit.
-    all_trials
-        Fit all trials with a model that has a `selection` of its own.
-    intervals
-        Of "map": from each subject's own posterior (right, and ten times slower) or Laplace's
-        normal approximation, which covers too little with few trials; "mle" has only the latter.
-    population
-        "prior" draws each subject from the model's priors, the very law that "map" assumes.
-        "group" draws the subjects of a replicate from a group of their own, whose mean and spread
-        come from the hyperpriors and are not known to the fit: what people are like.
-    running
-        Where and how it is computed, see `Running`.
-
-    Raises
-    ------
-    ValueError
-        At the first argument that does not fit the rules; nothing is written then.
-    """
-    cell = recovery_cell(
-        resolve_environment(environment, trials),
-        resolve_model(model),
-        subjects=subjects,
-        sessions=sessions,
-        method=method,
-        truth=truth,
-        lapse=lapse,
-        fixed=fixed,
-        fit_lapse=fit_lapse,
-        all_trials=all_trials,
-        intervals=intervals,
-        population=population,
-    )
-    question = {"trials": cell.make().n_trials} | {"subjects": subjects, "sessions": sessions}
-    study = recovery_study((cell,), question, replicates, seed)
-    return run(study, fit_batch, summarise, **running)
+def compute(question: Recover) -> Recovery:
+    """Answer what `recover` is asked."""
+    cell = recovery_cell(question, question.subjects, question.sessions, question.trials)
+    study = recovery_study((cell,), question, {"trials": cell.make().n_trials})
+    return run(study, fit_batch, summarise, **question.running)
 
 
 def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
@@ -312,43 +252,36 @@ def read_recovery(folder: str | os.PathLike[str]) -> Recovery:
 
 
 def recovery_cell(
-    environment: Environment,
-    model: type[Agent],
-    *,
-    subjects: int,
-    sessions: int,
-    method: Method,
-    truth: Mapping[str, float] | None,
-    lapse: float,
-    fixed: Mapping[str, float] | None,
-    fit_lapse: bool,
-    all_trials: bool,
-    intervals: Literal["posterior", "laplace"],
-    population: Literal["prior", "group"],
+    question: RecoveryQuestion[Any], subjects: int, sessions: int, trials: int | None
 ) -> Cell:
-    """Check the arguments of `recover` and write down what they ask for."""
+    """Check what is asked, and write down the design of these sizes."""
+    environment = resolve_environment(question.environment, trials)
+    model, method = resolve_model(question.model), question.method
     model.check_plays(environment)
     one_of("method", method, METHODS)
-    one_of("intervals", intervals, INTERVALS)
-    one_of("population", population, POPULATIONS)
-    held = check_truth(model.parameters, truth)
-    unknowns = Unknowns.of(model, fixed, fit_lapse)
+    one_of("intervals", question.intervals, INTERVALS)
+    one_of("population", question.population, POPULATIONS)
+    held = check_truth(model.parameters, question.truth)
+    unknowns = Unknowns.of(model, question.fixed, question.fit_lapse)
     if len(unknowns.parameters) == 0:
         raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
     if method == "hierarchical" and subjects < 2:
         raise ValueError(f"A hierarchical fit needs at least 2 subjects; got {subjects}.")
-    selection_of(model, all_trials)
-    options: dict[str, Any] = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse}
-    options["all_trials"] = all_trials
+    selection_of(model, question.all_trials)
+    options: dict[str, Any] = {
+        "fixed": dict(question.fixed or {}),
+        "fit_lapse": question.fit_lapse,
+        "all_trials": question.all_trials,
+    }
     if method == "map":
-        options["intervals"] = intervals
+        options["intervals"] = question.intervals
     return Cell(
         environment.name,
         environment.settings,
         model.name,
         held,
-        check_lapse(lapse),
-        POPULATIONS[population],
+        check_lapse(question.lapse),
+        POPULATIONS[question.population],
         sessions=sessions,
         subjects=subjects,
         method=method,
@@ -377,27 +310,13 @@ def _remarks(cell: Cell) -> tuple[str, ...]:
 
 
 def recovery_study(
-    cells: tuple[Cell, ...], question: Mapping[str, Any], replicates: int, seed: int
+    cells: tuple[Cell, ...], question: RecoveryQuestion[Any], sizes: Mapping[str, Any]
 ) -> Study:
     """Return the study of these cells, checked against the step interface."""
-    cell = cells[0]
-    asked = {
-        "subject_matter": cell.environment,
-        "model": cell.model,
-        **question,
-        "replicates": replicates,
-        "method": cell.method,
-        "seed": seed,
-        "set": {**cell.truth, **settings_asked(cell.make())},
-        "lapse": cell.lapse or None,
-        "fix": cell.options["fixed"],
-        "fit_lapse": cell.options["fit_lapse"],
-        "all_trials": cell.options["all_trials"],
-        "population": "group" if cell.law else None,
-        "intervals": "laplace" if cell.options.get("intervals") == "laplace" else None,
-    }
+    asked = {**question.asked(), **sizes}
     remarks = tuple(_remarks(one) for one in cells)
-    study = Study("recover", cells, replicates, seed, "subject", asked, remarks)
+    seed = question.seed
+    study = Study("recover", cells, question.replicates, seed, "subject", asked, remarks)
     check_step_loop(study)
     return study
 

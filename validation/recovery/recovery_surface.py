@@ -6,26 +6,24 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, Unpack
+from typing import Any
 
 import pandas as pd
 
-from knownminds.agents import Agent
-from knownminds.environments import Environment
-from knownminds.validation.engine.arguments import resolve_environment, resolve_model
-from knownminds.validation.engine.engine import Running, read, run
+from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Rows, Study
 from knownminds.validation.engine.verdicts import OPEN
 
 from .parameter_recovery import (
-    Method,
     Recovery,
     fit_batch,
     recovery_cell,
     recovery_study,
 )
 from .parameter_recovery import summarise as summarise_cell
+from .questions import RecoverOverSizes
 
 Size = tuple[int, int, int]  # subjects, sessions, trials
 
@@ -188,57 +186,19 @@ def size_of(recovery: Recovery) -> Size:
     return cell.subjects, cell.sessions, cell.make().n_trials
 
 
-def recovery_surface(
-    environment: Environment | str,
-    model: type[Agent] | str,
-    *,
-    subjects: Sequence[int] = (100,),
-    sessions: Sequence[int] = (1,),
-    trials: Sequence[int | None] = (None,),
-    replicates: int = 1,
-    method: Method = "map",
-    seed: int = 0,
-    truth: Mapping[str, float] | None = None,
-    lapse: float = 0.0,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    all_trials: bool = False,
-    intervals: Literal["posterior", "laplace"] = "posterior",
-    population: Literal["prior", "group"] = "prior",
-    **running: Unpack[Running],
-) -> RecoverySurface:
-    """Recover a model's parameters in every combination of sizes; the rest is as in `recover`.
+recovery_surface = verb(RecoverOverSizes, __name__)
 
-    Raises
-    ------
-    ValueError
-        As for `recover`, or if a grid is empty.
-    """
-    grids = {"subjects": subjects, "sessions": sessions, "trials": trials}
+
+def compute(question: RecoverOverSizes) -> RecoverySurface:
+    """Answer what `recovery_surface` is asked."""
+    grids = {name: list(getattr(question, name)) for name in ("subjects", "sessions", "trials")}
     for name, grid in grids.items():
         if len(grid) == 0:
             raise ValueError(f"A surface needs at least one number of {name}; got none.")
-    cells = tuple(
-        recovery_cell(
-            resolve_environment(environment, length),
-            resolve_model(model),
-            subjects=n,
-            sessions=k,
-            method=method,
-            truth=truth,
-            lapse=lapse,
-            fixed=fixed,
-            fit_lapse=fit_lapse,
-            all_trials=all_trials,
-            intervals=intervals,
-            population=population,
-        )
-        for n, k, length in product(subjects, sessions, trials)
-    )
-    lengths = [cell.make().n_trials for cell in cells[: len(trials)]]
-    question = {"subjects": list(subjects), "sessions": list(sessions), "trials": lengths}
-    study = recovery_study(cells, question, replicates, seed)
-    return run(study, fit_batch, summarise, **running)
+    cells = tuple(recovery_cell(question, *sizes) for sizes in product(*grids.values()))
+    lengths = [cell.make().n_trials for cell in cells[: len(grids["trials"])]]
+    study = recovery_study(cells, question, {**grids, "trials": lengths})
+    return run(study, fit_batch, summarise, **question.running)
 
 
 def read_recovery_or_surface(folder: str | os.PathLike[str]) -> Recovery | RecoverySurface:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.options import (
     AllTrials,
     ExperimentOption,
     FitLapse,
@@ -20,8 +21,7 @@ from knownminds.validation.cli.options import (
     Seed,
     Workers,
 )
-from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import read_mapping, read_numbers
+from knownminds.validation.reading import read_mapping, read_numbers
 
 
 def _tell(line: str) -> None:

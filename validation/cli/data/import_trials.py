@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import ExperimentOption, Json
 from knownminds.validation.cli.output import tell_trials
-from knownminds.validation.cli.reading import read_mapping, read_settings
+from knownminds.validation.options import ExperimentOption, Json
+from knownminds.validation.reading import read_mapping, read_settings
 
 
 @app.command("import")

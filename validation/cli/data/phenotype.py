@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Out, Seed
 from knownminds.validation.cli.output import notes, print_json
-from knownminds.validation.cli.reading import read_mapping
+from knownminds.validation.options import Json, Out, Seed
+from knownminds.validation.reading import read_mapping
 
 
 @app.command()

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import ExperimentOption, Json, Out, Seed
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import read_mapping
 from knownminds.validation.completion import completes
+from knownminds.validation.options import ExperimentOption, Json, Out, Seed
+from knownminds.validation.reading import read_mapping
 
 
 @app.command()

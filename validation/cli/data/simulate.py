@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.options import (
     DesignName,
     Experiment,
     Json,
@@ -22,8 +23,7 @@ from knownminds.validation.cli.options import (
     Subjects,
     Values,
 )
-from knownminds.validation.cli.output import notes, print_json
-from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.reading import resolve_experiment
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Experiment, Json, Model, NTrials, Out, Seed
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import resolve_experiment
+from knownminds.validation.options import Experiment, Json, Model, NTrials, Out, Seed
+from knownminds.validation.reading import resolve_experiment
 
 
 def _between(option: str, text: str) -> tuple[int, int]:

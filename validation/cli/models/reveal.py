@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Out, Seed
 from knownminds.validation.cli.output import check_own_folder, notes, print_json, progress_bar
-from knownminds.validation.cli.reading import read_caps, read_numbers
+from knownminds.validation.options import Json, Out, Seed
+from knownminds.validation.reading import read_caps, read_numbers
 
 
 @app.command()

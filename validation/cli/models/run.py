@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.options import (
     Contaminate,
     DesignName,
     Experiment,
@@ -19,13 +20,13 @@ from knownminds.validation.cli.options import (
     Seed,
     Values,
 )
-from knownminds.validation.cli.output import RESULTS, check_own_folder, notes, print_json
-from knownminds.validation.cli.reading import (
+from knownminds.validation.reading import (
     read_caps,
     read_contaminants,
     read_rates,
     resolve_experiment,
 )
+from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
@@ -204,7 +205,7 @@ def run(
         )
         raise ValueError(f"{error}{kept}") from None
     except KeyboardInterrupt:
-        if (folder / RESULTS["run"]).exists():
+        if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)

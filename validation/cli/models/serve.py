@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import (
+from knownminds.validation.cli.output import notes
+from knownminds.validation.options import (
     Contaminate,
     DesignName,
     Experiment,
@@ -17,8 +18,7 @@ from knownminds.validation.cli.options import (
     Seed,
     Values,
 )
-from knownminds.validation.cli.output import notes
-from knownminds.validation.cli.reading import read_contaminants, resolve_experiment
+from knownminds.validation.reading import read_contaminants, resolve_experiment
 
 
 def _key(variable: str | None) -> str | None:

@@ -2,63 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from knownminds.validation.cli.study import study
+from knownminds.validation.power.questions import AskAudit
 
-import typer
-
-from knownminds.validation.cli.options import (
-    ExperimentOption,
-    Seed,
-    Sessions,
-    SeveralTrials,
-    Subjects,
-)
-from knownminds.validation.cli.reading import NOT_GIVEN, resolve_experiment
-from knownminds.validation.cli.study import Ask, study
-from knownminds.validation.completion import completes
-
-
-@study
-def audit(
-    measure: Annotated[
-        str,
-        typer.Argument(
-            help="The measure; `knownminds list` shows all.", autocompletion=completes("measures")
-        ),
-    ],
-    environment: ExperimentOption = None,
-    effect: Annotated[
-        list[float] | None, typer.Option(help="True values in the violators.")
-    ] = None,
-    subjects: Subjects = 20,
-    sessions: Sessions = 1,
-    trials: SeveralTrials = None,
-    replicates: Annotated[int, typer.Option(help="Data sets per design.")] = 400,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
-    ] = None,
-    seed: Seed = 0,
-) -> Ask:
-    """Ask what a metric and its test do to minds whose true value is known."""
-    from knownminds.environments import unknown
-    from knownminds.inference import MEASURES
-    from knownminds.validation.power.audit import audit as run_audit
-
-    if measure not in MEASURES:
-        raise ValueError(unknown("measure", measure, MEASURES))
-    found = MEASURES[measure]
-    given = {text.partition("=")[0] for text in values or []}
-    needed = [f"{k}={v}" for k, v in found.settings.items() if k not in given]
-    values = [*needed, *(values or [])]
-    place, _ = resolve_experiment(environment or found.environments[0], [], None, values)
-    return lambda running: run_audit(
-        measure,
-        environment=place,
-        effects=effect,
-        subjects=subjects,
-        sessions=sessions,
-        trials=trials or NOT_GIVEN,
-        replicates=replicates,
-        seed=seed,
-        **running,
-    )
+study(AskAudit)

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json, Seed, Workers
 from knownminds.validation.cli.output import print_json, progress_bar
+from knownminds.validation.options import Json, Seed, Workers
 
 
 @app.command()

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.options import Json
 from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.options import Json
 
 
 @app.command()

@@ -1,0 +1,102 @@
+"""What `calibrate` is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import typer
+
+from knownminds.validation.engine.question import ExperimentQuestion, Typed, asks
+from knownminds.validation.options import Experiment, Fixed, Model, NTrials, Seed, Sessions, Values
+from knownminds.validation.reading import read_numbers
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent
+    from knownminds.environments import Environment
+
+    from .calibration import Calibration
+
+
+@dataclass(frozen=True, kw_only=True)
+class Calibrate(ExperimentQuestion["Calibration"]):
+    """Ask whether posteriors are right: drawn from the prior, the truth must have uniform ranks.
+
+    Each replicate draws parameters from the model's priors (for groups from the hyperpriors),
+    simulates, samples the posterior and ranks the truth among 99 of its draws, for every parameter
+    and for the log-likelihood, which sees errors that parameters alone do not (Talts et al. 2018;
+    Modrák et al. 2023). Ranks are judged by a 95% band (Säilynoja, Bürkner and Vehtari 2022) that
+    is simultaneous over the ranks and over the quantities.
+
+    Parameters
+    ----------
+    replicates
+        Posteriors. Fewer than would notice, with a chance of 80%, one half as wide as it should be
+        (25 to 45 or so, more for more quantities) are not judged.
+    subjects
+        Of a group (20 if None); single posteriors have one.
+    method
+        "map" for each subject's own posterior, as `recover --method map` uses it, or
+        "hierarchical".
+    fixed
+        Parameters held at a value, in the truth and in the fit.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        At the first argument that does not fit the rules; nothing is written then.
+    """
+
+    command: ClassVar[str] = "calibrate"
+    verb: ClassVar[str] = "calibrate"
+    help: ClassVar[str] = "Ask whether posteriors are right: simulation-based calibration."
+
+    environment: Environment | str = asks(Experiment, kw_only=False)
+    model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
+    replicates: int = asks(
+        Annotated[int, typer.Option(help="Posteriors; fewer than some 25 to 45 are not judged.")],
+        200,
+    )
+    subjects: int | None = asks(
+        Annotated[
+            int | None, typer.Option(help="Subjects of a group (hierarchical); 20 if not given.")
+        ],
+        None,
+    )
+    sessions: int = asks(Sessions, 1)
+    trials: int | None = asks(NTrials, None)
+    method: Literal["map", "hierarchical"] = asks(
+        Annotated[str, typer.Option(help="map (single posteriors) or hierarchical.")], "map"
+    )
+    seed: int = asks(Seed, 0)
+    truth: ClassVar[None] = None
+    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """Its own fields, and settings of the experiment before those that are held."""
+        found = super().typed()
+        held = found.pop("fixed")
+        return {**found, "truth": Typed(Values, None, "values"), "fixed": held}
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that were typed; the truth is drawn."""
+        found = super().read(given)
+        truth = found.pop("truth")
+        if truth:
+            raise ValueError(
+                f"Calibration draws the truth from the prior; got --set {next(iter(truth))}. "
+                "Hold a parameter in truth and fit with --fix."
+            )
+        return found
+
+    def answer(self) -> Calibration:
+        """Compute the study."""
+        from .calibration import compute
+
+        return compute(self)

@@ -1,0 +1,92 @@
+"""What `channel` is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import typer
+
+from knownminds.validation.engine.question import ExperimentQuestion, asks
+from knownminds.validation.options import (
+    Experiment,
+    FitLapse,
+    Fixed,
+    Lapse,
+    Model,
+    NTrials,
+    Seed,
+    Sessions,
+    Subjects,
+    Values,
+)
+from knownminds.validation.reading import read_numbers
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent, Contaminants
+    from knownminds.environments import Environment
+
+    from .channel_study import Channel
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskChannel(ExperimentQuestion["Channel"]):
+    """Ask whether known minds come through words as they are.
+
+    Each subject lives its sessions twice: directly, and in words, from the prompt through a text
+    that may be contaminated to the parser. Both must be the same, trial by trial, but for
+    what was not read. Each trial must say what became of its answer, as often as the dials do, and
+    the bounds over what the missing answers could have been must hold the true parameters. The same
+    subjects with the same luck answer with each set of contaminants.
+
+    Parameters
+    ----------
+    contaminants
+        Sets of rates, or texts as `parse_contaminants` reads them; `CONTAMINANTS` if None. Lapses
+        are given by `lapse`, since they are part of the decision.
+    method
+        "map" or "mle"; intervals are those of the normal approximation.
+    trials, truth, lapse, fixed, fit_lapse
+        As in `recover`.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        At the first argument that does not fit the rules; nothing is written then.
+    """
+
+    command: ClassVar[str] = "channel"
+    verb: ClassVar[str] = "channel"
+    help: ClassVar[str] = (
+        "Ask whether known minds come through words as they are, and bounds hold what is lost."
+    )
+
+    environment: Environment | str = asks(Experiment, kw_only=False)
+    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual", kw_only=False)
+    contaminants: Sequence[Contaminants | str] | None = asks(
+        Annotated[
+            list[str] | None,
+            typer.Option(help='Rates of one set, "refusal=0.05,malformed=0.05"; or "none".'),
+        ],
+        None,
+        name="contaminate",
+    )
+    subjects: int = asks(Subjects, 40)
+    sessions: int = asks(Sessions, 1)
+    trials: int | None = asks(NTrials, None)
+    method: str = asks(Annotated[str, typer.Option(help="map or mle.")], "map")
+    seed: int = asks(Seed, 0)
+    truth: Mapping[str, float] | None = asks(Values, None, name="values")
+    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
+    lapse: float = asks(Lapse, 0.0)
+    fit_lapse: bool = asks(FitLapse, False)
+
+    def answer(self) -> Channel:
+        """Compute the study."""
+        from .channel_study import compute
+
+        return compute(self)

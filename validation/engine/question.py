@@ -1,0 +1,276 @@
+"""What a study is asked, said once.
+
+A question is a frozen dataclass. Its fields are the arguments of the function that answers it and,
+with how each is typed, the options of the command; what was asked goes into the study's identity,
+and a command line that asks it again follows from there. Nothing here is slow to import.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, cast
+
+import typer
+
+from knownminds.validation.options import DesignName, Out, Workers
+from knownminds.validation.reading import resolve_experiment
+
+if TYPE_CHECKING:
+    from .engine import Progress, Running
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+@dataclass(frozen=True)
+class Typed:
+    """How a field is typed on the command line.
+
+    Parameters
+    ----------
+    option
+        The type with its Typer option or argument.
+    untyped
+        Its value there if nothing is typed.
+    name
+        Of the option; the field's if "".
+    read
+        Makes the field's value of what is typed.
+    """
+
+    option: Any
+    untyped: Any
+    name: str = ""
+    read: Callable[[Any], Any] | None = None
+
+
+def asks(
+    option: Any,
+    default: Any = MISSING,
+    *,
+    untyped: Any = MISSING,
+    name: str = "",
+    read: Callable[[Any], Any] | None = None,
+    kw_only: bool = True,
+) -> Any:
+    """Return a field of a question with its option; see `Typed`.
+
+    Parameters
+    ----------
+    default
+        Of the function's argument; without one it must be given.
+    """
+    untyped = default if untyped is MISSING else untyped
+    how = Typed(option, inspect.Parameter.empty if untyped is MISSING else untyped, name, read)
+    return field(default=default, kw_only=kw_only, metadata={"typed": how})
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyQuestion(Generic[R]):
+    """What a study is asked; the fields here say where and how it is computed, see `Running`."""
+
+    command: ClassVar[str]
+    help: ClassVar[str]
+    verb: ClassVar[str]  # the function's name
+
+    workers: int | None = asks(Workers, None)
+    backend: str | None = asks(
+        Annotated[str | None, typer.Option(help="processes, threads, or dask with --scheduler.")],
+        None,
+    )
+    scheduler: str | None = asks(
+        Annotated[str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")], None
+    )
+    share: str | None = asks(
+        Annotated[str | None, typer.Option(help="2/3: only the second third, to be merged later.")],
+        None,
+    )
+    out: str | os.PathLike[str] | None = asks(Out, None)  # noqa: RUF009 - a field
+    progress: Progress | None = None
+
+    def answer(self) -> R:
+        """Compute the study."""
+        raise NotImplementedError
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """How each of its own fields is typed, in order; a subclass may leave that to its base."""
+        running = {own.name for own in fields(StudyQuestion)}
+        return {name: how for name, how in cls._all_typed().items() if name not in running}
+
+    @classmethod
+    def typed_running(cls) -> dict[str, Typed]:
+        """How the fields are typed that say where and how it is computed."""
+        own = cls.typed()
+        return {name: how for name, how in cls._all_typed().items() if name not in own}
+
+    @classmethod
+    def _all_typed(cls) -> dict[str, Typed]:
+        found: dict[str, Typed] = {}
+        for own in fields(cls):
+            # A subclass that narrows a field's type does not repeat how it is typed.
+            known = (vars(base).get("__dataclass_fields__", {}) for base in cls.__mro__)
+            told = (at[own.name].metadata.get("typed") for at in known if own.name in at)
+            how = next(filter(None, told), None)
+            if how is not None:
+                found[own.name] = how
+        return found
+
+    @property
+    def running(self) -> Running:
+        """Where and how it is computed."""
+        return cast("Running", {own.name: getattr(self, own.name) for own in fields(StudyQuestion)})
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked, by the names of the options: the identity of the study."""
+        told: dict[str, Any] = {}
+        for name, how in self.typed().items():
+            if hasattr(self, name):
+                value = getattr(self, name)
+                told[_option(name, how)] = dict(value) if isinstance(value, Mapping) else value
+        return told
+
+    @classmethod
+    def of_typed(cls, given: Mapping[str, Any]) -> StudyQuestion[Any]:
+        """Make a question of what was typed; what was not typed is as the function has it."""
+        return cls(**cls.read(given), progress=given.get("progress"))
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that were typed."""
+        found: dict[str, Any] = {}
+        for name, how in cls._all_typed().items():
+            value = given[how.name or name]
+            if value is not None:
+                found[name] = value if how.read is None else how.read(value)
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExperimentQuestion(StudyQuestion[R]):
+    """What is asked of models in an experiment.
+
+    Subclasses have `environment`, `trials`, `truth` typed as --set, and `model` or `models`.
+    """
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """Its own fields, and which of an experiment's designs is meant: one of its settings."""
+        found: dict[str, Typed] = {}
+        for name, how in super().typed().items():
+            found[name] = how
+            if name == "trials":
+                found["design"] = Typed(DesignName, None)
+        return found
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments; of --set, parameters are true values and the others settings."""
+        from .arguments import resolve_model
+
+        found = super().read(given)
+        models = cls.named(found)
+        agents = [resolve_model(model) for model in models]
+        found["environment"], found["truth"] = resolve_experiment(
+            given["environment"], agents, None, given["values"], given["design"]
+        )
+        return found
+
+    @classmethod
+    def named(cls, found: Mapping[str, Any]) -> Sequence[str]:
+        """Return the names of the models that were typed."""
+        names: Sequence[str] = found.get("models") or [found["model"]]
+        return names
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked: names, not things, and no setting that is the experiment's own."""
+        from .arguments import resolve_environment, resolve_model, settings_asked
+
+        place = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
+        told = super().asked()
+        told["subject_matter"] = place.name
+        truth = {name: float(value) for name, value in (told["set"] or {}).items()}
+        told["set"] = {**truth, **settings_asked(place)}
+        model = told["model"]
+        several = isinstance(model, Sequence) and not isinstance(model, str)
+        names = [resolve_model(one).name for one in (model if several else [model])]
+        told["model"] = names if several else names[0]
+        return told
+
+
+def _option(name: str, how: Typed) -> str:
+    """Return the name of an option without its dashes; the argument is the subject matter."""
+    (info,) = how.option.__metadata__
+    if isinstance(info, typer.models.ArgumentInfo):
+        return "subject_matter"
+    # Within Annotated, Typer takes the first of the flags for a default.
+    flag = info.default
+    return flag.lstrip("-").replace("-", "_") if isinstance(flag, str) else how.name or name
+
+
+def verb(question: Callable[P, StudyQuestion[R]], module: str) -> Callable[P, R]:
+    """Return the function that answers a question: its arguments are the question's fields.
+
+    Parameters
+    ----------
+    module
+        In which it is a name.
+    """
+
+    def ask(*args: P.args, **asked: P.kwargs) -> R:
+        return question(*args, **asked).answer()
+
+    kind = cast("type[StudyQuestion[Any]]", question)
+    ask.__name__ = ask.__qualname__ = kind.verb
+    ask.__module__, ask.__doc__ = module, kind.__doc__
+    # In a dataclass the fields of its base come first.
+    running = {own.name for own in fields(StudyQuestion)}
+    arguments = inspect.signature(kind).parameters.values()
+    ordered = sorted(arguments, key=lambda argument: argument.name in running)
+    ask.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return ask
+
+
+def command_line(command: str, *about: str, **options: Any) -> str:
+    """Return a command line.
+
+    Parameters
+    ----------
+    about
+        Arguments; empty ones are left out.
+    options
+        By their names, with _ for -. What is None, False or empty is left out, True is a flag,
+        and of a mapping (NAME=VALUE) or list each entry is an option of its own.
+    """
+    words = ["knownminds", command, *about]
+    for name, value in options.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, Mapping):
+            for key, one in value.items():
+                words += [flag, f"{key}={_told(one)}"]
+        elif isinstance(value, list | tuple):
+            for one in value:
+                words += [flag, _told(one)]
+        else:
+            words += [flag, _told(value)] if value != "" else []
+    return shlex.join(word for word in words if word)
+
+
+def in_one(values: Mapping[str, str]) -> str:
+    """Write pairs as options that hold several have them: ours=yours,..."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(float(value)).removesuffix(".0")  # repr: all digits, or the study is another
+    return value if isinstance(value, str) else json.dumps(value)

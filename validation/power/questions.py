@@ -1,0 +1,355 @@
+"""What `power` and `audit` are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import typer
+
+from knownminds.validation.completion import completes
+from knownminds.validation.engine.question import ExperimentQuestion, R, StudyQuestion, Typed, asks
+from knownminds.validation.options import (
+    Experiment,
+    ExperimentOption,
+    Model,
+    Seed,
+    Sessions,
+    SeveralSessions,
+    SeveralTrials,
+    Subjects,
+    Values,
+)
+from knownminds.validation.reading import read_numbers, read_settings, resolve_experiment
+from knownminds.validation.studies import AUDITS, load
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent
+    from knownminds.environments import Environment
+
+    from .audit import Audit
+    from .power_study import Power
+    from .smallest_design import SmallestDesign
+
+SIZES = ("subjects", "sessions", "trials")
+SEARCH = {
+    "find": Typed(
+        Annotated[
+            str | None,
+            typer.Option(help="sessions, subjects or trials: find the smallest number."),
+        ],
+        None,
+    ),
+    "target": Typed(Annotated[float, typer.Option(help="The power to reach, with --find.")], 0.8),
+    "most": Typed(Annotated[int, typer.Option(help="The largest number to consider.")], 1000),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PowerQuestion(ExperimentQuestion[R]):
+    """How often designs detect an effect; see `AskPower` and `AskSmallest`."""
+
+    command: ClassVar[str] = "power"
+    help: ClassVar[str] = (
+        "Ask how often a design detects an effect, or which is the smallest that does."
+    )
+
+    environment: Environment | str = asks(Experiment, kw_only=False)
+    effect: Mapping[str, float] = asks(
+        Annotated[
+            str, typer.Option(help="NAME=SIZE: a measure or a parameter, on the natural scale.")
+        ],
+        read=lambda text: read_numbers("--effect", [text]),
+        kw_only=False,
+    )
+    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual")
+    comparison: Literal["one", "between", "paired"] = asks(
+        Annotated[
+            str, typer.Option(help="one (against the null value), between or paired conditions.")
+        ],
+        "one",
+    )
+    estimator: Literal["two_stage", "hierarchical"] = asks(
+        Annotated[str, typer.Option(help="two_stage or hierarchical.")], "two_stage"
+    )
+    subjects: Any = asks(
+        Annotated[list[int] | None, typer.Option(help="Participants; 1 (one mind) if not given.")],
+        None,
+    )
+    sessions: Any = asks(SeveralSessions, None)
+    trials: Any = asks(SeveralTrials, None)
+    replicates: int = asks(
+        Annotated[
+            int | None,
+            typer.Option(help="Data sets per design; 400, or 1000 to confirm --find."),
+        ],
+        400,
+        untyped=None,
+    )
+    effect_sd: float = asks(
+        Annotated[float, typer.Option(help="Spread of the effect: assurance.")], 0.0
+    )
+    truth: Mapping[str, float] | None = asks(Values, None, name="values")
+    spread: Mapping[str, float] | None = asks(
+        Annotated[
+            list[str] | None,
+            typer.Option(help="NAME=SD between participants, unconstrained scale."),
+        ],
+        None,
+        read=partial(read_numbers, "--spread"),
+    )
+    seed: int = asks(Seed, 0)
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """Its own fields, and what is searched with --find."""
+        found = super().typed()
+        seed = found.pop("seed")
+        return {**found, **SEARCH, "seed": seed}
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked; a spread of zero is not named."""
+        told = super().asked()
+        return told | {"effect_sd": self.effect_sd or None, "spread": told["spread"] or {}}
+
+    @classmethod
+    def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
+        """Ask for the smallest design with --find, else for the power of all designs."""
+        asked: dict[str, Any] = {"progress": given.get("progress"), **cls.read(given)}
+        if given["find"] is None:
+            return AskPower(**asked)
+        for name in SIZES:
+            if len(asked.get(name, ())) > 1:
+                raise ValueError(
+                    f"With --find the other sizes are single numbers; got {name} twice."
+                )
+        single = {name: asked[name][0] for name in SIZES if name in asked}
+        return AskSmallest(**asked | single | {name: given[name] for name in SEARCH})
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskPower(PowerQuestion["Power"]):
+    """Ask how often designs detect an effect, for every combination of their sizes.
+
+    Minds are Normal on the unconstrained scale around the group's mean. The effect is put in by
+    turning the measure's dial, so that the group's mean of the measure on the natural scale (or
+    its difference between the conditions) is what is asked. Designs of one mind (1 subject) test
+    over sessions, others over subjects.
+
+    Parameters
+    ----------
+    effect
+        A measure, or a parameter of the model, and its size: {"optimism_bias": 0.1}.
+    comparison
+        "one" tests the measure against its null value, "between" two groups of `subjects` (or of
+        `sessions` of two minds) against each other, "paired" two conditions of the same subjects.
+    estimator
+        "two_stage" fits each unit and tests over units (t, Welch's or paired t test);
+        "hierarchical" asks whether the 95% interval of the group's contrast excludes zero.
+    subjects, sessions, trials
+        Participants (per group), sessions of each (per condition), and trials per session; several
+        of each give a grid.
+    effect_sd
+        If positive, the effect of each data set is drawn from Normal(effect, effect_sd), and power
+        becomes the assurance (O'Hagan, Stevens and Campbell 2005).
+    truth
+        Parameters of a mind in the middle of the group, natural scale; the model's prior means
+        otherwise.
+    spread
+        Standard deviations between subjects on the unconstrained scale; the model's `group_sd`
+        otherwise. Always 0 for one mind.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If an argument does not fit, or the design cannot identify the contrast.
+    """
+
+    verb: ClassVar[str] = "power"
+
+    subjects: int | Sequence[int] = 1
+    sessions: int | Sequence[int] = 1
+    trials: int | Sequence[int] | None = None
+
+    def answer(self) -> Power:
+        """Compute the study."""
+        from .power_study import compute
+
+        return compute(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskSmallest(PowerQuestion["SmallestDesign"]):
+    """Find the smallest design that detects an effect with the target power.
+
+    Power is taken to rise as Phi(a + b sqrt(size)), which is exact for normal tests. All designs
+    tried so far give a posterior of (a, b); the next one is tried where half of the posterior of
+    the answer lies on either side, with 100 fresh data sets. When the answer is known to
+    within a few per cent it is tried once more with `replicates` data sets of its own; should it
+    fail there, they join the search and it goes on.
+
+    Parameters
+    ----------
+    find
+        What is varied; the other sizes stay as given.
+    target, most
+        The power to reach, and the largest size that is considered.
+    replicates
+        Data sets of the confirmation.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`; every design is a folder within `out`.
+
+    Raises
+    ------
+    ValueError
+        As for `power`, or if the target or the bounds make no sense.
+    """
+
+    verb: ClassVar[str] = "smallest_design"
+
+    subjects: int = 1
+    sessions: int = 1
+    trials: int | None = None
+    replicates: int = 1000
+    find: Literal["sessions", "subjects", "trials"] = "sessions"
+    target: float = 0.8
+    most: int = 1000
+
+    def answer(self) -> SmallestDesign:
+        """Search."""
+        from .smallest_design import compute
+
+        return compute(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskAudit(StudyQuestion["Audit"]):
+    """Ask what a metric and its test do to known minds.
+
+    A measure without a null value (a score) has no test; of it, bias, error and coverage are told.
+    Under the measure's rational model, drawn from its priors, the test should reject in 5% of the
+    data sets whatever the design: its size. Under the violator, whose dial is turned until the
+    group has each of the `effects`, it should reject often: its power. In both the estimate
+    should lie at the truth (bias), as close as its own standard error says, and its 95% intervals
+    should hold the truth.
+
+    Parameters
+    ----------
+    measure
+        Its name; `MEASURES` holds all.
+    environment
+        The experiment; the measure's first one if None.
+    effects
+        True values of the measure in the violators; None for some that they can have.
+    subjects, sessions, trials
+        Of each data set; several numbers of trials are audited one by one.
+    replicates
+        Data sets for each kind of mind and number of trials.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown (the nearest are named), or a number does not fit.
+    """
+
+    command: ClassVar[str] = "audit"
+    verb: ClassVar[str] = "audit"
+    help: ClassVar[str] = "Ask what a metric and its test do to minds whose true value is known."
+
+    measure: str = asks(
+        Annotated[
+            str,
+            typer.Argument(
+                help="The measure, coherence or consistency; `knownminds list` shows all.",
+                autocompletion=completes("measures"),
+            ),
+        ],
+        kw_only=False,
+    )
+    environment: Environment | str | None = asks(ExperimentOption, None)
+    effects: Sequence[float] | None = asks(
+        Annotated[list[float] | None, typer.Option(help="True values in the violators.")],
+        None,
+        name="effect",
+    )
+    subjects: int = asks(Subjects, 20)
+    sessions: int = asks(Sessions, 1)
+    trials: int | Sequence[int] | None = asks(SeveralTrials, None)
+    replicates: int = asks(Annotated[int, typer.Option(help="Data sets per design.")], 400)
+    seed: int = asks(Seed, 0)
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """Its own fields, and settings of the experiment."""
+        found = super().typed()
+        seed = found.pop("seed")
+        option = Annotated[
+            list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+        ]
+        return {**found, "settings": Typed(option, None), "seed": seed}
+
+    @classmethod
+    def of_typed(cls, given: Mapping[str, Any]) -> Any:
+        """Ask about a measure, or for one of `AUDITS`, which have settings of their own."""
+        from knownminds.environments import unknown
+        from knownminds.inference import MEASURES
+
+        measure, texts = given["measure"], given["settings"]
+        if measure in AUDITS:
+            return AskNamedAudit.of_typed(given)
+        if measure not in MEASURES:
+            raise ValueError(unknown("measure", measure, [*MEASURES, *AUDITS]))
+        found, typed = MEASURES[measure], read_settings(texts)
+        needed = [f"{k}={v}" for k, v in found.settings.items() if k not in typed]
+        place, _ = resolve_experiment(
+            given["environment"] or found.environments[0], [], None, [*needed, *(texts or [])]
+        )
+        asked = {**cls.read(given), "environment": place, "progress": given.get("progress")}
+        return cls(**asked)
+
+    def answer(self) -> Audit:
+        """Compute the study."""
+        from .audit import compute
+
+        return compute(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskNamedAudit(StudyQuestion[Any]):
+    """Ask what one of `AUDITS` finds, with settings of its own."""
+
+    measure: str
+    settings: Mapping[str, Any]
+    replicates: int
+    seed: int
+
+    @classmethod
+    def of_typed(cls, given: Mapping[str, Any]) -> AskNamedAudit:
+        """Take the settings as typed; what only measures have is refused."""
+        measure = given["measure"]
+        usual = {"effect": None, "environment": None, "subjects": 20, "sessions": 1}
+        for option, value in usual.items():
+            if given[option] != value:
+                raise ValueError(
+                    f"The audit of {measure} has a design of its own; got --{option}. Leave it out."
+                )
+        trials = {"trials": given["trials"]} if given["trials"] else {}
+        running = {own.name: given[own.name] for own in fields(StudyQuestion)}
+        return cls(
+            measure=measure,
+            settings=read_settings(given["settings"]) | trials,
+            replicates=given["replicates"],
+            seed=given["seed"],
+            **running,
+        )
+
+    def answer(self) -> Any:
+        """Compute the study."""
+        audit = load(f"{AUDITS[self.measure]}:audit")
+        return audit(self.settings, replicates=self.replicates, seed=self.seed, **self.running)
