@@ -174,8 +174,8 @@ class Synthetic:
                 "Send the number of the session as the seed."
             )
         probabilities, said = self._overhear(prompt)
-        place = [int(prompt.hash[:_HEX_DIGITS], 16), *([] if number is None else [number])]
-        choice, fault, chatter = session_stream(self.seed, *self.address, *place).random(3).tolist()
+        parts = [int(prompt.hash[:_HEX_DIGITS], 16), *([] if number is None else [number])]
+        choice, fault, chatter = session_stream(self.seed, *self.address, *parts).random(3).tolist()
         return _Thought(probabilities, said, choice, fault, chatter)
 
     def _overhear(self, prompt: Prompt) -> tuple[list[float], list[str]]:
@@ -188,7 +188,7 @@ class Synthetic:
             environment = copy(self.environment)
             drawn = environment.draw(session_stream(self.seed, *self.address))
             environment.reset(options={"design": Design(drawn.table, told)})
-            session = _Session(environment, self._mind())
+            session = _Session(environment, self._fresh_agent())
         turns, observation = _read(session.environment, prompt.messages)
         session.take_in(turns)
         probabilities = session.probabilities(observation)
@@ -209,9 +209,9 @@ class Synthetic:
         n = environment.n_trials
         numbers = rng.random((n, self.agent.n_uniforms)).tolist()
         speech = session_stream(self.seed, *self.address, number, _SPEECH).random((n, 2)).tolist()
-        return _Session(environment, self._mind(), numbers, speech)
+        return _Session(environment, self._fresh_agent(), numbers, speech)
 
-    def _mind(self) -> Agent:
+    def _fresh_agent(self) -> Agent:
         """Return the agent as it is before any session."""
         return type(self.agent).from_theta(
             self.agent.theta,

@@ -164,11 +164,7 @@ def outcome_probabilities(
     outcomes: Sequence[str],
     *,
     spellings: Mapping[str, Sequence[str]] | None = None,
-    extra_tokens: int | None = None,
-    positions: int = POSITIONS,
-    negligible: float = 0.0,
-    texts: TokenTexts | None = None,
-    check: bool = True,
+    **how: Any,
 ) -> OutcomeProbabilities:
     """Compute the probability of each outcome as a whole string behind each prompt.
 
@@ -193,19 +189,8 @@ def outcome_probabilities(
         For each outcome all that counts as saying it; None for the outcome with a space before
         it and without one, where the latter counts only if it does not run on from the last word
         of the prompt.
-    extra_tokens
-        Follow paths with at most so many tokens more than the shortest; None for all.
-    positions
-        How many tokens go through the model at once, if one prompt and the tree are not more.
-    negligible
-        Probability behind each prompt that need not be followed where an outcome and a sign such
-        as a full stop were said, and what comes then decides whether the outcome is over. It is
-        among what is `left_out`. Below the rounding of float32 it spares most of the time.
-    texts
-        `TokenTexts.of(tokenizer)`, if it is at hand.
-    check
-        Whether one path is compared with a plain pass, since some models do not heed the mask
-        that makes a tree.
+    how
+        Further arguments of `outcome_probabilities_of_each`.
 
     Raises
     ------
@@ -213,17 +198,9 @@ def outcome_probabilities(
         If behind a prompt the tokens of the prompt change, if the model has not the precision,
         or a prompt is longer than the model can read.
     """
+    each = [outcomes] * len(prompts)
     found = outcome_probabilities_of_each(
-        model,
-        tokenizer,
-        prompts,
-        [outcomes] * len(prompts),
-        spellings=spellings,
-        extra_tokens=extra_tokens,
-        positions=positions,
-        negligible=negligible,
-        texts=texts,
-        check=check,
+        model, tokenizer, prompts, each, spellings=spellings, **how
     )
     spellings_of(outcomes, spellings)  # checked for no prompts, too
     return OutcomeProbabilities.of(tuple(outcomes), found)
@@ -251,6 +228,19 @@ def outcome_probabilities_of_each(
         Those of each prompt.
     spellings
         By outcome, of all prompts.
+    extra_tokens
+        Follow paths with at most so many tokens more than the shortest; None for all.
+    positions
+        How many tokens go through the model at once, if one prompt and the tree are not more.
+    negligible
+        Probability behind each prompt that need not be followed where an outcome and a sign such
+        as a full stop were said, and what comes then decides whether the outcome is over. It is
+        among what is `left_out`. Below the rounding of float32 it spares most of the time.
+    texts
+        `TokenTexts.of(tokenizer)`, if it is at hand.
+    check
+        Whether one path is compared with a plain pass, since some models do not heed the mask
+        that makes a tree.
     progress
         Called with the number of prompts that are done, and of all.
     """

@@ -25,7 +25,7 @@ from knownminds.validation.costs.connect import (
     connect,
     estimate,
     folder_of,
-    mind_of,
+    known_agent,
     price_for,
     run,
 )
@@ -199,7 +199,7 @@ def test_a_folder_of_a_run_can_be_fitted(knownminds, tmp_path):
 
 
 def test_minds_are_at_the_centre_of_their_priors_unless_told():
-    mind = mind_of("rescorla_wagner_dual", SHORT, {"beta": 5.0})
+    mind = known_agent("rescorla_wagner_dual", SHORT, {"beta": 5.0})
     parameters = RescorlaWagnerDual.parameters
     centre = parameters.constrain(parameters.mean)
     centre[parameters.index("beta")] = 5.0
@@ -279,7 +279,9 @@ def test_a_folder_holds_one_kind_of_result_and_one_run(knownminds, tmp_path):
 
 def test_a_synthetic_participant_is_named_by_all_that_makes_it():
     names = {
-        Synthetic(mind_of("rescorla_wagner_dual", SHORT, truth), SHORT, 1, contaminants=dials).model
+        Synthetic(
+            known_agent("rescorla_wagner_dual", SHORT, truth), SHORT, 1, contaminants=dials
+        ).model
         for truth in ({}, {"beta": 5.0}, {"beta": 5.0000001})
         for dials in (None, Contaminants(refusal=0.1))
     }

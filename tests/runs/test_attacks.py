@@ -259,3 +259,30 @@ def test_runs_that_share_an_adapter_on_living_connections_end(tmp_path):
             assert lived.complete or lived.n_trials == 2 * N_TRIALS
         wait_for(adapter.close())
     assert len(server.calls) == 3 * 2 * N_TRIALS
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+def test_pictures_are_shown_where_the_user_says_so_and_a_dry_run_tells_what_a_run_would(
+    tmp_path, knownminds
+):
+    with FaultServer() as server:
+        command = ("run", "marker_location", "--llm", "openai:m", "--trials", "10")
+        command += ("--set", "modality=image", "--base-url", server.address["openai"])
+        for dry in (("--dry-run",), ("--out", str(tmp_path / "run"))):
+            code, _, told = knownminds(*command, *dry)
+            assert code == 2
+            assert "say with --images that the model sees them" in told
+        assert not server.calls
+        assert knownminds(*command, "--dry-run", "--images")[0] == 0
+        knownminds(*command, "--images", "--out", str(tmp_path / "run"), "--cap", "calls=3")
+        assert len(server.calls) == 3
+        assert all(call.placed for call in server.calls)
+
+
+def test_so_many_sessions_that_a_run_would_never_end_are_refused(knownminds):
+    words = ("--llm", "synthetic:rescorla_wagner_dual", "--sessions", "1000000000")
+    code, _, told = knownminds("run", "instrumental_learning", *words)
+    assert code == 2
+    assert "1000000" in told

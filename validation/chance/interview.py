@@ -13,7 +13,14 @@ import pandas as pd
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
 from knownminds.inference.chance.revealed_belief import Source
 from knownminds.llm_adapters import Adapter, Sampling, TellsOutcomes
-from knownminds.validation.costs.connect import RUNS, connect, mind_of, price_for, run, wait_for
+from knownminds.validation.costs.connect import (
+    RUNS,
+    connect,
+    known_agent,
+    price_for,
+    run,
+    wait_for,
+)
 
 from .asked_beliefs import (
     ItemAnswer,
@@ -110,7 +117,7 @@ class Interview:
 
         def read_in(form: Form) -> Readings:
             grid = question.environments(form)
-            agents = {one: mind_of(model, one, question.truth) for one in grid}
+            agents = {one: known_agent(model, one, question.truth) for one in grid}
             stated = form == "stated"
             items = questions_of(grid, question.seed) if stated else contexts_of(grid, plain=True)
             return known_beliefs(agents, items, question, source, self.progress)
@@ -119,7 +126,7 @@ class Interview:
         options = question.facts(source, form)
         options |= {"tokens": question.tokens, "space": question.space, "leak": question.leak}
         options |= {"truth": question.truth}
-        agent = mind_of(model, read["contexts"].items[0].environment, question.truth)
+        agent = known_agent(model, read["contexts"].items[0].environment, question.truth)
         if question.stated and agent.plays(question.environments("stated")[0]):
             read["questions"] = read_in("stated")
         else:

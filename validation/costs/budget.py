@@ -5,12 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from types import NoneType
+from typing import (
+    Any,
+    TypedDict,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
 import pandas as pd
@@ -23,7 +32,6 @@ from knownminds.llm_adapters.runs.prices import (
     Overrides,
     Price,
     Range,
-    Rates,
     price_of,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
@@ -355,7 +363,7 @@ def read_budget(folder: str | Path) -> Budget:
             raise ValueError(f"it has the format {whole['format']!r}")
         if whole["sha256"] != _digest(whole["budget"]):
             raise ValueError("its content does not have the checksum it was written with")
-        return _budget(whole["budget"])
+        return cast(Budget, _rebuilt(Budget, whole["budget"]))
     except FileNotFoundError:
         raise ValueError(f"A folder with a budget holds {FILE}; {folder} does not.") from None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
@@ -410,56 +418,20 @@ def _digest(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(written.encode()).hexdigest()
 
 
-def _budget(found: Mapping[str, Any]) -> Budget:
-    """Rebuild what `to_dict` took apart."""
-    usage = found["usage"]
-    ranges = {k: Range(**usage[k]) for k in ("input_bytes", "input_tokens", "output_tokens")}
-    changed = {
-        "reasoning_tokens": Range(**found["reasoning_tokens"]),
-        "image_tokens": Range(**found["image_tokens"]),
-        "date": Date.fromisoformat(found["date"]),
-        "sizes": tuple(TrialSize(**size) for size in found["sizes"]),
-        "usage": DesignUsage(**{**usage, **ranges}),
-        "costs": tuple(
-            Cost(
-                _price(cost["price"]),
-                _dollars(cost["dollars"]),
-                _dollars(cost["dollars_cached"]) if cost["dollars_cached"] else None,
-            )
-            for cost in found["costs"]
-        ),
-        "designs": tuple(
-            PricedDesign(
-                **{
-                    **row,
-                    "design": DesignPower(**row["design"]),
-                    "dollars": _dollars(row["dollars"]),
-                }
-            )
-            for row in found["designs"]
-        ),
-        "notes": tuple(found["notes"]),
-    }
-    return Budget(**{**found, **changed})
-
-
-def _dollars(found: Mapping[str, float]) -> Dollars:
-    return Dollars(_exact(found["low"]), _exact(found["high"]))
-
-
-def _price(found: Mapping[str, Any]) -> Price:
-    rates = tuple(
-        Rates(**{**{k: _exact(v) for k, v in row.items()}, "above": row["above"]})
-        for row in found["rates"]
-    )
-    changed = {
-        "rates": rates,
-        "date": Date.fromisoformat(found["date"]),
-        "since": Date.fromisoformat(found["since"]) if found["since"] else None,
-        "per_call": _exact(found["per_call"]),
-    }
-    return Price(**{**found, **changed})
-
-
-def _exact(number: float | None) -> Any:
-    return None if number is None else Decimal(repr(number))
+def _rebuilt(kind: Any, found: Any) -> Any:
+    """Make a value of this type of what `to_dict` made of one."""
+    inner = get_args(kind)
+    if found is None or kind is Any:
+        return found
+    if NoneType in inner:
+        return _rebuilt(inner[0], found)
+    if get_origin(kind) is tuple:
+        return tuple(_rebuilt(inner[0], one) for one in found)
+    if kind is Decimal:
+        return Decimal(repr(found))
+    if kind is Date:
+        return Date.fromisoformat(found)
+    if is_dataclass(kind):
+        types = get_type_hints(kind)
+        return kind(**{name: _rebuilt(types[name], one) for name, one in found.items()})
+    return found

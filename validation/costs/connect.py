@@ -152,8 +152,8 @@ def connect(
         )
     adapter: Adapter
     if provider == "synthetic":
-        mind = mind_of(model, environment, truth)
-        adapter = Synthetic(mind, environment, seed, *RUN, contaminants=contaminants)
+        agent = known_agent(model, environment, truth)
+        adapter = Synthetic(agent, environment, seed, *RUN, contaminants=contaminants)
     elif provider == "replay":
         adapter = Replay(model)
     else:
@@ -184,7 +184,7 @@ def rehearse(llm: str, environment: Environment, settings: Sampling, **connectio
     check_capable(adapter, settings, images=environment.pictures)
 
 
-def mind_of(
+def known_agent(
     model: type[Agent] | str, environment: Environment, truth: Mapping[str, float] | None = None
 ) -> Agent:
     """Return an agent with these parameters; the others are at the centre of their prior."""

@@ -53,12 +53,12 @@ def serve(
     from knownminds.llm_adapters.known_minds.serve import Served
     from knownminds.llm_adapters.known_minds.serve import serve as run_server
     from knownminds.llm_adapters.runs.participant import RUN
-    from knownminds.validation.costs.connect import mind_of
+    from knownminds.validation.costs.connect import known_agent
     from knownminds.validation.engine.arguments import resolve_model
 
     agent = resolve_model(model)
     place, truth = resolve_experiment(environment, agent, trials, values, design)
-    mind = mind_of(agent, place, truth)
+    mind = known_agent(agent, place, truth)
 
     def ready(served: Served) -> None:
         notes.print(f"{mind} at {served.base_url} as {name}; Ctrl-C ends it.", soft_wrap=True)
