@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -286,3 +287,28 @@ def test_so_many_sessions_that_a_run_would_never_end_are_refused(knownminds):
     code, _, told = knownminds("run", "instrumental_learning", *words)
     assert code == 2
     assert "1000000" in told
+
+
+# Killed between an answer and its commit ----------------------------------------------------------
+
+
+def test_an_answer_that_a_kill_kept_out_of_the_ledger_is_there_when_it_goes_on(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    answer = Reply("A", usage=Usage(7, 2), model_served="m")
+
+    async def killed(ledger):
+        call, attempt = await ledger.begin((0, 0, 0), None, Request("h", "{}", {}), Spent(1, 9, 9))
+        ledger._commit = lambda: None  # the kill comes before it
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ledger.answered(call, attempt, answer, Spent(1, 9, 9))
+        shutil.copytree(before, after)
+
+    with Ledger.open(before, {"seed": 1}, 1) as ledger:
+        asyncio.run(killed(ledger))
+    with (after / "ledger.spool").open("ab") as spool:
+        spool.write(b'[2, [["UPDATE att')  # and one more was cut off in its line
+    with Ledger.open(after, {"seed": 1}, 1) as ledger:
+        assert ledger.calls_of(0)[0, 0].reply == answer
+        assert ledger.account().calls == {"ok": 1}
+        assert ledger.model_served == "m"

@@ -925,11 +925,11 @@ def test_an_answer_that_was_received_is_not_asked_for_again_after_a_kill(tmp_pat
 @pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_of_a_hundred_kills_none_loses_an_answer_that_was_received(tmp_path, nursery):
-    received, under_way = kill_often(tmp_path, nursery, 100, 400, 8)
+    received, under_way = kill_often(tmp_path, nursery, 100, 160, 8)
     again = sum(received.values()) - len(received)
     print(f"{len(received)} answers received, {again} of them asked for again; {under_way}")
     assert under_way["unknown"] > 100  # it was killed while calls were under way
-    assert len(received) == 400 * 32
+    assert len(received) == 160 * 32
     assert again == 0
 
 
