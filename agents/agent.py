@@ -122,13 +122,6 @@ class Agent(ABC):
         How many actions the model can choose between; None for any number.
     remembers
         Whether earlier trials change what the model does.
-    infers
-        Whether the likelihood of a trial uses answers to earlier ones, such as a stated belief,
-        although what the model does hangs on none of them.
-    censored
-        What becomes of numbers beyond the range of responses: None where the model gives none;
-        True where its end is given instead and the likelihood knows it (`log_density` is there a
-        log probability); False where the likelihood takes the end for the number itself.
     selection
         The trials to which the model is fitted unless all are asked for; None for all.
     prepare
@@ -149,8 +142,6 @@ class Agent(ABC):
     n_uniforms: ClassVar[int] = 1
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
-    infers: ClassVar[bool] = False
-    censored: ClassVar[bool | None] = None
     selection: ClassVar[Selection | None] = None
     prepare: ClassVar[Prepare | None] = None
     log_likelihood: ClassVar[Kernel]

@@ -189,12 +189,12 @@ def play_tables(
     n_trials = uniforms.shape[1] // k
     drawn = uniforms.reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
-    lived = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
-    subject = lived // n_trials
+    present = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    subject = present // n_trials
     recorded = (*environment.fields.shown, *environment.fields.hidden)
     fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
-    separate = [stimuli[name][lived] for name in model.separate if name in stimuli]
+    separate = [stimuli[name][present] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     packed = model.simulate(
         theta,
@@ -202,17 +202,17 @@ def play_tables(
         environment.n_actions,
         sequences.row,
         sequences.start,
-        sequences.pack(drawn[lived]),
-        *(sequences.pack(flat[name][lived]) for name in model.design),
+        sequences.pack(drawn[present]),
+        *(sequences.pack(flat[name][present]) for name in model.design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)
     whole = {name: np.full(n * n_trials, np.nan) for name in names}
     for name, part in zip(names, parts, strict=True):
-        whole[name][lived] = sequences.unpack(part, len(lived))
+        whole[name][present] = sequences.unpack(part, len(present))
     action = np.full(n * n_trials, -1)
     if "action" in whole:
-        action[lived] = whole["action"][lived].astype(np.int64)
+        action[present] = whole["action"][present].astype(np.int64)
         whole["action"] = action
     if model.given == "either":  # what a trial does not ask for is empty
         acts = environment.asks(stimuli) == "action"
@@ -224,6 +224,6 @@ def play_tables(
         {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
     )
     if "present" in brought:
-        lived = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
-        columns = {name: column[lived] for name, column in columns.items()}
-    return Sessions(environment, lived // n_trials, lived % n_trials, columns)
+        present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
+        columns = {name: column[present] for name, column in columns.items()}
+    return Sessions(environment, present // n_trials, present % n_trials, columns)

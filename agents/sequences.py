@@ -67,6 +67,16 @@ class Sequences:
             order, begin[longest_first], length[longest_first], subject[longest_first], count
         )
 
+    def in_order(self) -> tuple[Integers, Integers, Integers]:
+        """Return the trials of all sequences, one sequence after the other.
+
+        Of each: the number of its sequence, how many come before it there, and its position in the
+        flat arrays.
+        """
+        sequence = np.repeat(np.arange(len(self.length)), self.length)
+        within = np.arange(len(sequence)) - (np.cumsum(self.length) - self.length)[sequence]
+        return sequence, within, self.order[self.begin[sequence] + within]
+
     def repeat(self, subjects: Integers) -> Sequences:
         """Return the sequences of `subjects`, numbered anew: row k of theta is `subjects[k]`.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from knownminds.environments.chance.outcome_grid import MARKS
 
+from .agent_contract import AgentCheck, check_agent
 from .bandits.exploration import Exploration
 from .bandits.learning_rate import LearningRate
 from .bandits.meta_cognition import MetaCognition
@@ -110,6 +111,7 @@ _LATER = {
 
 __all__ = [
     "MEASURES",
+    "AgentCheck",
     "BeliefBias",
     "BeliefDecisions",
     "Coherence",
@@ -156,6 +158,7 @@ __all__ = [
     "Unknowns",
     "Weighting",
     "arviz_object",
+    "check_agent",
     "compare",
     "conditional_independence",
     "cross_validate",

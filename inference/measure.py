@@ -92,12 +92,9 @@ class Values:
 
     Parameters
     ----------
-    value
-        [n].
-    reason
-        Why a value is missing, in a word; empty where it is not.
-    fits
-        Statuses of the fits that gave the values, [n]; empty where nothing is fitted.
+    value : [n].
+    reason : Why a value is missing, in a word; empty where it is not.
+    fits : Statuses of the fits that gave the values, [n]; empty where nothing is fitted.
     """
 
     value: Array
@@ -139,7 +136,7 @@ class Dial:
 class Measure(ABC):
     """A number read off the sessions of several subjects, with its own test.
 
-    Besides the estimate a measure says by which known minds it can be audited: the `rational`
+    Besides the estimate a measure says by which known agents it can be audited: the `rational`
     model, for which it has its null value, and the `violator`, whose value grows with a dial.
 
     Attributes
@@ -184,17 +181,17 @@ class Measure(ABC):
     def in_place(self, environment: Environment) -> Measure:
         """Return the measure as it is in an experiment; itself if it is the same in all.
 
-        Where what minds with given parameters have of it hangs on the settings, as a share over
+        Where what agents with given parameters have of it hangs on the settings, as a share over
         the contexts that were asked does, `truth` of what this returns is that of the experiment.
         """
         return self
 
     @abstractmethod
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the measure of minds with parameters theta[n, P], [n]."""
+        """Return the measure of agents with parameters theta[n, P], [n]."""
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return what the measure is for all minds with parameters theta[n, P] together."""
+        """Return what the measure is for all agents with parameters theta[n, P] together."""
         return float(self.truth(model, theta).mean())
 
     @abstractmethod
@@ -469,7 +466,7 @@ class FittedMeasure(SubjectMeasure):
     contrast: Mapping[str, float]
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the contrast of minds with parameters theta[n, P]; the null for rational ones."""
+        """Return the contrast of agents with parameters theta[n, P]; the null for rational ones."""
         if model is not self.model and model.name == self.rational:
             return np.full(len(theta), self.null)
         weights = np.array([self.contrast.get(name, 0.0) for name in model.parameters.names])

@@ -26,13 +26,10 @@ class Coefficient:
 
     Parameters
     ----------
-    value, standard_error, low, high, p_value
-        The estimate, its standard error, the ends of its 95% interval and the two-sided test
-        against 0; NaN where there is none.
-    n
-        Rows that entered.
-    status
-        "ok", or why there is no estimate.
+    value, standard_error, low, high, p_value : The estimate, its standard error, the ends of its
+        95% interval and the two-sided test against 0; NaN where there is none.
+    n : Rows that entered.
+    status : "ok", or why there is no estimate.
     """
 
     value: float

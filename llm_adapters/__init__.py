@@ -37,7 +37,9 @@ from .adapter import (
 from .known_minds.synthetic import Synthetic
 from .runs.participant import run_session, run_sessions
 
-ADAPTERS: dict[str, str] = {
+# What is shipped is named, so that nothing is imported before it is used; what others bring is a
+# class.
+ADAPTERS: dict[str, str | type] = {
     "anthropic": "providers.anthropic:Anthropic",
     "google": "providers.google:Google",
     "inspect": "providers.inspect:Inspect",
@@ -51,7 +53,10 @@ def load(name: str) -> Any:
     """Return the class of an adapter; ImportError says what to install if a package is missing."""
     if name not in ADAPTERS:
         raise ValueError(unknown("adapter", name, ADAPTERS))
-    module, _, adapter = ADAPTERS[name].partition(":")
+    found = ADAPTERS[name]
+    if not isinstance(found, str):
+        return found
+    module, _, adapter = found.partition(":")
     return getattr(import_module(f"{__name__}.{module}"), adapter)
 
 

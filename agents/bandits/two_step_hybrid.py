@@ -325,44 +325,44 @@ REDUCED = np.array([0, 0, -2, 1, 1, 2, 3])
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _widen(theta, place):  # type: ignore[no-untyped-def]
+def _widen(theta, column):  # type: ignore[no-untyped-def]
     """Write a member's parameters as those of the hybrid."""
     wide = np.empty((len(theta), 7))
     for k in range(7):
         for q in range(len(theta)):
-            wide[q, k] = theta[q, place[k]] if place[k] >= 0 else -1.0 - place[k]
+            wide[q, k] = theta[q, column[k]] if column[k] >= 0 else -1.0 - column[k]
     return wide
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _narrow(gradient, place, n):  # type: ignore[no-untyped-def]
+def _narrow(gradient, column, n):  # type: ignore[no-untyped-def]
     """Gather the hybrid's gradient for a member's n parameters; a lapse rate stays last."""
     narrow = np.zeros((len(gradient), n + gradient.shape[1] - 7))
     for q in range(len(gradient)):
         for k in range(7):
-            if place[k] >= 0:
-                narrow[q, place[k]] += gradient[q, k]
+            if column[k] >= 0:
+                narrow[q, column[k]] += gradient[q, k]
         for k in range(7, gradient.shape[1]):
             narrow[q, n + k - 7] = gradient[q, k]
     return narrow
 
 
-def likelihood(place: NDArray[np.int64]) -> Any:
-    """Make the kernel of a member whose parameters stand at these places of the hybrid's."""
+def likelihood(column: NDArray[np.int64]) -> Any:
+    """Make the kernel of a member whose parameters stand in these columns of the hybrid's."""
 
     @njit(cache=True, nogil=True, error_model="numpy")
     def of_member(theta, lapse, *trials):  # type: ignore[no-untyped-def]
-        total, gradient = log_likelihood(_widen(theta, place), lapse, *trials)
-        return total, _narrow(gradient, place, theta.shape[1])
+        total, gradient = log_likelihood(_widen(theta, column), lapse, *trials)
+        return total, _narrow(gradient, column, theta.shape[1])
 
     return of_member
 
 
-def simulation(place: NDArray[np.int64]) -> Any:
+def simulation(column: NDArray[np.int64]) -> Any:
     """Make what simulates a member, in Python: another compilation would gain nothing."""
 
     def of_member(theta: Array, lapse: Array | None, *session: Any) -> Any:
-        return simulate(_widen(theta, place), lapse, *session)
+        return simulate(_widen(theta, column), lapse, *session)
 
     return of_member
 

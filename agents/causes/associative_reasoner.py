@@ -1,4 +1,4 @@
-"""A reasoner in part of whose mind there is no graph: what is present goes with what is present."""
+"""A reasoner that goes by a graph in part only: what is present goes with what is present."""
 
 from __future__ import annotations
 

@@ -454,7 +454,7 @@ NOISE = Parameter(
 
 
 class CausalReasoner(Agent):
-    """A mind with a graph in it, which answers questions on a scale from 0 to 100.
+    """An agent with a causal graph, which answers questions on a scale from 0 to 100.
 
     An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100. The likelihood is
     that of answers so censored: a density per unit between the ends, a probability at them. A lapse

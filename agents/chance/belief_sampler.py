@@ -359,7 +359,7 @@ class BeliefSampler(Agent):
     T = 1 and no biases is a sampler that knows the truth.
 
     A fit needs the columns cell, correct and action alone, so trials of several scenarios can be
-    fitted together: as those of the same minds, whose parameters then rest on all scenarios; or
+    fitted together: as those of the same agents, whose parameters then rest on all scenarios; or
     with `inference.hierarchical(BeliefSampler, trials, unit=("model", "environment"),
     crossed=("model", "environment"))`, where each model in each scenario has parameters of its
     own, made of what the model deviates everywhere, what the scenario does to all, and a rest.

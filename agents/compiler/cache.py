@@ -20,6 +20,8 @@ from .likelihood import likelihood
 from .program import Program
 from .simulation import simulation
 
+HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
+
 HEAD = f"""\
 from math import exp, log, sqrt
 
@@ -49,13 +51,15 @@ def folder_of(model: type[Any]) -> Path:
     """
     if os.environ.get("KNOWNMINDS_CACHE"):
         return Path(os.environ["KNOWNMINDS_CACHE"])
+    if model.__module__ == "__main__":
+        return HOME
     try:
         beside = Path(inspect.getfile(model)).parent / "__pycache__"
         beside.mkdir(exist_ok=True)
         with tempfile.TemporaryFile(dir=beside):
             return beside
     except (OSError, TypeError):
-        return Path.home() / ".cache" / "knownminds"
+        return HOME
 
 
 def loaded(text: str, name: str, folder: Path, check: Callable[[], None]) -> ModuleType:

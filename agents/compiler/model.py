@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import ndtri
@@ -67,6 +68,10 @@ class _Kernel:
         return kernel
 
 
+# By class and number of actions; not on the class, which may be sent to another process.
+_kernels: WeakKeyDictionary[type[Model], dict[int, Any]] = WeakKeyDictionary()
+
+
 def _told() -> Any:
     return _Told()
 
@@ -114,7 +119,6 @@ class Model(Agent):
     simulate: ClassVar[Any] = _kernel()
 
     _outline: ClassVar[Outline | None] = None
-    _kernels: ClassVar[dict[int, Any]] = {}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -139,7 +143,7 @@ class Model(Agent):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
         if not cls.summary:
             cls.summary = (cls.__doc__ or "").strip().partition("\n")[0].rstrip(".")
-        cls._outline, cls._kernels = None, {}
+        cls._outline = None
 
     @classmethod
     def outline(cls) -> Outline:
@@ -172,7 +176,8 @@ class Model(Agent):
         ValueError
             If the definition cannot be traced, or its kernels do something else than it does.
         """
-        if actions not in cls._kernels:
+        known = _kernels.setdefault(cls, {})
+        if actions not in known:
             text = cls.kernel_source(actions)
             module = loaded(
                 text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
@@ -180,8 +185,8 @@ class Model(Agent):
             own = SimpleNamespace(log_likelihood=module.log_likelihood, simulate=module.simulate)
             if cls.given == "response":
                 own.simulate = _with_noise(module.simulate)
-            cls._kernels[actions] = own
-        return cls._kernels[actions]
+            known[actions] = own
+        return known[actions]
 
     @classmethod
     def kernel(cls, n_actions: int) -> Any:

@@ -154,7 +154,7 @@ class Decider(Agent):
     ----------
     weighting, violation
         How probabilities are weighted, and which rule of a rational decider is broken.
-    places
+    positions
         In which column of theta each of the ten parameters of the kernel stands; -1 if in none.
         Kernel and simulation follow from these three.
     """
@@ -172,10 +172,9 @@ class Decider(Agent):
     n_uniforms = 2
     n_actions = 3
     remembers = False
-    infers = True
     weighting: ClassVar[int] = LINEAR
     violation: ClassVar[int] = RATIONAL
-    places: ClassVar[tuple[int, ...]]
+    positions: ClassVar[tuple[int, ...]]
 
     @classmethod
     def prepare(  # type: ignore[override]
@@ -190,14 +189,14 @@ class Decider(Agent):
         names = cls.parameters.names
         own = [names.index(name) if name in names else -1 for name in NAMES]
         dial = next((k for k, name in enumerate(names) if name not in NAMES), -1)
-        cls.places = (*own, dial)
-        model = (cls.places, cls.weighting, cls.violation)
+        cls.positions = (*own, dial)
+        model = (cls.positions, cls.weighting, cls.violation)
         cls.log_likelihood = staticmethod(likelihood(*model))
         cls.simulate = staticmethod(simulation(*model))
 
     def reset(self) -> None:
         """Forget what was stated."""
-        own = zip(self.places, ABSENT, strict=True)
+        own = zip(self.positions, ABSENT, strict=True)
         self._full = np.array([self.theta[k] if k >= 0 else absent for k, absent in own])
         self._stated: dict[tuple[float, float], float] = {}
         self._told: dict[float, tuple[float, float]] = {}  # mean and variance of s_between z
@@ -298,10 +297,10 @@ class Decider(Agent):
                     return 0.0
                 response_range = (0.0, whole / 100.0)
             return super().log_probability(observation, None, response, response_range)
-        place = (float(observation["context"]), float(observation["repetition"]))
-        if action is None or action < 0 or place not in self._stated:
+        key = (float(observation["context"]), float(observation["repetition"]))
+        if action is None or action < 0 or key not in self._stated:
             return 0.0
-        p = self._stated[place]
+        p = self._stated[key]
         if self.violation == MISREPORTS and 0.0 < p < 1.0:
             p = float(expit(logit(p) - self._full[DIAL]))
         share = self._choices(p, observation)[action]
@@ -316,10 +315,10 @@ class Decider(Agent):
 
         The hundredths are NaN where it is not known which states came before.
         """
-        place = float(observation["context"]), float(observation["repetition"])
+        key = float(observation["context"]), float(observation["repetition"])
         numbers = range(int(observation["part"]))
         unknown = (float("nan"),) * 3
-        before = [self._dealt.get((*place, part), unknown) for part in numbers]
+        before = [self._dealt.get((*key, part), unknown) for part in numbers]
         told, present, absent = (sum(each[k] for each in before) for k in range(3))
         return 100.0 - told, 1.0 - present, 1.0 - absent
 
@@ -333,8 +332,8 @@ class Decider(Agent):
 
     def _deal(self, observation: Observation, hundredths: int) -> None:
         """Note what a state of a distribution got."""
-        place = float(observation["context"]), float(observation["repetition"])
-        self._dealt[(*place, int(observation["part"]))] = hundredths, *given(*_exact(observation))
+        key = float(observation["context"]), float(observation["repetition"])
+        self._dealt[(*key, int(observation["part"]))] = hundredths, *given(*_exact(observation))
 
     def _sd(self, left: float) -> float:
         return max(sqrt(left + float(self._full[S_REPORT]) ** 2), NARROWEST)

@@ -299,8 +299,8 @@ class CueCombiner(MagnitudeObserver):
         return mean, sqrt(variance)
 
     def _remember(self, observation: Observation, answer: float) -> None:
-        place = (*_place(observation), int(observation["modality"]))
-        self.answers[place] = answer / float(observation["unit"])
+        key = (*_place(observation), int(observation["modality"]))
+        self.answers[key] = answer / float(observation["unit"])
 
 
 def _place(observation: Observation) -> tuple[float, float]:

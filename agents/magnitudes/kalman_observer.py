@@ -46,7 +46,7 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always", error_model="numpy", fastmath={"contract"})
-def _begin(z, place, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
+def _begin(z, column, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
     """Set the lanes of a block, between these ends, to what they believe before any trial."""
     z[:] = 0.0
     for i in range(LANES):
@@ -55,8 +55,8 @@ def _begin(z, place, wide, row, response, window, ends):  # type: ignore[no-unty
             if response[t, i] >= 0.0:  # of a missing trial nothing is known
                 n = min(max(int(window[t, i]), 0), 2)
                 break
-        place[i] = 2 + n
-        z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, place[i]]
+        column[i] = 2 + n
+        z[Q + i], z[P + i], z[M + i] = wide[k, 0], wide[k, 1], wide[k, column[i]]
         z[GAIN + i], z[OFFSET + i], z[SHARP + i] = wide[k, 5], wide[k, 6], 1.0 / wide[k, 7]
         z[EACH + i] = -HALF_LOG_2_PI - log(wide[k, 7])
         z[M_MU + i], z[P_0 + i] = 1.0, 1.0
@@ -64,7 +64,7 @@ def _begin(z, place, wide, row, response, window, ends):  # type: ignore[no-unty
 
 
 @njit(inline="always", error_model="numpy", fastmath={"contract"})
-def _gather(z, place, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
+def _gather(z, column, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
     """Add what the lanes of a block have come to."""
     for i in range(LANES):
         k = row[i]
@@ -72,7 +72,7 @@ def _gather(z, place, lapse, row, total, gradient):  # type: ignore[no-untyped-d
         total[k] += z[SUM + i]
         gradient[k, 0] += z[BY_Q + i] * steep
         gradient[k, 1] += z[BY_0 + i] * steep
-        gradient[k, place[i]] += z[BY_MU + i] * steep
+        gradient[k, column[i]] += z[BY_MU + i] * steep
         gradient[k, 5] += z[BY_GAIN + i] * z[SHARP + i]
         gradient[k, 6] += z[BY_OFFSET + i] * z[SHARP + i]
         gradient[k, 7] += z[BY_SIGMA + i] * z[SHARP + i]
@@ -90,9 +90,9 @@ def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # typ
     response, window, value, unit, ceiling = columns
     total = np.zeros(len(wide))
     gradient = np.zeros((len(wide), 8 if lapse is None else 9))
-    z, place = np.zeros(N_ROWS * LANES), np.zeros(LANES, dtype=np.int64)
+    z, column = np.zeros(N_ROWS * LANES), np.zeros(LANES, dtype=np.int64)
     for block in range(len(row)):
-        _begin(z, place, wide, row[block], response, window, start[block : block + 2])
+        _begin(z, column, wide, row[block], response, window, start[block : block + 2])
         for t in range(start[block], start[block + 1]):
             ends, moved = 0, 0
             for i in range(LANES):
@@ -165,7 +165,7 @@ def log_likelihood_of_eight(wide, log_scale, lapse, row, start, columns):  # typ
                 z[BY_GAIN + i] += u * z[M + i]
                 z[BY_OFFSET + i] += u
                 z[BY_SIGMA + i] += z[CURVE + i]
-        _gather(z, place, lapse, row[block], total, gradient)
+        _gather(z, column, lapse, row[block], total, gradient)
     return total, gradient
 
 

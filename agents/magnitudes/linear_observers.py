@@ -133,11 +133,11 @@ def log_likelihood_static(theta, priors, lapse, row, start, columns):  # type: i
         if more > 0:
             gradient[q, 1 + priors] = (1.0 - w) * slope[q, 0]
         for k in range(3):
-            place = 1 + min(k, priors - 1)
-            gradient[q, 0] += gain * theta[q, place] * slope[q, 1 + k]
-            gradient[q, place] += gain * w * slope[q, 1 + k]
+            column = 1 + min(k, priors - 1)
+            gradient[q, 0] += gain * theta[q, column] * slope[q, 1 + k]
+            gradient[q, column] += gain * w * slope[q, 1 + k]
             if more > 0:
-                gradient[q, 1 + priors] += w * theta[q, place] * slope[q, 1 + k]
+                gradient[q, 1 + priors] += w * theta[q, column] * slope[q, 1 + k]
             if more > 1:
                 gradient[q, 2 + priors] += slope[q, 1 + k]
         if lapse is not None:

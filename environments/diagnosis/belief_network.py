@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import prod
 
 import numpy as np
@@ -26,7 +25,7 @@ class NetworkTooLargeError(ValueError):
 
 
 @dataclass(frozen=True)
-class NoisyOr:
+class NoisyOrLaw:
     """A node of two states that each of its parents can bring about without the others.
 
     P(state 1 | parents) = 1 - (1 - leak) prod_k (1 - strengths[k][state of parent k]); Pearl 1988.
@@ -63,12 +62,12 @@ class Node:
     name: str
     states: tuple[str, ...]
     parents: tuple[str, ...]
-    law: Array | NoisyOr
+    law: Array | NoisyOrLaw
 
     @property
     def table(self) -> Array:
         """P(state | parents), [*states of the parents, states]."""
-        return self.law.table() if isinstance(self.law, NoisyOr) else self.law
+        return self.law.table() if isinstance(self.law, NoisyOrLaw) else self.law
 
 
 # A table over variables by number; its first axis is the context, of length 1 where all share it.
@@ -128,27 +127,6 @@ class BeliefNetwork:
         """All pairs of parent and child."""
         return tuple((parent, node.name) for node in self.nodes for parent in node.parents)
 
-    @cached_property
-    def joint(self) -> Array:
-        """The probability of every combination of states, [*states]; for small networks.
-
-        Raises
-        ------
-        NetworkTooLargeError
-            If there are more than 2**24 combinations.
-        """
-        n = prod(self.cards)
-        if n > LARGEST_TABLE:
-            raise NetworkTooLargeError(
-                f"A joint table holds at most {LARGEST_TABLE} combinations of states; this "
-                f"network has {n}. Ask for posteriors, which need less."
-            )
-        total = np.ones(self.cards)
-        for i, node in enumerate(self.nodes):
-            axes = (*self.parents[i], i)
-            total *= _spread(node.table, axes, tuple(range(len(self.nodes))))
-        return total
-
     def evidence(self, told: Mapping[str, str]) -> States:
         """Return what is told of each node as numbers of states, -1 for nothing, [nodes]."""
         states = np.full(len(self.nodes), UNTOLD)
@@ -167,27 +145,6 @@ class BeliefNetwork:
             below = np.cumsum(row, axis=-1)[..., :-1]
             states[:, i] = (uniforms[:, i, None] >= below).sum(axis=-1)
         return states
-
-    def enumerated(self, query: Sequence[str], evidence: ArrayLike) -> Array:
-        """Return what `posterior` does, from the joint table: slow, for checks of small networks.
-
-        Raises
-        ------
-        ValueError
-            If what is told has probability 0.
-        """
-        asked = tuple(self.position(name) for name in query)
-        found = []
-        for context, told in enumerate(self._contexts(asked, evidence)):
-            part = self.joint
-            for i, state in enumerate(told):
-                if state != UNTOLD:
-                    part = np.take(part, [state], axis=i)
-            rest = tuple(i for i in range(len(self.nodes)) if i not in asked)
-            kept = sorted(asked)
-            own = part.sum(axis=rest).transpose([kept.index(i) for i in asked])
-            found.append(self._normalised(own[None], np.array([told]), np.array([context]))[0])
-        return np.array(found)
 
     def posterior(self, query: Sequence[str], evidence: ArrayLike) -> Array:
         """Return P(query | evidence) exactly, [contexts, *states of the query].
@@ -230,11 +187,6 @@ class BeliefNetwork:
                 own = self._eliminated(asked, observed, told[part], order)
                 found[part] = self._normalised(own, told[part], part)
         return found
-
-    def largest_table(self, query: Sequence[str], observed: ArrayLike) -> int:
-        """Return how many entries the largest table has when these nodes are told."""
-        asked = tuple(self.position(name) for name in query)
-        return self._plan(asked, np.asarray(observed, dtype=bool))[1]
 
     def _ordered(self) -> tuple[int, ...]:
         """Return the nodes in an order in which parents come first."""
@@ -322,7 +274,7 @@ class BeliefNetwork:
         factors: list[tuple[tuple[int, ...], Array]] = []
         for i in relevant:
             node, law = self.nodes[i], self.nodes[i].law
-            if not isinstance(law, NoisyOr):
+            if not isinstance(law, NoisyOrLaw):
                 factors.append(((*self.parents[i], i), law))
                 continue
             joint = len(self.nodes) + i
@@ -418,7 +370,7 @@ def _spread(table: Array, scope: tuple[int, ...], axes: tuple[int, ...], ahead: 
 
 def _check_law(node: Node, parents: Sequence[Node]) -> None:
     cards = tuple(len(parent.states) for parent in parents)
-    if isinstance(node.law, NoisyOr):
+    if isinstance(node.law, NoisyOrLaw):
         strengths = node.law.strengths
         shares = [node.law.leak, *(s for strength in strengths for s in strength)]
         if len(node.states) != 2 or tuple(map(len, strengths)) != cards:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from knownminds.environments.design import session_stream
 
 from .belief_network import UNTOLD, BeliefNetwork, NetworkTooLargeError
-from .network_files import Told, posterior_by_pgmpy
+from .network_files import NetworkWords, posterior_by_pgmpy
 
 Array = NDArray[np.float64]
 
@@ -77,7 +77,7 @@ def bin_of(posterior: Array, bins: int) -> NDArray[np.int64]:
 
 
 @lru_cache(maxsize=16)
-def spread_contexts(network: BeliefNetwork, told: Told, bins: int = 20) -> EvidenceContexts:
+def spread_contexts(network: BeliefNetwork, told: NetworkWords, bins: int = 20) -> EvidenceContexts:
     """Draw contexts from a network so that each bin of the posterior holds up to 60.
 
     Half the cases have the condition and half have not, since bins are filled evenly anyway. Of

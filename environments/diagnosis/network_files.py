@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.words.names import unknown
 
-from .belief_network import BeliefNetwork, Node, NoisyOr
+from .belief_network import BeliefNetwork, Node, NoisyOrLaw
 
 MINIMUM_SUPPORT = 100
 INSTALL = 'pip install "knownminds[networks]"'
@@ -37,7 +37,7 @@ _TABLE = re.compile(r"\b(?P<kind>table|default)\b(?P<values>[^;]*);")
 
 
 @dataclass(frozen=True, eq=False)
-class Told:
+class NetworkWords:
     """What is asked of a network, and how its nodes are told.
 
     Parameters
@@ -76,7 +76,7 @@ def load_network(
     auxiliary: str | None = None,
     edges: tuple[tuple[str, str], ...] | None = None,
     minimum_support: int = MINIMUM_SUPPORT,
-) -> tuple[BeliefNetwork, Told]:
+) -> tuple[BeliefNetwork, NetworkWords]:
     """Return a network, and how it is told, by name or path.
 
     Parameters
@@ -125,7 +125,7 @@ def _asked(
     auxiliary: str | None,
     says: Mapping[str, tuple[str, ...]] | None = None,
     table: Mapping[str, Any] | None = None,
-) -> Told:
+) -> NetworkWords:
     """Choose what is asked of a network that does not say it, and put its nodes into words."""
     if target is None:
         binary = [node.name for node in network.nodes if len(node.states) == 2]
@@ -163,7 +163,7 @@ def _asked(
     condition = table["condition"] if table and shipped else f"have {target} = {states[present]}"
     tellable = [name for name in words if name not in (target, auxiliary)]
     fewest, most = table["told"] if table else (1, 8)
-    return Told(
+    return NetworkWords(
         target=target,
         present=present,
         condition=condition,
@@ -175,7 +175,7 @@ def _asked(
     )
 
 
-def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Told]:
+def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, NetworkWords]:
     """Build a network from its table in our form."""
     given = table["node"]
     nodes = []
@@ -184,7 +184,7 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Told]
         if "strengths" in node:
             parents = tuple(node["strengths"])
             strengths = tuple(tuple(map(float, s)) for s in node["strengths"].values())
-            nodes.append(Node(own, states, parents, NoisyOr(float(node["leak"]), strengths)))
+            nodes.append(Node(own, states, parents, NoisyOrLaw(float(node["leak"]), strengths)))
             continue
         effects = node.get("effects", {})
         for parent, effect in effects.items():
@@ -203,7 +203,7 @@ def _of_table(name: str, table: Mapping[str, Any]) -> tuple[BeliefNetwork, Told]
         table_of = weights / weights.sum(axis=-1, keepdims=True)
         nodes.append(Node(own, states, tuple(effects), table_of))
     says = {own: tuple(node["says"]) for own, node in given.items() if "says" in node}
-    told = Told(
+    told = NetworkWords(
         target=table["target"],
         present=1,
         condition=table["condition"],
@@ -404,17 +404,6 @@ def from_pgmpy(name: str) -> BeliefNetwork:
         told = unknown("network", name, {*SHIPPED, *shipped})
         raise ValueError(f"{told} Others are given by the path of a .bif or .csv file.")
     return read_bif(folder / f"{name}{ending}")
-
-
-def of_pgmpy(model: Any) -> BeliefNetwork:
-    """Return a discrete network of pgmpy in our form."""
-    nodes = []
-    for own in model.get_cpds():
-        child, *parents = own.variables
-        values = np.moveaxis(np.asarray(own.values, dtype=float), 0, -1)
-        states = tuple(map(str, own.state_names[child]))
-        nodes.append(Node(str(child), states, tuple(map(str, parents)), values))
-    return BeliefNetwork(nodes)
 
 
 def posterior_by_pgmpy(

@@ -105,7 +105,7 @@ class Exploration(Measure):
         return self._regressed(self._shares(model, theta))
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the coefficient when minds with parameters theta[n, P] are pooled."""
+        """Return the coefficient when agents with parameters theta[n, P] are pooled."""
         if not issubclass(model, HorizonExplorer):
             return 0.0
         pooled = self._shares(model, theta).mean(axis=0, keepdims=True)

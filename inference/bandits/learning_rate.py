@@ -15,7 +15,7 @@ class LearningRate(FittedMeasure):
     """The rate alpha of the Rescorla-Wagner learner, by MAP with its priors.
 
     It has no null value, and no counterpart in the released code, whose fit maximises no
-    likelihood. For minds that learn otherwise it has no true value.
+    likelihood. For agents that learn otherwise it has no true value.
     """
 
     name = "learning_rate"
@@ -31,7 +31,7 @@ class LearningRate(FittedMeasure):
     contrast: Mapping[str, float] = {"alpha": 1.0}
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return alpha; NaN for minds of another model."""
+        """Return alpha; NaN for agents of another model."""
         if model is not self.model:
             return np.full(len(theta), np.nan)
         return super().truth(model, theta)

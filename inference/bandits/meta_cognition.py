@@ -15,8 +15,8 @@ from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.environments.bandits.restless_bandit import is_correct
 from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
-SESSIONS = 2**13  # that are played for a truth, over all minds together
-FEWEST = 8  # of each mind
+SESSIONS = 2**13  # that are played for a truth, over all agents together
+FEWEST = 8  # of each agent
 
 
 class MetaCognition(SubjectMeasure):

@@ -16,8 +16,8 @@ from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
 from knownminds.inference.regression import coefficient, estimate_of
 
 SEED = 20111  # of the sessions by which the truth is computed
-SESSIONS = 4096  # of them, for a group of minds; at least
-SESSIONS_EACH = 16  # for each mind
+SESSIONS = 4096  # of them, for a group of agents; at least
+SESSIONS_EACH = 16  # for each agent
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,13 @@ class ModelBasedness(Measure):
     within sessions. A plan turns to the other shuttle after a reward that a rare transition
     led to; a cached value does not (Daw et al. 2011).
 
-    Caching minds are what the test takes for its null, and they come close to it, not quite: in
+    Caching agents are what the test takes for its null, and they come close to it, not quite: in
     them a rewarded common transition tells that the shuttle was the better one for longer, and so
     the more likely to be chosen again (Akam, Costa and Dayan 2015).
 
-    The truth is that of sessions of 20 days, by simulation: .02 in caching minds with the shipped
+    The truth is that of sessions of 20 days, by simulation: .02 in caching agents with the shipped
     priors, 1.1 in planning ones. In longer sessions it is a little more (by .05 at 200 days), and
-    with many days the test rejects for caching minds, too (10% of samples of 40 x 200 days).
+    with many days the test rejects for caching agents, too (10% of samples of 40 x 200 days).
 
     Parameters
     ----------
@@ -72,13 +72,13 @@ class ModelBasedness(Measure):
         self.summary = f"reward x common transition in repeating the first choice{ending}"
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the measure of minds with parameters theta[n, P] in many sessions each."""
+        """Return the measure of agents with parameters theta[n, P] in many sessions each."""
         if "reward" not in model.columns:
             return np.zeros(len(theta))
         return self._interaction(_counts(model, theta, SESSIONS // SESSIONS_EACH))
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the measure of all minds' sessions together, which is not the mean of theirs."""
+        """Return the measure of all agents' sessions together, which is not the mean of theirs."""
         if "reward" not in model.columns:
             return 0.0
         each = max(SESSIONS_EACH, -(-SESSIONS // len(theta)))
@@ -114,7 +114,7 @@ class ModelBasedness(Measure):
 
 
 def _counts(model: type[Agent], theta: Array, each: int) -> Array:
-    """Let each mind live sessions; count its days, [n, rewarded, common, stay]."""
+    """Let each agent live sessions; count its days, [n, rewarded, common, stay]."""
     environment = TwoStep()
     n, days = len(theta), environment.n_days
     lived = simulate_sessions(model, np.repeat(theta, each, axis=0), environment, SEED)

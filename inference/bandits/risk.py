@@ -15,8 +15,8 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import BalloonRisk, Trials, session_stream
 from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
-SESSIONS = 2**12  # that are followed for a truth, over all minds together
-FEWEST = 4  # of each mind
+SESSIONS = 2**12  # that are followed for a truth, over all agents together
+FEWEST = 4  # of each agent
 
 
 class Risk(SubjectMeasure):
@@ -83,7 +83,7 @@ class Risk(SubjectMeasure):
 def _expected(theta, maxima, uniforms):  # type: ignore[no-untyped-def]
     """Follow balloon pumpers; the pump at which one would stop, and the burst, have uniforms.
 
-    With P(pump l) the share of minds that would go on for k pumps is S(k), the product of P(1) to
+    With P(pump l) the share of agents that would go on for k pumps is S(k), the product of P(1) to
     P(k); k pumps are attempted if k - 1 did not burst the balloon, so that the expected number of
     attempts is the sum over k of S(k) (M - k + 1) / M.
     """

@@ -96,7 +96,7 @@ class TemporalDiscountingScore(SubjectMeasure):
         return np.where(complete, baselines.sum(axis=1) + points.sum(axis=1), np.nan)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the expected score of minds with parameters theta[n, P], over all branches."""
+        """Return the expected score of agents with parameters theta[n, P], over all branches."""
         later = self._waiting(model, theta)
         baseline = later[:, :_BUILT_ON].reshape(len(theta), BASELINES, LADDER, -1)[:, :, 0]
         first, low, lowest = baseline[..., 2], baseline[..., 1], baseline[..., 0]

@@ -49,7 +49,7 @@ class Weighting(Measure):
         self.dial = Dial({f"b_{weight}": 1.0}, reach=3.0, steps=121)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the weight of minds with parameters theta[n, P]; 0 for those without any."""
+        """Return the weight of agents with parameters theta[n, P]; 0 for those without any."""
         name = f"b_{self.weight}"
         if name not in model.parameters.names:
             return np.zeros(len(theta))

@@ -15,7 +15,7 @@ from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied
 
-from .causal_answers import CELL, CELL_OF_ANSWERS, causal_answers
+from .causal_answers import CELL, CELL_OF_ANSWERS, answers_by, causal_answers
 
 POOLED = "all domains"
 RESAMPLES = 2000
@@ -28,12 +28,10 @@ class Alignment(Result):
 
     Parameters
     ----------
-    table
-        One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%, percentile
-        bootstrap over items), items, unmatched (items without an answer or without a reference),
-        without_rho (resamples in which one side was constant) and status.
-    resamples
-        Of each interval.
+    table : One row per agent and domain (and `POOLED`): agent, domain, rho, low, high (95%,
+        percentile bootstrap over items), items, unmatched (items without an answer or without a
+        reference), without_rho (resamples in which one side was constant) and status.
+    resamples : Of each interval.
     """
 
     table: pd.DataFrame
@@ -99,12 +97,7 @@ def alignment(
     ValueError
         If there is no such column, or no item has both an answer and a reference.
     """
-    answers = causal_answers(trials)
-    if agent not in answers:
-        raise ValueError(
-            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
-            f"{', '.join(map(str, answers.columns))}."
-        )
+    answers = answers_by(trials, agent)
     if resamples < 1:
         raise ValueError(f"An interval needs at least 1 resample; got {resamples}.")
     wanted = reference_means(reference, released=released)

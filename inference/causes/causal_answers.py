@@ -86,6 +86,23 @@ def causal_answers(trials: Trials | pd.DataFrame) -> pd.DataFrame:
     )
 
 
+def answers_by(trials: Trials | pd.DataFrame, agent: str) -> pd.DataFrame:
+    """Return `causal_answers` of trials in which a column tells agents apart.
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    answers = causal_answers(trials)
+    if agent not in answers:
+        raise ValueError(
+            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
+            f"{', '.join(map(str, answers.columns))}."
+        )
+    return answers
+
+
 def as_published(answers: pd.DataFrame, agent: pd.Series) -> pd.DataFrame:
     """Return answers as Dettki (2025) reads them, an agent's together under its name.
 
@@ -120,7 +137,7 @@ def told_cell(domain: str, sense: str, direction: str) -> str:
 
 
 def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> Array:
-    """Return what minds judge of Q questions about a collider before noise and cut, [n, Q].
+    """Return what agents judge of Q questions about a collider before noise and cut, [n, Q].
 
     They are the answers of the model's own simulation at sigma = 0, as shares of 1.
 

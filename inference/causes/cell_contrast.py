@@ -25,16 +25,11 @@ class CellDifferences:
 
     Parameters
     ----------
-    subjects
-        Their names.
-    cells
-        Domain, sense and direction of each cell.
-    value
-        [S, C]; NaN where a task has no answer.
-    asked
-        Whether the subject was asked any of the two tasks in the cell, [S, C].
-    lacks
-        By task, whether the subject was asked in the cell but did not answer this task, [S, C].
+    subjects : Their names.
+    cells : Domain, sense and direction of each cell.
+    value : [S, C]; NaN where a task has no answer.
+    asked : Whether the subject was asked any of the two tasks in the cell, [S, C].
+    lacks : By task, whether the subject was asked in the cell but did not answer this task, [S, C].
     """
 
     subjects: tuple[str, ...]

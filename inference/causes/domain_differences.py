@@ -23,7 +23,7 @@ from knownminds.environments import Trials
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.ties import tied
 
-from .causal_answers import CELL, causal_answers
+from .causal_answers import CELL, answers_by
 
 DOMAINS, AGENTS = "domains within an agent", "agents within a domain"
 
@@ -34,17 +34,13 @@ class DomainDifferences(Result):
 
     Parameters
     ----------
-    omnibus
-        One row per test of all groups: family, of (the agent or domain), groups, statistic,
+    omnibus : One row per test of all groups: family, of (the agent or domain), groups, statistic,
         freedom, p_value, p_adjusted (Benjamini and Hochberg 1995, over the family), n and status.
-    pairs
-        One row per pair of groups: family, of, first, second, n_first, n_second, u, r
+    pairs : One row per pair of groups: family, of, first, second, n_first, n_second, u, r
         (rank-biserial: positive where the first tends higher), p_value, p_adjusted (over the pairs
         of the same agent or domain) and status.
-    matched
-        Whether answers were compared item by item.
-    excluded
-        Trials without an answer.
+    matched : Whether answers were compared item by item.
+    excluded : Trials without an answer.
     """
 
     omnibus: pd.DataFrame
@@ -118,12 +114,7 @@ def domain_differences(
     ValueError
         If there is no such column, or neither several domains nor several agents.
     """
-    answers = causal_answers(trials)
-    if agent not in answers:
-        raise ValueError(
-            f"Agents are told apart by a column of the trials; there is no {agent!r} among "
-            f"{', '.join(map(str, answers.columns))}."
-        )
+    answers = answers_by(trials, agent)
     if max(answers[agent].nunique(), answers["domain"].nunique()) < 2:
         raise ValueError(
             "Differences need several domains or several agents; got answers of one agent in one "
@@ -141,9 +132,9 @@ def domain_differences(
             own.append(place | _all_groups(part, across, matched))
             if pairs:
                 found = [place | row for row in _pairs(part, across, matched)]
-                _adjust(found)
+                adjust(found)
                 compared += found
-        _adjust(own)
+        adjust(own)
         omnibus += own
     return DomainDifferences(
         pd.DataFrame(omnibus), pd.DataFrame(compared), matched, int(len(answers) - len(held))
@@ -234,8 +225,8 @@ def _apart(first: Array, second: Array) -> Array:
     return np.sign(difference) * size
 
 
-def _adjust(rows: list[dict[str, Any]]) -> None:
-    """Adjust the p values of a family; tests that could not be made are no members."""
+def adjust(rows: list[dict[str, Any]]) -> None:
+    """Adjust the p values of all tests that could be made (Benjamini and Hochberg 1995)."""
     made = [row for row in rows if np.isfinite(row["p_value"])]
     if made:
         adjusted = false_discovery_control([row["p_value"] for row in made], method="bh")

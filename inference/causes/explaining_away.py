@@ -10,9 +10,9 @@ from .cell_contrast import CellContrast
 class ExplainingAway(CellContrast):
     """VII - VI: P(Ci | E = 1) - P(Ci | E = 1, Cj = 1), from raw answers as shares of 1.
 
-    How much a rational mind explains away depends on what it takes the strengths and the prior
+    How much a rational agent explains away depends on what it takes the strengths and the prior
     to be, from 0 (if the effect comes by itself) to 1/2 (rare causes that always work). So there
-    is no value that all rational minds have, and no test of one; the interval says whether 0 is
+    is no value that all rational agents have, and no test of one; the interval says whether 0 is
     among the values that the answers allow.
 
     Parameters

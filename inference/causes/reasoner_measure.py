@@ -19,7 +19,7 @@ from knownminds.inference.measure import Estimate, SubjectMeasure, Values, inter
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
 from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
 
-STANDS_FOR_ALL = 128  # minds whose mean stands for that of a larger group, drawn evenly
+STANDS_FOR_ALL = 128  # agents whose mean stands for that of a larger group, drawn evenly
 FEWER_STARTS = 4  # of fits to judgements without noise
 
 
@@ -34,7 +34,7 @@ class ReasonerMeasure(SubjectMeasure):
     ----------
     released
         As in Dettki (2025): questions about C2 are answered by the formula of C1 (`scoring`
-        "pooled"). The truth of a mind is then that of the pooled fit to its judgements.
+        "pooled"). The truth of an agent is then that of the pooled fit to its judgements.
     """
 
     environments = ("collider",)
@@ -92,7 +92,7 @@ class ReasonerMeasure(SubjectMeasure):
         return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the mean over minds; of very many, over some that lie as evenly."""
+        """Return the mean over agents; of very many, over some that lie as evenly."""
         return float(self.truth(model, theta[:STANDS_FOR_ALL]).mean())
 
     def of_judgements(self, model: type[Agent], theta: Array) -> Array:

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import false_discovery_control
 
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import t_tests
+
+from .domain_differences import adjust
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,13 @@ class Robustness(Result):
 
     Parameters
     ----------
-    differences
-        One row per factor, pair of its levels and quantity: mean difference second - first over
-        agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and Hochberg 1995,
-        over all rows), n (agents with both), missing (agents without one of them), size (mean
-        absolute difference in units of the quantity's spread), most and least (the agents that
-        change most and least).
-    agents
-        One row per factor and agent: change, the mean size over quantities and pairs of levels,
-        how many quantities it rests on, and the quantities that change most and least.
+    differences : One row per factor, pair of its levels and quantity: mean difference second -
+        first over agents, sd, low, high (95%, t interval), p_value, p_adjusted (Benjamini and
+        Hochberg 1995, over all rows), n (agents with both), missing (agents without one of them),
+        size (mean absolute difference in units of the quantity's spread), most and least (the
+        agents that change most and least).
+    agents : One row per factor and agent: change, the mean size over quantities and pairs of
+        levels, how many quantities it rests on, and the quantities that change most and least.
     """
 
     differences: pd.DataFrame
@@ -132,7 +131,7 @@ def robustness(
                     {"factor": factor, "agent": str(a), "quantity": quantity, "size": value}
                     for a, value in size.items()
                 ]
-    _adjust(rows)
+    adjust(rows)
     return Robustness(pd.DataFrame(rows), _by_agent(pd.DataFrame(sizes)))
 
 
@@ -183,12 +182,3 @@ def _by_agent(sizes: pd.DataFrame) -> pd.DataFrame:
         told = (factor, agent, float(by.mean()), len(by), str(by.idxmax()), str(by.idxmin()))
         rows.append(dict(zip(columns, told, strict=True)))
     return pd.DataFrame(rows, columns=columns)
-
-
-def _adjust(rows: list[dict[str, Any]]) -> None:
-    """Adjust the p values over all tests that could be made."""
-    made = [row for row in rows if np.isfinite(row["p_value"])]
-    if made:
-        adjusted = false_discovery_control([row["p_value"] for row in made], method="bh")
-        for row, p_value in zip(made, adjusted, strict=True):
-            row["p_adjusted"] = float(p_value)

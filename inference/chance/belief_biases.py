@@ -49,17 +49,17 @@ class Bias(NamedTuple):
     ----------
     scenario, mark : where, and towards what
     value, low, high : mean over contexts of what the marked outcomes are believed to have more
-        than with an unbiased mind, and its interval; NaN where there is none
+        than with an unbiased agent, and its interval; NaN where there is none
     log_odds, log_odds_low, log_odds_high : the same as a parameter: the bias of the belief
         sampler that is nearest in this scenario
     least, most : ends of `value` over all beliefs that are possible; they differ from it for
         top-k tables alone
     marginal, marginal_low, marginal_high, marginal_least, marginal_most : the published reading,
-        against the truth instead of the unbiased mind, so that temperature and other biases
+        against the truth instead of the unbiased agent, so that temperature and other biases
         count as well
     marginal_odds, marginal_odds_low, marginal_odds_high : the same on the scale of log-odds, mean
         over contexts
-    temperature : of the unbiased mind; 1 where none can be told, since it changes nothing
+    temperature : of the unbiased agent; 1 where none can be told, since it changes nothing
     contexts : how many have outcomes with the mark and without
     without_odds : how many of these have no log-odds of their own, since a share is 0 or 1
     reason : why there is no `value`; empty where there is
@@ -95,18 +95,14 @@ class BeliefBiases(Result):
 
     Parameters
     ----------
-    beliefs
-        Of which they are.
-    biases
-        One entry per scenario and mark, for those marks that its contexts have.
-    by_context
-        One row per mark and context: belief, truth and their difference (`marginal`) with its own
-        interval (Wilson's for sampled beliefs, all that is possible for top-k tables), difference
-        of log-odds; what an unbiased mind has (`unbiased`), and the difference from it (`value`).
-    flagged
-        Contexts that were left out.
-    mass
-        Of the intervals.
+    beliefs : Of which they are.
+    biases : One entry per scenario and mark, for those marks that its contexts have.
+    by_context : One row per mark and context: belief, truth and their difference (`marginal`) with
+        its own interval (Wilson's for sampled beliefs, all that is possible for top-k tables),
+        difference of log-odds; what an unbiased agent has (`unbiased`), and the difference from it
+        (`value`).
+    flagged : Contexts that were left out.
+    mass : Of the intervals.
     """
 
     beliefs: RevealedBeliefs
@@ -165,9 +161,9 @@ def belief_biases(
     """Compute how much more the marked outcomes are believed to have than without a bias.
 
     In each context in which some of the outcomes that can come have the mark and some have not,
-    their share in the belief minus their share under an unbiased mind: the belief sampler that is
+    their share in the belief minus their share under an unbiased agent: the belief sampler that is
     nearest to all beliefs of the scenario (temperature and all biases together), but without the
-    bias in question. An unbiased mind of any temperature has 0, and so has a mind with other
+    bias in question. An unbiased agent of any temperature has 0, and so has an agent with other
     biases. The marginal reading sets the belief against the truth instead.
 
     Intervals are over contexts, with what the fit hangs on them: the sum of squared influences of
@@ -272,7 +268,7 @@ def _marginal_rows(beliefs: RevealedBeliefs, k: int, mass: float) -> list[dict[s
 
 
 class _Against(NamedTuple):
-    """A bias against the unbiased mind: each value with the ends of its interval."""
+    """A bias against the unbiased agent: each value with the ends of its interval."""
 
     value: Ends
     log_odds: Ends
@@ -366,7 +362,7 @@ class _Unbiased:
         mind = SamplerAt.of(table, self.free, without)
         shares = np.add.reduceat(mind.shares * marked, edges)
         differences = np.add.reduceat(belief * marked, edges) - shares
-        # How the mean share of the unbiased mind goes with the parameters it keeps.
+        # How the mean share of the unbiased agent goes with the parameters it keeps.
         moved = np.add.reduceat((mind.shares * marked)[:, None] * mind.centred(table), edges)
         mean_moved = moved[split].mean(axis=0)
         mean_moved[place] = 0.0
@@ -414,9 +410,9 @@ class _Reading(NamedTuple):
     Parameters
     ----------
     z : the nearest sampler, [K]
-    value, bias : mean difference from the unbiased mind, and the bias of the sampler
+    value, bias : mean difference from the unbiased agent, and the bias of the sampler
     split : which contexts have outcomes with the mark and without, [C]
-    differences, shares : by context, of belief and unbiased mind, and what the latter has, [C]
+    differences, shares : by context, of belief and unbiased agent, and what the latter has, [C]
     slopes, bias_slopes : derivatives of value and bias by the belief, [R]
     influence, bias_influence : what each context adds to value and bias, [C]
     """
@@ -608,9 +604,9 @@ class BeliefBias(SubjectMeasure):
     @cached_property
     def _contexts(self) -> Sequence[tuple[Context, Array]]:
         if self.cells is None:
-            place = make(self.environments[0], **self.settings)
-            assert isinstance(place, BrokenOff)
-            contexts: Iterable[Context] = place.contexts
+            environment = make(self.environments[0], **self.settings)
+            assert isinstance(environment, BrokenOff)
+            contexts: Iterable[Context] = environment.contexts
         else:
             contexts = map(context_of, self.cells)
         found = [(context, self._marked(context)) for context in contexts]

@@ -37,24 +37,18 @@ SAMPLER = Parameters(*list(BeliefSampler.parameters)[: 1 + len(MARKS)])
 
 
 class BeliefTable(NamedTuple):
-    """The same R outcomes in C contexts under N minds.
+    """The same R outcomes in C contexts under N agents.
 
     Parameters
     ----------
-    log_truth
-        Logarithms of the true probabilities, [R]; minus infinity where an outcome cannot come.
-    marks
-        0 or 1, [R, 6], as in `broken_off.MARKS`.
-    edges
-        Where each context begins, and the end, [C + 1].
-    weight
-        Counts, or probabilities before normalising, [N, R]; for top-k tables what is certain.
-    high
-        The most that can lie on each outcome, [N, R].
-    missing
-        What could not be placed, by context, [N, C].
-    counted
-        Whether the weights of a context are counts, [N, C].
+    log_truth : Logarithms of the true probabilities, [R]; minus infinity where an outcome cannot
+        come.
+    marks : 0 or 1, [R, 6], as in `broken_off.MARKS`.
+    edges : Where each context begins, and the end, [C + 1].
+    weight : Counts, or probabilities before normalising, [N, R]; for top-k tables what is certain.
+    high : The most that can lie on each outcome, [N, R].
+    missing : What could not be placed, by context, [N, C].
+    counted : Whether the weights of a context are counts, [N, C].
     """
 
     log_truth: Array
@@ -68,27 +62,23 @@ class BeliefTable(NamedTuple):
 
 @dataclass(frozen=True)
 class BeliefSamplerFits(SubjectResult):
-    """Belief samplers fitted to N minds.
+    """Belief samplers fitted to N agents.
 
     Parameters
     ----------
-    fit
-        Estimates with their covariance, status and so on. The log-likelihood is that of the
+    fit : Estimates with their covariance, status and so on. The log-likelihood is that of the
         counts; of distributions it is minus the sum of divergences KL(belief | model), over
         contexts, so that 0 is a perfect fit.
-    held
-        Parameters that no context could tell, with the value at which they stand.
-    elsewhere, elsewhere_low, elsewhere_high
-        Share of what is said that is no outcome, mean over contexts, [N]; for sampled beliefs of
-        all draws together, with Wilson's interval; bounds where probability could not be placed.
-    leak
-        Share of the retained mass on outcomes that cannot come, mean over the contexts that have
+    held : Parameters that no context could tell, with the value at which they stand.
+    elsewhere, elsewhere_low, elsewhere_high : Share of what is said that is no outcome, mean over
+        contexts, [N]; for sampled beliefs of all draws together, with Wilson's interval; bounds
+        where probability could not be placed.
+    leak : Share of the retained mass on outcomes that cannot come, mean over the contexts that have
         any, [N]; these outcomes have no part in the other parameters.
-    n_contexts, flagged
-        Contexts in the fit, and those that were left out since they are flagged, [N].
-    least, most
-        The estimates' ends over all beliefs that top-k tables allow, [N, K]; the estimates
-        themselves where nothing is open, infinite where the search met no end.
+    n_contexts, flagged : Contexts in the fit, and those that were left out since they are flagged,
+        [N].
+    least, most : The estimates' ends over all beliefs that top-k tables allow, [N, K]; the
+        estimates themselves where nothing is open, infinite where the search met no end.
     """
 
     fit: PointFit
@@ -103,7 +93,7 @@ class BeliefSamplerFits(SubjectResult):
     most: Array
 
     def to_frame(self, mass: float = 0.9) -> pd.DataFrame:
-        """One row per mind: estimates, intervals, ends, elsewhere, what was left out."""
+        """One row per agent: estimates, intervals, ends, elsewhere, what was left out."""
         ends = {
             f"{name}_{which}": values[:, k]
             for k, name in enumerate(self.fit.names)
@@ -152,7 +142,7 @@ def fit_belief_samplers(
     ends: bool = True,
     workers: int | None = None,
 ) -> BeliefSamplerFits:
-    """Fit temperature and biases to the revealed beliefs of each mind.
+    """Fit temperature and biases to the revealed beliefs of each agent.
 
     log q(o) = log p(o) / T + sum of the biases of what marks o - const. Exact distributions are
     fitted by cross-entropy, each context weighing the same; counts by their multinomial
@@ -164,7 +154,7 @@ def fit_belief_samplers(
     Parameters
     ----------
     beliefs
-        By name of the mind; they need a truth.
+        By name of the agent; they need a truth.
     parameters
         Which are estimated, of `SAMPLER`; None for all that the contexts can tell.
     method
@@ -175,7 +165,7 @@ def fit_belief_samplers(
         Whether contexts flagged for their small mass take part.
     ends
         Whether `least` and `most` are searched for where tables leave something open, which takes
-        some hundred fits per mind; else they are NaN there.
+        some hundred fits per agent; else they are NaN there.
 
     Notes
     -----
@@ -238,7 +228,7 @@ def fit_table(
     worth: float = 1.0,
     workers: int | None = None,
 ) -> tuple[Array, Array, Array, Array, Array]:
-    """Fit all minds of a table; the estimates z[N, K] and more, for those who have arrays.
+    """Fit all agents of a table; the estimates z[N, K] and more, for those who have arrays.
 
     Parameters
     ----------
@@ -396,11 +386,11 @@ def _sums(values: Array, edges: Integers) -> Array:
 
 
 class Usable(NamedTuple):
-    """A mind's contexts as they are fitted, without flagged ones and impossible outcomes.
+    """An agent's contexts as they are fitted, without flagged ones and impossible outcomes.
 
     Parameters
     ----------
-    table : of this mind alone
+    table : of this agent alone
     allowed : the beliefs that the tables allow; counts are taken as they are
     kept : which contexts are in the table, by all contexts
     elsewhere, elsewhere_low, elsewhere_high, leak, flagged : see `BeliefSamplerFits`
@@ -417,7 +407,7 @@ class Usable(NamedTuple):
 
 
 def usable(name: str, beliefs: RevealedBeliefs, keep_flagged: bool) -> Usable:
-    """Lay out a mind's contexts, without flagged ones and impossible outcomes."""
+    """Lay out an agent's contexts, without flagged ones and impossible outcomes."""
     if np.isnan(beliefs.truth).any():
         raise ValueError(
             f"A belief sampler starts from the true probabilities; {name!r} lacks some. Give "

@@ -88,20 +88,15 @@ class DistributionDistances(Result):
 
     Parameters
     ----------
-    beliefs
-        Of which they are.
-    value, low, high
-        [C] by measure; NaN where the context is flagged, or its truth is not known (entropy needs
-        none). The interval is a single point for exact beliefs; all that is possible for top-k
-        tables; and that of the bootstrap for sampled ones.
-    noise
-        What the measure would show on average if the belief were the truth, [C] by measure: 0 but
-        for sampled beliefs, whose distances are too large by chance.
-    tight
-        Whether the ends of the interval are reached, [C]; otherwise it may be too wide, never
+    beliefs : Of which they are.
+    value, low, high : [C] by measure; NaN where the context is flagged, or its truth is not known
+        (entropy needs none). The interval is a single point for exact beliefs; all that is possible
+        for top-k tables; and that of the bootstrap for sampled ones.
+    noise : What the measure would show on average if the belief were the truth, [C] by measure: 0
+        but for sampled beliefs, whose distances are too large by chance.
+    tight : Whether the ends of the interval are reached, [C]; otherwise it may be too wide, never
         too narrow.
-    floor, mass
-        Added to probabilities in logarithms; of the intervals of sampled beliefs.
+    floor, mass : Added to probabilities in logarithms; of the intervals of sampled beliefs.
     """
 
     beliefs: RevealedBeliefs

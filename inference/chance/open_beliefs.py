@@ -37,12 +37,10 @@ class OpenBeliefs:
 
     Parameters
     ----------
-    certain
-        What certainly lies on each outcome, before normalising, [R].
-    context
-        Number of the context of each outcome, [R].
-    units
-        What could not be placed: how much, and on which outcomes (as rows) it may lie, if on any.
+    certain : What certainly lies on each outcome, before normalising, [R].
+    context : Number of the context of each outcome, [R].
+    units : What could not be placed: how much, and on which outcomes (as rows) it may lie, if on
+        any.
     """
 
     certain: Array

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
@@ -31,6 +32,9 @@ NOT_COUNTED = -1
 # Columns of a table that is kept.
 _TEXTS = ("scenario", "context", "outcome", "source", "previous", "marks", "unplaced")
 _NUMBERS = ("probability", "low", "high", "count", "truth", "draws", "threshold")
+# Fields of a table with an entry per context, and per outcome in a context.
+_OF_CONTEXT = ("contexts", "sources", "scenarios", "previous", "draws")
+_OF_ROW = ("outcome", "probability", "low", "high", "count", "truth", "marks")
 FIRST, MIDDLE, ROUND, REPEAT, HEADS, LEFT = map(MARKS.index, MARKS)
 
 # Tells whether more text makes the last word or number of a text longer; None: it may.
@@ -125,7 +129,7 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
 
 
 def marks_of(outcomes: Sequence[str], truth: Array | None = None, previous: str = "") -> Booleans:
-    """Return what may draw a mind to each outcome, [outcomes, 6] as in `broken_off.MARKS`.
+    """Return what may draw an agent to each outcome, [outcomes, 6] as in `broken_off.MARKS`.
 
     The first of the outcomes that can come, and the middle one, floor((least + largest) / 2), if
     there are more than two (by number, or else by position); a multiple of ten, but not 0; the
@@ -171,36 +175,24 @@ class RevealedBeliefs:
 
     Parameters
     ----------
-    contexts
-        Their names, [C].
-    sources
-        "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
+    contexts : Their names, [C].
+    sources : "exact": token log-probabilities of all outcomes; "top-k": those of the most probable
         tokens alone, with bounds; "sampled": counts of continuations, [C].
-    scenarios
-        To what each context belongs, such as "dice single"; empty if that was not said, [C].
-    previous
-        The outcome before, as text; empty if there was none, [C].
-    draws
-        Continuations that were sampled, outcomes and others, [C]; 0 where none were.
-    context
-        Number of the context, which goes up from 0, [R].
-    outcome
-        What the rows stand for, in the order in which a context names them, [R].
-    probability
-        Before normalising, [R]; NaN if it is not known. From top-k tables: what certainly lies
-        on the outcome.
-    low, high
-        Bounds of it, or ends of the 95% interval where it was sampled (Wilson 1927), [R].
-    count
-        How often it was sampled, [R]; -1 where nothing was.
-    truth
-        The exact probabilities of the set-up, [R]; NaN if they are not known.
-    marks
-        What may draw a mind to each outcome, whatever its probability, [R, 6]; see `marks_of`.
-    unplaced
-        By context, the probability that could not be placed; empty where all was.
-    threshold
-        Least retained mass of a context that is not flagged.
+    scenarios : To what each context belongs, such as "dice single"; empty if that was not said,
+        [C].
+    previous : The outcome before, as text; empty if there was none, [C].
+    draws : Continuations that were sampled, outcomes and others, [C]; 0 where none were.
+    context : Number of the context, which goes up from 0, [R].
+    outcome : What the rows stand for, in the order in which a context names them, [R].
+    probability : Before normalising, [R]; NaN if it is not known. From top-k tables: what certainly
+        lies on the outcome.
+    low, high : Bounds of it, or ends of the 95% interval where it was sampled (Wilson 1927), [R].
+    count : How often it was sampled, [R]; -1 where nothing was.
+    truth : The exact probabilities of the set-up, [R]; NaN if they are not known.
+    marks : What may draw an agent to each outcome, whatever its probability, [R, 6]; see
+        `marks_of`.
+    unplaced : By context, the probability that could not be placed; empty where all was.
+    threshold : Least retained mass of a context that is not flagged.
     """
 
     contexts: tuple[str, ...]
@@ -427,33 +419,21 @@ class RevealedBeliefs:
         """Put tables one below the other; the first one's threshold holds."""
         if not parts:
             raise ValueError("At least one table is joined; got none.")
-        contexts = np.cumsum([0, *(len(part.contexts) for part in parts)])
-        rows = np.cumsum([0, *(len(part.outcome) for part in parts)])
+        contexts = np.cumsum([0, *(len(part.contexts) for part in parts)]).tolist()
+        rows = np.cumsum([0, *(len(part.outcome) for part in parts)]).tolist()
 
         def put(name: str) -> Any:
-            return np.concatenate([getattr(part, name) for part in parts])
+            several = [getattr(part, name) for part in parts]
+            if isinstance(several[0], np.ndarray):
+                return np.concatenate(several)
+            return tuple(chain.from_iterable(several))
 
-        def chain(name: str) -> Any:
-            return tuple(entry for part in parts for entry in getattr(part, name))
-
+        shifted = [part.context + c for part, c in zip(parts, contexts, strict=False)]
         return cls(
-            contexts=chain("contexts"),
-            sources=chain("sources"),
-            scenarios=chain("scenarios"),
-            previous=chain("previous"),
-            draws=put("draws"),
-            context=np.concatenate(
-                [part.context + c for part, c in zip(parts, contexts, strict=False)]
-            ),
-            outcome=chain("outcome"),
-            probability=put("probability"),
-            low=put("low"),
-            high=put("high"),
-            count=put("count"),
-            truth=put("truth"),
-            marks=put("marks"),
+            **{name: put(name) for name in (*_OF_CONTEXT, *_OF_ROW)},
+            context=np.concatenate(shifted),
             unplaced=tuple(
-                tuple(Unplaced(u.mass, tuple(i + int(r) for i in u.rows)) for u in own)
+                _moved(own, lambda i, r=r: i + r)  # type: ignore[misc]
                 for part, r in zip(parts, rows, strict=False)
                 for own in part.unplaced
             ),
@@ -463,29 +443,20 @@ class RevealedBeliefs:
     def part(self, kept: Booleans) -> RevealedBeliefs:
         """Return some of the contexts, kept[C]."""
         row = kept[self.context]
-        place = np.cumsum(row) - 1
+        place = (np.cumsum(row) - 1).tolist()
 
-        def some(several: Sequence[Any]) -> tuple[Any, ...]:
-            return tuple(one for one, keep in zip(several, kept, strict=True) if keep)
+        def some(name: str, chosen: Booleans) -> Any:
+            several = getattr(self, name)
+            if isinstance(several, np.ndarray):
+                return several[chosen]
+            return tuple(compress(several, chosen))
 
+        unplaced = some("unplaced", kept)
         return RevealedBeliefs(
-            contexts=some(self.contexts),
-            sources=some(self.sources),
-            scenarios=some(self.scenarios),
-            previous=some(self.previous),
-            draws=self.draws[kept],
+            **{name: some(name, kept) for name in _OF_CONTEXT},
+            **{name: some(name, row) for name in _OF_ROW},
             context=(np.cumsum(kept) - 1)[self.context[row]],
-            outcome=tuple(name for name, keep in zip(self.outcome, row, strict=True) if keep),
-            probability=self.probability[row],
-            low=self.low[row],
-            high=self.high[row],
-            count=self.count[row],
-            truth=self.truth[row],
-            marks=self.marks[row],
-            unplaced=tuple(
-                tuple(Unplaced(u.mass, tuple(place[list(u.rows)].tolist())) for u in own)
-                for own in some(self.unplaced)
-            ),
+            unplaced=tuple(_moved(own, lambda i: place[i]) for own in unplaced),
             threshold=self.threshold,
         )
 
@@ -715,6 +686,11 @@ class RevealedBeliefs:
         return low, np.minimum(high, 1.0)
 
 
+def _moved(unplaced: Iterable[Unplaced], move: Callable[[int], int]) -> tuple[Unplaced, ...]:
+    """Return what could not be placed, with other numbers of the rows."""
+    return tuple(Unplaced(mass, tuple(move(i) for i in rows)) for mass, rows in unplaced)
+
+
 def wilson(count: Array, n: Array, mass: float = CONFIDENCE) -> tuple[Array, Array]:
     """Return the interval of a share (Wilson 1927), elementwise; 0 to 1 without draws."""
     from statsmodels.stats.proportion import proportion_confint
@@ -738,10 +714,9 @@ def _table(
     high = p.copy()
     placed = []
     for own, begin in zip(unplaced, edges.tolist(), strict=False):
-        moved = tuple(Unplaced(u.mass, tuple(begin + i for i in u.rows)) for u in own)
-        for mass, rows in moved:
+        placed.append(_moved(own, lambda i, begin=begin: begin + i))  # type: ignore[misc]
+        for mass, rows in placed[-1]:
             high[list(rows)] += mass
-        placed.append(moved)
     return RevealedBeliefs(
         sources=sources,
         draws=np.zeros(len(set_ups), dtype=np.int64),

@@ -49,29 +49,24 @@ from .iterated_expectation import MedianRatio, SignedGap, iterated_expectation, 
 from .monotone_choice import counts_by_bin, monotone_choice, turning
 from .predictive_gain import exchanged_gain, predictive_gain
 
-MINDS = 128  # known minds that are simulated for a truth
+SIMULATED = 128  # known agents that are simulated for a truth
 AT_ONCE = 32  # of them, which bounds the memory
-SEED = 20080  # of the minds that are simulated for a truth
+SEED = 20080  # of the agents that are simulated for a truth
 STEPS = 6  # of a dial; who turns it to either side deviates, so that most begin at 0
 EXCHANGES = 50  # of states, for the mean of an estimate under the null
 
 
 @dataclass(frozen=True)
-class Answers:
+class SubjectAnswers:
     """What one subject said, one entry per context and repetition.
 
     Parameters
     ----------
-    context, state
-        [n]; contexts are numbered from 0.
-    action
-        [n]; NaN where none was taken, or none was asked for.
-    beliefs
-        By elicitation, [n].
-    parts, givens
-        P(z in B_j | x) and P(state 1 | x, z in B_j), [n, J].
-    elicitation
-        How P(z in B_j | x) was asked for, of `PART_COLUMNS`; "" if it was not.
+    context, state : [n]; contexts are numbered from 0.
+    action : [n]; NaN where none was taken, or none was asked for.
+    beliefs : By elicitation, [n].
+    parts, givens : P(z in B_j | x) and P(state 1 | x, z in B_j), [n, J].
+    elicitation : How P(z in B_j | x) was asked for, of `PART_COLUMNS`; "" if it was not.
     """
 
     context: NDArray[np.int64]
@@ -83,7 +78,7 @@ class Answers:
     elicitation: str = ""
 
     @classmethod
-    def of(cls, data: BeliefDecisions) -> Answers:
+    def of(cls, data: BeliefDecisions) -> SubjectAnswers:
         """Return what the only participant of `data` said."""
         frame = data.frame
         how = next(iter(data.part_elicitations), "")
@@ -145,15 +140,15 @@ class Coherence(Measure):
     Of several subjects the mean is told, with the interval of `t_tests` over them. Contexts are a
     subject's own, so those of different subjects are never compared.
 
-    What known minds have of it hangs on the design and has no closed form: their truth is the mean
-    over simulated sessions of the experiment, the same draws for all minds.
+    What known agents have of it hangs on the design and has no closed form: their truth is the mean
+    over simulated sessions of the experiment, the same draws for all agents.
 
     Attributes
     ----------
     asks
         The questions that it reads.
     exact
-        Whether rational minds have the null value to the last digit.
+        Whether rational agents have the null value to the last digit.
     """
 
     source = "Yamin et al. 2026"
@@ -163,12 +158,12 @@ class Coherence(Measure):
     exact = True
     asks: tuple[str, ...] = ("belief", "decision")
     elicited: tuple[str, ...] = (PLAIN,)
-    minds = MINDS
+    simulated = SIMULATED
     released: bool
-    place: Diagnosis | None = None
+    environment: Diagnosis | None = None
 
     @abstractmethod
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Read the measure off one subject; NaN or ValueError with a reason if there is none."""
 
     @abstractmethod
@@ -230,33 +225,33 @@ class Coherence(Measure):
         )
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the expected measure of minds with parameters theta[n, P] in the experiment."""
+        """Return the expected measure of agents with parameters theta[n, P] in the experiment."""
         if model.name == self.rational and self.exact:
             return np.full(len(theta), self.null)
-        rounds = -(-self.minds // len(theta))
+        rounds = -(-self.simulated // len(theta))
         found = np.array(
             [self.value(a) for a in self._simulated(model, np.tile(theta, (rounds, 1)))]
         )
         return np.asarray(np.nanmean(found.reshape(rounds, -1), axis=0))
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the mean over minds; of very many, over some that lie as evenly."""
-        return float(self.truth(model, theta[: self.minds]).mean())
+        """Return the mean over agents; of very many, over some that lie as evenly."""
+        return float(self.truth(model, theta[: self.simulated]).mean())
 
     def _values(self, data: BeliefDecisions) -> Values:
         found, reasons = [], []
         for _, own in data.each():
             try:
-                found.append(self.value(Answers.of(own)))
+                found.append(self.value(SubjectAnswers.of(own)))
                 reasons.append("" if np.isfinite(found[-1]) else "no value")
             except ValueError as error:
                 found.append(float("nan"))
                 reasons.append(str(error))
         return Values(np.array(found), tuple(reasons))
 
-    def _simulated(self, model: type[Agent], theta: Array) -> Iterator[Answers]:
-        """Let minds live one session each and yield what they say."""
-        given = {} if self.place is None else self.place.settings
+    def _simulated(self, model: type[Agent], theta: Array) -> Iterator[SubjectAnswers]:
+        """Let agents live one session each and yield what they say."""
+        given = {} if self.environment is None else self.environment.settings
         asked = [q for q in self.asks if q in given.get("questions", self.asks)]
         elicited = [e for e in self.elicited if e in given.get("elicitations", self.elicited)]
         narrow = {**given, "questions": asked, "elicitations": elicited}
@@ -294,7 +289,7 @@ class ConditionalIndependence(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary += "; as it is, 1.96 errors of resampled rows around it"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the estimate less its mean over exchanges, or the estimate itself."""
         p, action, state, context = answers.decided()
         if self.released:
@@ -335,7 +330,7 @@ class PredictiveGain(Coherence):
     bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
-    minds = 64  # each is learnt five times
+    simulated = 64  # each is learnt five times
 
     def __init__(self, released: bool = False):
         self.released = released
@@ -345,7 +340,7 @@ class PredictiveGain(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary += ", against the belief alone"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the share of the loss."""
         p, action, state, context = answers.decided()
         try:
@@ -396,7 +391,7 @@ class MonotoneChoice(Coherence):
             # state is less probable.
             self.dial = Dial({"u_yes_1": -1.0, "u_yes_0": 1.0}, reach=4.0, steps=9, lowest=-4.0)
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the share of pairs of bins."""
         p, action, _, _ = answers.decided()
         fallen, turned, _ = turning(counts_by_bin(p, action))
@@ -421,7 +416,7 @@ class MonotoneChoice(Coherence):
         p_values = []
         for (_, some), reason in zip(data.each(), values.reason, strict=True):
             if not reason:
-                p, action, _, _ = Answers.of(some).decided()
+                p, action, _, _ = SubjectAnswers.of(some).decided()
                 p_values.append(turning(counts_by_bin(p, action))[2])
         together = np.array([p for p in p_values if np.isfinite(p)])
         combined = float(combine_pvalues(together).pvalue) if len(together) else float("nan")
@@ -456,7 +451,7 @@ class ElicitationConsistency(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary = "distance of mean answers from the plain ones, noise included"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the mean over elicitations."""
         found = distances(answers.context, answers.beliefs)
         column = [d.rmse_means if self.released else d.excess for d in found]
@@ -506,7 +501,7 @@ class IteratedExpectation(Coherence):
             self.rational, self.null = "", float("nan")
             self.summary = "median distance of beliefs given the parts from that in the whole"
 
-    def value(self, answers: Answers) -> float:
+    def value(self, answers: SubjectAnswers) -> float:
         """Return the mean difference, or the median ratio."""
         p = answers.beliefs.get(PLAIN, np.full(len(answers.context), np.nan))
         total = (answers.parts * answers.givens).sum(axis=1)
@@ -541,35 +536,36 @@ class IteratedExpectation(Coherence):
 
 
 def answers_of(
-    model: type[Agent], theta: Array, place: Diagnosis, seed: int, *address: int
-) -> Iterator[Answers]:
-    """Let minds with parameters theta[n, P] live a session each and yield what they say."""
+    model: type[Agent], theta: Array, environment: Diagnosis, seed: int, *address: int
+) -> Iterator[SubjectAnswers]:
+    """Let agents with parameters theta[n, P] live a session each and yield what they say."""
     for first in range(0, len(theta), AT_ONCE):
         some = np.arange(first, min(first + AT_ONCE, len(theta)))
         addresses = np.column_stack([*(np.full_like(some, part) for part in address), some])
-        lived = simulate_sessions(model, theta[some], place, seed, addresses=addresses)
-        yield from _laid_out(lived.columns, len(some), list(place.elicitations), place.n_parts)
+        lived = simulate_sessions(model, theta[some], environment, seed, addresses=addresses)
+        asked = list(environment.elicitations)
+        yield from _laid_out(lived.columns, len(some), asked, environment.n_parts)
 
 
 @lru_cache(maxsize=64)  # one object for each experiment, known to the dials
 def _placed(measure: Coherence, settings: str) -> Coherence:
     found = object.__new__(type(measure))
     found.__dict__.update(measure.__dict__)
-    found.place = _made(settings)
+    found.environment = _made(settings)
     return found
 
 
 @lru_cache(maxsize=64)  # contexts are found once for each
 def _made(settings: str) -> Diagnosis:
-    place = make("diagnosis", **json.loads(settings))
-    assert isinstance(place, Diagnosis)
-    return place
+    environment = make("diagnosis", **json.loads(settings))
+    assert isinstance(environment, Diagnosis)
+    return environment
 
 
 def _laid_out(
     columns: Mapping[str, NDArray[Any]], n: int, elicited: list[str], parts: int
-) -> Iterator[Answers]:
-    """Yield what each of n simulated minds said; all were asked the same, slot after slot."""
+) -> Iterator[SubjectAnswers]:
+    """Yield what each of n simulated agents said; all were asked the same, slot after slot."""
     table = {name: column.reshape(n, -1) for name, column in columns.items()}
     question, elicitation, part = (table[k][0] for k in ("question", "elicitation", "part"))
     asked = {e: (question == BELIEF) & (elicitation == ELICITATIONS.index(e)) for e in elicited}
@@ -585,7 +581,7 @@ def _laid_out(
             found = [said["response"][(question == kind) & (part == j)] for j in range(parts)]
             return np.array(found).T if len(found[0]) else np.empty((n_slots, 0))
 
-        yield Answers(
+        yield SubjectAnswers(
             context=said["context"][slots].astype(np.int64),
             state=said["state"][slots].astype(np.int64),
             action=action if len(action) else np.full(n_slots, np.nan),

@@ -40,16 +40,12 @@ class RowBootstrap:
 
     Parameters
     ----------
-    standard_error
-        Of the estimates of the bootstraps; NaN for a single one.
-    low, high
-        Ends of the published interval: the estimate and 1.96 standard errors to either side.
-    mean
-        Of the estimates of the bootstraps; no estimate itself.
-    percentile_low, percentile_high
-        Ends of the 95% percentile interval.
-    replicates
-        How many bootstraps.
+    standard_error : Of the estimates of the bootstraps; NaN for a single one.
+    low, high : Ends of the published interval: the estimate and 1.96 standard errors to either
+        side.
+    mean : Of the estimates of the bootstraps; no estimate itself.
+    percentile_low, percentile_high : Ends of the 95% percentile interval.
+    replicates : How many bootstraps.
     """
 
     standard_error: float
@@ -72,7 +68,7 @@ class RowBootstrap:
 
 
 @dataclass(frozen=True)
-class ConditionalIndependence(Result):
+class ConditionalIndependenceTest(Result):
     """How much the action tells of the state beyond the stated belief, in nats, and its test.
 
     Parameters
@@ -164,7 +160,7 @@ def conditional_independence(
     block: int = BLOCK,
     width: float = WIDTH,
     seed: int = 0,
-) -> ConditionalIndependence:
+) -> ConditionalIndependenceTest:
     """Test whether action and state are independent given the stated belief.
 
     The estimator is that of Mesner & Shalizi (2020) with 0/1 distances between actions and
@@ -227,7 +223,7 @@ def conditional_independence(
     error = problem.standard_error(state, context, HALVES, session_stream(seed, 33))
     half = float(ndtri(0.975)) * error
     ones = np.bincount(blocks, of_context) / np.bincount(blocks)
-    return ConditionalIndependence(
+    return ConditionalIndependenceTest(
         estimate=estimate,
         standard_error=error,
         low=estimate - half,

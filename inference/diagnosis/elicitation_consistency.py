@@ -26,26 +26,19 @@ class ElicitationDistance:
 
     Parameters
     ----------
-    elicitation
-        Its name.
-    contexts
-        With an answer to both.
-    rmse_means
-        Root mean square over contexts of the difference between the means over repetitions, as in
-        the published table.
-    rmse_answers
-        Of single answers against the mean of the plain ones, as in the published formula.
-    shift
-        Mean difference, elicitation minus plain.
-    means_low, means_high, answers_low, answers_high, shift_low, shift_high
-        Ends of 95% intervals, contexts being resampled.
-    null_means, null_answers
-        Mean of the two distances if elicitations are exchanged within contexts: what repeats
-        that differ among themselves bring about alone.
-    p_value
-        Share of such exchanges with an `rmse_means` as large or larger.
-    excess
-        Mean square difference of means less its mean over all such exchanges: about 0 where
+    elicitation : Its name.
+    contexts : With an answer to both.
+    rmse_means : Root mean square over contexts of the difference between the means over
+        repetitions, as in the published table.
+    rmse_answers : Of single answers against the mean of the plain ones, as in the published
+        formula.
+    shift : Mean difference, elicitation minus plain.
+    means_low, means_high, answers_low, answers_high, shift_low, shift_high : Ends of 95% intervals,
+        contexts being resampled.
+    null_means, null_answers : Mean of the two distances if elicitations are exchanged within
+        contexts: what repeats that differ among themselves bring about alone.
+    p_value : Share of such exchanges with an `rmse_means` as large or larger.
+    excess : Mean square difference of means less its mean over all such exchanges: about 0 where
         nothing but repetitions differs.
     """
 
@@ -67,7 +60,7 @@ class ElicitationDistance:
 
 
 @dataclass(frozen=True)
-class ElicitationConsistency(Result):
+class ElicitationConsistencyTest(Result):
     """Spread of the plain answers, and the distance of the other elicitations from them.
 
     Parameters
@@ -135,7 +128,7 @@ class ElicitationConsistency(Result):
 
 def elicitation_consistency(
     data: BeliefDecisions, *, replicates: int = 1000, bootstraps: int = 500, seed: int = 0
-) -> ElicitationConsistency:
+) -> ElicitationConsistencyTest:
     """Compare the beliefs stated under each elicitation with the plain ones.
 
     Distances between noisy answers are above zero although the belief is the same. So the test
@@ -164,7 +157,7 @@ def elicitation_consistency(
         _distance(name, plain, other, weight, replicates, session_stream(seed, 35, i))
         for i, (name, other) in enumerate(answers.items())
     ]
-    return ElicitationConsistency(
+    return ElicitationConsistencyTest(
         spread=float(spread[0]),
         spread_low=_ends(spread).low,
         spread_high=_ends(spread).high,

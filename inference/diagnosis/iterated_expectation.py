@@ -28,14 +28,11 @@ class MedianRatio:
 
     Parameters
     ----------
-    value, low, high
-        The median over rows and its 95% interval, contexts being resampled; NaN if there is none.
-    error
-        Median of the error itself.
-    rows, contexts
-        What it rests on.
-    standard_error
-        Standard deviation over the resampled contexts.
+    value, low, high : The median over rows and its 95% interval, contexts being resampled; NaN if
+        there is none.
+    error : Median of the error itself.
+    rows, contexts : What it rests on.
+    standard_error : Standard deviation over the resampled contexts.
     """
 
     value: float
@@ -57,12 +54,10 @@ class SignedGap:
 
     Parameters
     ----------
-    value, standard_error, low, high
-        The mean, its standard error over contexts and its 95% interval.
-    p_value
-        Of the hypothesis that it is 0.
-    contexts
-        What it rests on.
+    value, standard_error, low, high : The mean, its standard error over contexts and its 95%
+        interval.
+    p_value : Of the hypothesis that it is 0.
+    contexts : What it rests on.
     """
 
     value: float
@@ -80,7 +75,7 @@ class SignedGap:
 
 
 @dataclass(frozen=True)
-class IteratedExpectation(Result):
+class IteratedExpectationTest(Result):
     """How far stated beliefs are from the law of iterated expectation.
 
     Parameters
@@ -88,7 +83,7 @@ class IteratedExpectation(Result):
     stated
         Of the participant.
     rounding
-        Of the exact beliefs, rounded as stated ones are: what a perfect mind would show. None
+        Of the exact beliefs, rounded as stated ones are: what a perfect agent would show. None
         where the trials do not hold them.
     baseline
         Of a random forest trained on the exact beliefs; None if not asked for.
@@ -98,7 +93,7 @@ class IteratedExpectation(Result):
         The difference with its sign, and the test. Noise and rounding lift the ratio, which is no
         test therefore, but leave the mean difference nearly where it is.
     mass
-        Median of sum_j p(z_j | x), which is 1 in a coherent mind; of distributions by the reading
+        Median of sum_j p(z_j | x), which is 1 in a coherent agent; of distributions by the reading
         of answers, but for rounding.
     parts
         How many parts there are.
@@ -151,7 +146,7 @@ def iterated_expectation(
     elicitation: str | None = None,
     bootstraps: int = 500,
     seed: int = 0,
-) -> IteratedExpectation:
+) -> IteratedExpectationTest:
     """Compare the belief about x with the average of the beliefs about x and each part of z.
 
     Coherent beliefs stated exactly have a ratio of 0; rounding alone lifts it, most where p is
@@ -221,7 +216,7 @@ def iterated_expectation(
         learnt = _forest(features_of(held.frame, features), truth, context, seed)
         baseline, others = _median(learnt, context, draws)
         above = (stated.value - baseline.value, *percentile_ends(rounds - others)[:2])
-    return IteratedExpectation(
+    return IteratedExpectationTest(
         stated=stated,
         rounding=rounding,
         baseline=baseline,

@@ -28,27 +28,18 @@ class PairViolations:
 
     Parameters
     ----------
-    first, second
-        Names of the actions.
-    share
-        Of the first among the two in each bin, [K]; NaN where neither was chosen.
-    counts
-        How often the first and the second were chosen in each bin, [K, 2].
-    low, high
-        The lower and the higher bin of each testable pair, [P].
-    p_value
-        One-sided Fisher exact test of a fall from the lower to the higher bin, [P]; 1 where the
-        share does not fall.
-    holm
-        The same, corrected for all testable pairs (Holm 1979), [P].
-    rise
-        Corrected p-values of a rise, [P].
-    fraction_low, fraction_high
-        95% interval of the fraction of violated pairs, contexts being resampled.
-    holm_low, holm_high
-        Likewise of the fraction after correction.
-    level
-        At which a pair counts as violated.
+    first, second : Names of the actions.
+    share : Of the first among the two in each bin, [K]; NaN where neither was chosen.
+    counts : How often the first and the second were chosen in each bin, [K, 2].
+    low, high : The lower and the higher bin of each testable pair, [P].
+    p_value : One-sided Fisher exact test of a fall from the lower to the higher bin, [P]; 1 where
+        the share does not fall.
+    holm : The same, corrected for all testable pairs (Holm 1979), [P].
+    rise : Corrected p-values of a rise, [P].
+    fraction_low, fraction_high : 95% interval of the fraction of violated pairs, contexts being
+        resampled.
+    holm_low, holm_high : Likewise of the fraction after correction.
+    level : At which a pair counts as violated.
     """
 
     first: str
@@ -108,7 +99,7 @@ class PairViolations:
 
 
 @dataclass(frozen=True)
-class MonotoneChoice(Result):
+class MonotoneChoiceTest(Result):
     """Violations of monotone pairwise choice for the three pairs of actions.
 
     Parameters
@@ -245,7 +236,7 @@ def monotone_choice(
     level: float = LEVEL,
     bootstraps: int = 500,
     seed: int = 0,
-) -> MonotoneChoice:
+) -> MonotoneChoiceTest:
     """Look for falls of the share of the bolder action from lower to higher belief.
 
     If noise in choice is independent of belief, the odds of one action over another are monotone
@@ -291,7 +282,7 @@ def monotone_choice(
     shares = _shares(counts, level)
     fallen, turned = (percentile_ends(share[1:]) for share in shares[:2])
     n = np.bincount(place, minlength=k)
-    return MonotoneChoice(
+    return MonotoneChoiceTest(
         pairs=tuple(_violations(counts[:, :, list(pair)], pair, level) for pair in PAIRS),
         edges=edges,
         centre=np.bincount(place, p, k) / n,
@@ -315,7 +306,7 @@ def counts_by_bin(p: Array, action: NDArray[np.int64], bins: int = BINS) -> NDAr
 
 
 def turning(counts: NDArray[np.int64], level: float = LEVEL) -> tuple[float, float, float]:
-    """Return `fraction`, `turned` and `p_turning` of a `MonotoneChoice` with counts[K, 3]."""
+    """Return `fraction`, `turned` and `p_turning` of a `MonotoneChoiceTest` with counts[K, 3]."""
     fallen, turned, p_value = _shares(counts[None], level)
     return float(fallen[0]), float(turned[0]), float(p_value[0])
 

@@ -46,8 +46,8 @@ class Excess:
 
     Parameters
     ----------
-    percent, low, high, standard_error
-        The share, its 95% interval and standard error, contexts being resampled.
+    percent, low, high, standard_error : The share, its 95% interval and standard error, contexts
+        being resampled.
     """
 
     percent: float
@@ -62,19 +62,14 @@ class Gain:
 
     Parameters
     ----------
-    without, with_state
-        Mean log-loss per row in nats.
-    percent
-        By how much it is smaller with the state, in percent; negative where it is larger.
-    low, high, standard_error
-        95% interval of the percentage and its standard error, contexts being resampled.
-    p_value
-        Share of exchanges of the state among predicted contexts of nearly the same belief with as
-        large a gain or larger; NaN if none were asked for.
-    null_mean
-        Mean percentage of the exchanges; NaN if none were asked for.
-    excess
-        Against the exchanges; None if none were asked for.
+    without, with_state : Mean log-loss per row in nats.
+    percent : By how much it is smaller with the state, in percent; negative where it is larger.
+    low, high, standard_error : 95% interval of the percentage and its standard error, contexts
+        being resampled.
+    p_value : Share of exchanges of the state among predicted contexts of nearly the same belief
+        with as large a gain or larger; NaN if none were asked for.
+    null_mean : Mean percentage of the exchanges; NaN if none were asked for.
+    excess : Against the exchanges; None if none were asked for.
     """
 
     without: float
@@ -101,7 +96,7 @@ class Gain:
 
 
 @dataclass(frozen=True)
-class PredictiveGain(Result):
+class PredictiveGainTest(Result):
     """The gain beyond the belief, and beyond the belief and the evidence.
 
     Parameters
@@ -147,7 +142,7 @@ def predictive_gain(
     bootstraps: int = 500,
     replicates: int = 1000,
     seed: int = 0,
-) -> PredictiveGain:
+) -> PredictiveGainTest:
     """Predict actions of new contexts from the belief, with and without the state.
 
     Contexts stay together in a fold, so no repetition of a tested context is learnt from. A state
@@ -219,7 +214,7 @@ def predictive_gain(
             excess=excess,
         )
 
-    return PredictiveGain(
+    return PredictiveGainTest(
         belief=gain(p[:, None]),
         evidence=gain(np.column_stack([p, features_of(frame, features)])) if features else None,
         rows=len(p),
@@ -241,7 +236,7 @@ def exchanged_gain(
 ) -> float:
     """Return the share of log-loss that a tree saves with the state, against exchanged states.
 
-    Or, `against_belief`, against a tree that knows the belief alone. `PredictiveGain` has it with
+    Or, `against_belief`, against a tree that knows the belief alone. `predictive_gain` has it with
     interval and test.
     """
     fold = folds_of(context, min(FOLDS, int(context.max()) + 1), seed)

@@ -130,12 +130,9 @@ class SequenceData:
 
     Parameters
     ----------
-    data
-        Sequences of the model, none of which reaches over two folds.
-    number
-        Fold of each of the flat trials of `data`.
-    folds
-        The folds.
+    data : Sequences of the model, none of which reaches over two folds.
+    number : Fold of each of the flat trials of `data`.
+    folds : The folds.
     """
 
     data: ModelData
@@ -206,10 +203,7 @@ class SequenceData:
 def _cut(data: ModelData, number: Integers) -> tuple[ModelData, Integers]:
     """Cut a model's sequences where `number` [trials] changes; return it for the new trials."""
     sequences = data.sequences
-    length = sequences.length
-    sequence = np.repeat(np.arange(len(length)), length)
-    within = np.arange(length.sum()) - np.repeat(np.cumsum(length) - length, length)
-    place = sequences.order[sequences.begin[sequence] + within]
+    sequence, _, place = sequences.in_order()
     flat = {name: column[place] for name, column in zip(data.model.columns, data.flat, strict=True)}
     cut = ModelData.of_columns(
         data.model,

@@ -36,18 +36,14 @@ class MissingAnswerBounds(SubjectResult):
 
     Parameters
     ----------
-    fit
-        The estimates from the answers that are there. They are right if answers are missing at
+    fit : The estimates from the answers that are there. They are right if answers are missing at
         random: if what is missing does not depend on what would have been said.
-    n_missing
-        Trials without an answer, [N].
-    low_z, high_z
-        Lowest and highest estimate on the unconstrained scale over the assumed answers, [N, K];
-        NaN where no fit succeeded.
-    low_error, high_error
-        Standard errors of the fits at which they were found, on the same scale, [N, K].
-    refits
-        How often the trials with assumed answers were fitted.
+    n_missing : Trials without an answer, [N].
+    low_z, high_z : Lowest and highest estimate on the unconstrained scale over the assumed answers,
+        [N, K]; NaN where no fit succeeded.
+    low_error, high_error : Standard errors of the fits at which they were found, on the same scale,
+        [N, K].
+    refits : How often the trials with assumed answers were fitted.
     """
 
     fit: PointFit
@@ -218,15 +214,11 @@ class Gaps:
 
     Parameters
     ----------
-    data
-        The trials; those without an answer add nothing.
-    subject
-        Subject of each of the M missing answers, in order of subjects, [M].
-    given
-        The trials before each missing answer and, last, its own trial with action a; row
-        m * n_actions + a is answer m with action a.
-    before
-        The trials before each missing answer, row m.
+    data : The trials; those without an answer add nothing.
+    subject : Subject of each of the M missing answers, in order of subjects, [M].
+    given : The trials before each missing answer and, last, its own trial with action a; row m *
+        n_actions + a is answer m with action a.
+    before : The trials before each missing answer, row m.
     """
 
     data: ModelData
@@ -269,11 +261,7 @@ class Gaps:
         """Lay out the M trials at positions `missing` of the flat columns; `columns` are theirs."""
         parts, n_actions, n_flat = data.sequences, data.n_actions, len(data.flat[0])
         # Which sequence each flat position lies in, and how far from its beginning.
-        sequence = np.repeat(np.arange(len(parts.length)), parts.length)
-        within = np.arange(len(sequence)) - np.repeat(
-            np.cumsum(parts.length) - parts.length, parts.length
-        )
-        position = parts.order[parts.begin[sequence] + within]
+        sequence, within, position = parts.in_order()
         place = np.empty((n_flat, 2), dtype=np.int64)
         place[position] = np.column_stack([sequence, within])
         subject = parts.subject[place[missing, 0]]

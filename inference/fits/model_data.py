@@ -145,7 +145,8 @@ class ModelData:
             sequences, columns = data.prepared(lapse)
             return sequences.repeat(chosen), columns
         assert self.model.prepare is not None
-        sequence, columns = self._in_order()
+        sequence, _, position = self.sequences.in_order()
+        columns = tuple(column[position] for column in self.flat)
         subject = self.sequences.subject[sequence]
         subject, sequence, columns = self.model.prepare(subject, sequence, columns, lapse)
         return Sequences.group(subject, (sequence,), len(self)), columns
@@ -158,14 +159,6 @@ class ModelData:
     @cached_property
     def _laid_out(self) -> dict[bool, tuple[Sequences, tuple[Array, ...]]]:
         return {}
-
-    def _in_order(self) -> tuple[NDArray[np.int64], tuple[Array, ...]]:
-        """Return the number of the sequence of each trial and the columns, one after the other."""
-        parts = self.sequences
-        sequence = np.repeat(np.arange(len(parts.length)), parts.length)
-        within = np.arange(len(sequence)) - (np.cumsum(parts.length) - parts.length)[sequence]
-        place = parts.order[parts.begin[sequence] + within]
-        return sequence, tuple(column[place] for column in self.flat)
 
     def laid_out(self, lapse: bool = False) -> tuple[Sequences, tuple[Array, ...]]:
         """Return places and packed columns as the kernel reads them.

@@ -302,10 +302,8 @@ class Optimum:
 
     Parameters
     ----------
-    precision, covariance
-        The objective's curvature and its inverse, [N, K, K].
-    promise
-        By how much a Newton step would still lower the objective, [N].
+    precision, covariance : The objective's curvature and its inverse, [N, K, K].
+    promise : By how much a Newton step would still lower the objective, [N].
     """
 
     z: Array

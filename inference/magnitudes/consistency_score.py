@@ -21,10 +21,10 @@ ABLATIONS = ("verbal", "numeric", "constant_noise", "gradual_noise", "long_conte
 NOISE = ("constant_noise", "gradual_noise")
 MOST = len(ABLATIONS) * len(MULTIMODAL)
 DISREGARD = 0.9  # of the prior weight, above which the stimulus hardly counts
-SHIFT = 0.2  # of the prior weight in the known mind that adapts
+SHIFT = 0.2  # of the prior weight in the known agent that adapts
 REPLICATES = 2000
 ROUNDING = 1e-9
-OBSERVERS = ("non-adapting", "adapting", "perfect")
+KNOWN_OBSERVERS = ("non-adapting", "adapting", "perfect")
 
 
 class Comparison(NamedTuple):
@@ -102,16 +102,14 @@ def shift_scores(base: Array, ablation: Array) -> Array:
 
 @dataclass(frozen=True)
 class KnownScores:
-    """What a known mind earns in the same design.
+    """What a known agent earns in the same design.
 
     Parameters
     ----------
-    observer
-        "non-adapting": its prior weight is that of the participant's base condition in all
+    observer : "non-adapting": its prior weight is that of the participant's base condition in all
         conditions; "adapting": it is larger by `shift` in each ablation; "perfect": it is 0
         everywhere. All have the noise of the participant's answers and its prior means.
-    score
-        Of each simulated participant, [R].
+    score : Of each simulated participant, [R].
     """
 
     observer: str
@@ -138,16 +136,12 @@ class ConsistencyScore(Result):
 
     Parameters
     ----------
-    base, ablation
-        Prior weights by comparison, each [B]: the data, then bootstraps; NaN if missing.
-    reason
-        By comparison, why there is no score; "" if there is.
-    low, high
-        Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
-    mass
-        Of that interval.
-    known
-        Scores of known minds with the participant's noise; empty if a comparison is missing.
+    base, ablation : Prior weights by comparison, each [B]: the data, then bootstraps; NaN if
+        missing.
+    reason : By comparison, why there is no score; "" if there is.
+    low, high : Ends of the bootstrap percentile interval of the total; NaN without bootstraps.
+    mass : Of that interval.
+    known : Scores of known agents with the participant's noise; empty if a comparison is missing.
     """
 
     base: Mapping[Comparison, Array]
@@ -213,7 +207,7 @@ class ConsistencyScore(Result):
         }
 
     def __str__(self) -> str:
-        """The score, its interval, and what known minds earn."""
+        """The score, its interval, and what known agents earn."""
         total = float(self.total[0])
         if np.isnan(total):
             return f"consistency score: none, {'; '.join(self.missing)}"
@@ -244,7 +238,7 @@ def consistency_score(
 
     The score alone says little: an observer that makes no error at all earns the maximum, and one
     that never adapts earns 0 only on average, with a wide spread, since the comparisons share
-    their base. So it comes with the scores of known minds in the same design: the same stimuli,
+    their base. So it comes with the scores of known agents in the same design: the same stimuli,
     the same trials answered, the participant's own noise.
 
     Parameters
@@ -256,9 +250,9 @@ def consistency_score(
     shared
         Whether one prior mean serves all windows.
     shift
-        By how much the prior weight of the known mind that adapts grows.
+        By how much the prior weight of the known agent that adapts grows.
     replicates, seed
-        Of the known minds; 0 for none.
+        Of the known agents; 0 for none.
     comparisons
         Which are summed.
     """
@@ -279,7 +273,7 @@ def consistency_score(
     if replicates and len(cells) == len(comparisons):
         known = tuple(
             KnownScores(name, _simulate(cells, name, shift, shared, replicates, seed + k))
-            for k, name in enumerate(OBSERVERS)
+            for k, name in enumerate(KNOWN_OBSERVERS)
         )
     result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
     low, high = percentile_interval(result.total, mass)
@@ -314,7 +308,7 @@ def _why(c: Comparison, pairs: Sequence[Answers | None], weights: Sequence[Array
 def _simulate(
     cells: Sequence[_Pair], observer: str, shift: float, shared: bool, replicates: int, seed: int
 ) -> Array:
-    """Return the scores of known minds in these designs, [R]."""
+    """Return the scores of known agents in these designs, [R]."""
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
 
@@ -341,7 +335,7 @@ def _play(
     replicates: int,
     rng: np.random.Generator,
 ) -> Array:
-    """Let R known minds answer the trials that were answered; return their prior weights, [R].
+    """Let R known agents answer the trials that were answered; return their prior weights, [R].
 
     Prior means and noise are those that the base condition shows.
     """

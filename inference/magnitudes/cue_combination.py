@@ -33,13 +33,10 @@ class CuePairs:
 
     Parameters
     ----------
-    combined
-        The trials with both; `text` and `image` are the answers to each alone.
-    matched
-        "items": the three tell of the same stimulus; "values": of stimuli of the same value in
-        the same window, in the order in which they came.
-    left_out
-        How many items were not answered in all three, or not shown in all.
+    combined : The trials with both; `text` and `image` are the answers to each alone.
+    matched : "items": the three tell of the same stimulus; "values": of stimuli of the same value
+        in the same window, in the order in which they came.
+    left_out : How many items were not answered in all three, or not shown in all.
     """
 
     combined: Answers
@@ -65,19 +62,14 @@ class CueCombination:
 
     Parameters
     ----------
-    error
-        NRMSE of the combined answers.
-    text_weight
-        Weight of the text's answer by reference; of the oracle, that of the calibrated one.
-    reference_error
-        NRMSE of each reference.
-    efficiency
-        RRE = reference_error / error; above 1 the combined answers are better than the
+    error : NRMSE of the combined answers.
+    text_weight : Weight of the text's answer by reference; of the oracle, that of the calibrated
+        one.
+    reference_error : NRMSE of each reference.
+    efficiency : RRE = reference_error / error; above 1 the combined answers are better than the
         reference. NaN where the combined answers have no error.
-    n, left_out, matched
-        See `CuePairs`.
-    reason
-        Why there is nothing; empty if there is.
+    n, left_out, matched : See `CuePairs`.
+    reason : Why there is nothing; empty if there is.
     """
 
     error: Array

@@ -44,14 +44,10 @@ class FactorEvidence(Result):
 
     Parameters
     ----------
-    subjects
-        Names of what was fitted, N.
-    evidence
-        By factor, [N], from 0 (not there) to 1; NaN where no cell has both levels.
-    cells
-        By factor, [N]: how many cells have both levels.
-    missing
-        Variants without a finite AIC, for each of the N.
+    subjects : Names of what was fitted, N.
+    evidence : By factor, [N], from 0 (not there) to 1; NaN where no cell has both levels.
+    cells : By factor, [N]: how many cells have both levels.
+    missing : Variants without a finite AIC, for each of the N.
     """
 
     subjects: tuple[str, ...]

@@ -29,22 +29,14 @@ class Answers:
 
     Parameters
     ----------
-    value, response
-        In the task's units; the response is NaN where there was no readable answer.
-    middle
-        Middle of the range from which the value's window takes its stimuli.
-    window
-        0 short, 1 medium, 2 long.
-    place
-        Which window of which session it is: what context and state are carried over within.
-    item, trial
-        Number of the stimulus within its window, and position in the session.
-    blur
-        Of the image, in pixels.
-    unit, ceiling
-        By which models scale the task's units, and the highest answer.
-    weight
-        How often each trial counts, [B, n]: row 0 is 1 throughout, the others are bootstraps.
+    value, response : In the task's units; the response is NaN where there was no readable answer.
+    middle : Middle of the range from which the value's window takes its stimuli.
+    window : 0 short, 1 medium, 2 long.
+    place : Which window of which session it is: what context and state are carried over within.
+    item, trial : Number of the stimulus within its window, and position in the session.
+    blur : Of the image, in pixels.
+    unit, ceiling : By which models scale the task's units, and the highest answer.
+    weight : How often each trial counts, [B, n]: row 0 is 1 throughout, the others are bootstraps.
     """
 
     value: Array
@@ -88,13 +80,10 @@ class MagnitudeAnswers:
 
     Parameters
     ----------
-    participants
-        Their names, in order of appearance.
-    cells
-        Answers by participant, task, condition and modality; those that were not played are not
+    participants : Their names, in order of appearance.
+    cells : Answers by participant, task, condition and modality; those that were not played are not
         there.
-    frame
-        The rows they were read from, in order, with the columns participant, task,
+    frame : The rows they were read from, in order, with the columns participant, task,
         condition_name and modality_name.
     """
 

@@ -46,12 +46,9 @@ class Part:
 
     Parameters
     ----------
-    letter, name
-        "A" accuracy, "E" efficiency, "C" consistency, "S" the composite.
-    value, low, high
-        And the ends of its bootstrap percentile interval; NaN if there is none.
-    missing
-        What it lacks, in words; empty if nothing.
+    letter, name : "A" accuracy, "E" efficiency, "C" consistency, "S" the composite.
+    value, low, high : And the ends of its bootstrap percentile interval; NaN if there is none.
+    missing : What it lacks, in words; empty if nothing.
     """
 
     letter: str
@@ -75,16 +72,11 @@ class MagnitudeComposite(Result):
 
     Parameters
     ----------
-    parts
-        A, E, C and S.
-    errors
-        NRMSE of the data by task and modality, in the base condition.
-    cues
-        Cue combination by task, in the base condition.
-    consistency
-        The score with its comparisons.
-    mass, rounds
-        Of the intervals, and how many bootstraps they rest on.
+    parts : A, E, C and S.
+    errors : NRMSE of the data by task and modality, in the base condition.
+    cues : Cue combination by task, in the base condition.
+    consistency : The score with its comparisons.
+    mass, rounds : Of the intervals, and how many bootstraps they rest on.
     """
 
     participant: str

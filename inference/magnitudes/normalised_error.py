@@ -97,7 +97,7 @@ class NormalisedError(SubjectMeasure):
         return Values(error, tuple("no answer" if np.isnan(e) else "" for e in error))
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the root of the expected squared error of minds with parameters theta[n, P]."""
+        """Return the root of the expected squared error of agents with parameters theta[n, P]."""
         names = model.parameters.names
         if model.name != self.violator:
             raise ValueError(

@@ -35,20 +35,14 @@ class Equivalence:
 
     Parameters
     ----------
-    first, second
-        The models; parameters of the first are translated to the second.
-    sentence
-        The claim.
-    difference
-        Largest relative difference of log-likelihoods over the sessions tried; NaN if none could
-        be.
-    tried
-        How many sessions had parameters for which the claim is made.
-    bound
-        Below which they count as equal.
-    control
-        Smallest difference where the condition of the claim does not hold, or with one parameter
-        changed by 10%: what is not the same must differ.
+    first, second : The models; parameters of the first are translated to the second.
+    sentence : The claim.
+    difference : Largest relative difference of log-likelihoods over the sessions tried; NaN if none
+        could be.
+    tried : How many sessions had parameters for which the claim is made.
+    bound : Below which they count as equal.
+    control : Smallest difference where the condition of the claim does not hold, or with one
+        parameter changed by 10%: what is not the same must differ.
     """
 
     first: str

@@ -461,11 +461,8 @@ def _straight(
         if (scale, means) not in lines:
             sequences, columns = own.prepared()
             subject = np.empty(len(columns[0]), dtype=np.int64)
-            row = np.repeat(sequences.subject, sequences.length)
-            start = np.repeat(
-                sequences.begin - np.cumsum(sequences.length) + sequences.length, sequences.length
-            )
-            subject[sequences.order[start + np.arange(len(row))]] = row
+            sequence, _, position = sequences.in_order()
+            subject[position] = sequences.subject[sequence]
             lines[scale, means] = _Lines.fit(subject, columns, len(data), means)
         fits[model.name] = _of_lines(model, own, lines[scale, means], workers)
     return fits
@@ -804,11 +801,8 @@ def _kalman(
     models: Sequence[type[Agent]], data: ModelData, workers: int | None
 ) -> dict[str, PointFit]:
     sequences = data.sequences
-    subject = np.repeat(sequences.subject, sequences.length)
-    number = np.repeat(np.arange(len(sequences.length)), sequences.length)
-    start = np.cumsum(sequences.length) - sequences.length
-    within = np.arange(len(number)) - start[number]
-    index = sequences.order[sequences.begin[number] + within]
+    number, _, index = sequences.in_order()
+    subject = sequences.subject[number]
     response, window, value, unit, ceiling = (column[index] for column in data.flat)
     given = response >= 0.0
     order = np.flatnonzero(given)

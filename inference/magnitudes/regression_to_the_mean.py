@@ -30,7 +30,7 @@ class RegressionToTheMean(SubjectMeasure):
     dial = Dial({"w_prior": 1.0}, reach=6.0, steps=241)
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
-        """Return the prior weight of minds with parameters theta[n, P]; 1 - w of linear ones."""
+        """Return the prior weight of agents with parameters theta[n, P]; 1 - w of linear ones."""
         names = model.parameters.names
         if "w_prior" in names and "gain" not in names and not model.name.endswith("_log"):
             weight: Array = theta[:, names.index("w_prior")]

@@ -22,16 +22,11 @@ class Convergence:
 
     Parameters
     ----------
-    table
-        Indexed by term, with the columns r_hat, ess_bulk, ess_tail.
-    divergences
-        Draws after tuning that diverged.
-    worst_subject_r_hat, least_subject_ess
-        The worst over all subjects' parameters.
-    short
-        Whether there are too few draws (or chains that differ), which more of them mend.
-    reasons
-        What speaks against the posterior; the verdict is "converged" only if nothing does.
+    table : Indexed by term, with the columns r_hat, ess_bulk, ess_tail.
+    divergences : Draws after tuning that diverged.
+    worst_subject_r_hat, least_subject_ess : The worst over all subjects' parameters.
+    short : Whether there are too few draws (or chains that differ), which more of them mend.
+    reasons : What speaks against the posterior; the verdict is "converged" only if nothing does.
     """
 
     table: pd.DataFrame

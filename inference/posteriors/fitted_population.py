@@ -21,10 +21,8 @@ class FittedPopulation:
 
     Parameters
     ----------
-    parameters
-        What was estimated.
-    mean, sd
-        [K].
+    parameters : What was estimated.
+    mean, sd : [K].
     """
 
     parameters: Parameters

@@ -36,6 +36,7 @@ from .sampling import (
     kernel_inputs,
     run_nutpie,
     run_pymc,
+    stacked,
 )
 from .subject_coordinates import SubjectCoordinates
 from .subject_law import SubjectLaw
@@ -99,9 +100,7 @@ class HierarchicalFit(SubjectResult):
     @cached_property
     def z_draws(self) -> Array:
         """Draws on the unconstrained scale, [draws, N, K]."""
-        z = self.posterior["z"].transpose("chain", "draw", "subject", "parameter").to_numpy()
-        draws: Array = z.reshape(-1, *z.shape[2:])
-        return draws
+        return stacked(self.posterior, "z", "subject", "parameter")
 
     @cached_property
     def expected_z(self) -> Array:
@@ -557,10 +556,8 @@ class GroupModel:
             )
         expected = _expected(posterior, self.unknowns.parameters, self.regressors, self.levels)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-        sd = posterior["signed_sd"].transpose("chain", "draw", "parameter").to_numpy()
-        eta = posterior["eta"].transpose("chain", "draw", "subject", "parameter").to_numpy()
-        coordinates = eta.reshape(-1, *eta.shape[2:])
-        values = chosen.values(coordinates, expected, sd.reshape(-1, sd.shape[-1]))
+        eta = stacked(posterior, "eta", "subject", "parameter")
+        values = chosen.values(eta, expected, stacked(posterior, "signed_sd", "parameter"))
         z = xr.DataArray(
             values.reshape(*shape, *values.shape[1:]),
             dims=("chain", "draw", "subject", "parameter"),
@@ -628,18 +625,11 @@ def _with_deviations(
 ) -> xr.Dataset:
     """Replace what was sampled of the levels by group_mean, level and level_sd."""
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-
-    def flat(name: str, *dims: str) -> Array:
-        values = posterior[name].transpose("chain", "draw", *dims).to_numpy()
-        merged: Array = values.reshape(-1, *values.shape[2:])
-        return merged
-
-    sd = flat("signed_level_sd", "factor", "parameter")
-    own, eta = sd[:, levels.of_contrast], flat("level_eta", "contrast", "parameter")
+    sd = stacked(posterior, "signed_level_sd", "factor", "parameter")
+    own, eta = sd[:, levels.of_contrast], stacked(posterior, "level_eta", "contrast", "parameter")
     contrast = own * _contrast(own, eta, chosen.level, chosen.level_error)
-    group, level = levels.spread_out(
-        flat("group_centre", "parameter"), sd, contrast, parameters.mean, parameters.sd, seed
-    )
+    centre = stacked(posterior, "group_centre", "parameter")
+    group, level = levels.spread_out(centre, sd, contrast, parameters.mean, parameters.sd, seed)
     dims = ("chain", "draw")
     kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"])
     kept = kept.assign_coords(level=list(levels.names))
@@ -657,15 +647,11 @@ def _expected(
     levels: Levels | None = None,
 ) -> Array:
     """Group mean of each subject on the unconstrained scale, [draws, N (1 if all alike), K]."""
-    mean = posterior["group_mean"].transpose("chain", "draw", "parameter").to_numpy()
-    expected: Array = mean.reshape(-1, 1, mean.shape[-1])
+    expected: Array = stacked(posterior, "group_mean", "parameter")[:, None]
     if regressors is not None:
-        effect = posterior["effect"].transpose("chain", "draw", "term").to_numpy()
-        onto = np.eye(len(parameters))[regressors.parameter]
-        weighted = effect.reshape(-1, 1, effect.shape[-1]) * regressors.by_subject
-        expected = expected + weighted @ onto
+        weighted = stacked(posterior, "effect", "term")[:, None] * regressors.by_subject
+        expected = expected + weighted @ np.eye(len(parameters))[regressors.parameter]
     if levels is not None:
-        level = posterior["deviation"].transpose("chain", "draw", "level", "parameter").to_numpy()
-        own = level.reshape(-1, *level.shape[2:])[:, levels.of_subject]
+        own = stacked(posterior, "deviation", "level", "parameter")[:, levels.of_subject]
         expected = expected + own.sum(axis=2)
     return expected

@@ -16,6 +16,7 @@ import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
 
+from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
 
 Tell = Callable[[str], None]
@@ -65,9 +66,10 @@ class Settings:
         )
 
     @property
-    def side_by_side(self) -> int:
-        """How many chains run at the same time."""
-        return min(self.chains, self.cores or os.cpu_count() or 1)
+    def arguments(self) -> dict[str, Any]:
+        """What samplers are told, but for the seed; `cores` is how many chains run at a time."""
+        own = {name: getattr(self, name) for name in ("chains", "draws", "tune", "target_accept")}
+        return own | {"cores": min(self.chains, self.cores or os.cpu_count() or 1)}
 
 
 def compile_for_nutpie(model: pm.Model) -> Any:
@@ -94,11 +96,7 @@ def run_nutpie(
     with _quiet():
         running = nutpie.sample(
             compiled,
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=settings.side_by_side,
-            target_accept=settings.target_accept,
+            **settings.arguments,
             seed=settings.seed,
             progress_bar=False,
             save_warmup=False,
@@ -121,11 +119,7 @@ def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settin
     with model, _quiet():
         pm.set_data(dict(data))
         return pm.sample(
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=settings.side_by_side,
-            target_accept=settings.target_accept,
+            **settings.arguments,
             random_seed=settings.seed,
             progressbar=False,
             nuts_sampler="pymc",
@@ -146,6 +140,13 @@ def dataset_of(trace: Any, name: str) -> xr.Dataset:
     found = trace[name]
     dataset: xr.Dataset = found.to_dataset() if hasattr(found, "to_dataset") else found
     return dataset
+
+
+def stacked(posterior: xr.Dataset, name: str, *dims: str) -> Array:
+    """Return the draws of a variable, chain after chain, [draws, *dims]."""
+    values = posterior[name].transpose("chain", "draw", *dims).to_numpy()
+    draws: Array = values.reshape(-1, *values.shape[2:])
+    return draws
 
 
 @contextmanager

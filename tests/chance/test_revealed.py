@@ -12,7 +12,8 @@ from knownminds.llm_adapters import Capabilities, NotCapable, Reply, TokenLogPro
 from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
 from knownminds.validation.chance import interview
 from knownminds.validation.chance.asked_beliefs import known_beliefs
-from knownminds.validation.chance.chance_items import RevealQuestion, contexts_of, questions_of
+from knownminds.validation.chance.chance_items import contexts_of, questions_of
+from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 from knownminds.validation.chance.revealed_page import (
     cases_of,

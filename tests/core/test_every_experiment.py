@@ -22,7 +22,8 @@ SHORT |= dict.fromkeys(
 
 
 def players(place):
-    return [name for name, model in AGENTS.items() if model.plays(make(place))]
+    environment = make(place)
+    return [name for name, model in AGENTS.items() if model.plays(environment)]
 
 
 def short(name):

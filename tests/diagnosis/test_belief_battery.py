@@ -164,13 +164,17 @@ def test_score_gives_the_whole_battery(knownminds, file, tmp_path) -> None:
     one = table[table["model"] == "outcome_peeker"].drop(columns="environment")
     one.to_csv(tmp_path / "one.csv", index=False)
     words = ["score", tmp_path / "one.csv", "--environment", "diagnosis"]
-    code, out, err = knownminds(*words, "--out", tmp_path / "s")
+    few = [word for name, value in FEW.items() for word in (f"--{name}", str(value))]
+    code, out, err = knownminds(*words, *few, "--out", tmp_path / "s")
     assert code == 0, err
+    assert battery_page(read_battery(tmp_path / "s")).command.endswith(" ".join(few))
     assert "outcome_peeker: rows 300, contexts 100" in out
     assert (tmp_path / "s" / "report.html").is_file()
     assert (tmp_path / "s" / "monotone_odds.csv").is_file()
     code, _, err = knownminds(*words, "--network", "heart", "--measure", "monotone_choice")
     assert (code, "--network is that of diagnosis" in err) == (2, True)
+    code, _, err = knownminds(*words, "--learner", "tree", "--measure", "monotone_choice")
+    assert (code, "--learner is that of diagnosis" in err) == (2, True)
     code, out, err = knownminds(*words, "--measure", "monotone_choice")
     assert code == 0, err
     assert out.startswith("monotone_choice (diagnosis)")

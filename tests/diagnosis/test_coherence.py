@@ -8,7 +8,7 @@ from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES, Coherence, SubjectMeasure
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
-from knownminds.inference.diagnosis.coherence import Answers, answers_of
+from knownminds.inference.diagnosis.coherence import SubjectAnswers, answers_of
 from knownminds.validation.power.audit import audit, usual_effects
 from knownminds.validation.power.dials import GroupDial
 
@@ -89,7 +89,7 @@ def test_subjects_are_never_taken_for_one_mind(place) -> None:
     trials = simulate(AGENTS["random_utility"], np.concatenate([low, high]), place, 4)
     found = MEASURES["conditional_independence"].values(trials).value
     alone = [
-        MEASURES["conditional_independence"].value(Answers.of(own))
+        MEASURES["conditional_independence"].value(SubjectAnswers.of(own))
         for _, own in BeliefDecisions.read(trials, by="subject").each()
     ]
     assert found.tolist() == pytest.approx(alone)
@@ -100,7 +100,7 @@ def test_what_is_simulated_for_a_truth_is_what_is_read_off_trials(place) -> None
     direct = list(answers_of(model, theta, place, 7))
     read = BeliefDecisions.read(simulate(model, theta, place, 7), by="subject").each()
     for (_, own), answers in zip(read, direct, strict=True):
-        told = Answers.of(own)
+        told = SubjectAnswers.of(own)
         assert np.array_equal(told.state, answers.state)
         for name, said in told.beliefs.items():
             assert np.array_equal(said, answers.beliefs[name])
@@ -109,7 +109,7 @@ def test_what_is_simulated_for_a_truth_is_what_is_read_off_trials(place) -> None
         assert np.array_equal(told.givens, answers.givens)
         for name in NAMES:
             assert MEASURES[name].value(told) == pytest.approx(
-                MEASURES[name].value(Answers.of(answers.decisions())), abs=1e-12
+                MEASURES[name].value(SubjectAnswers.of(answers.decisions())), abs=1e-12
             )
 
 

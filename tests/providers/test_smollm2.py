@@ -28,7 +28,8 @@ from knownminds.llm_adapters import NotCapable, Sampling
 from knownminds.llm_adapters.providers.transformers import Transformers
 from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.runner import read_run, run_sessions_in
-from knownminds.validation.chance.chance_items import RevealQuestion, contexts_of
+from knownminds.validation.chance.chance_items import contexts_of
+from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.chance.revealed import read_revealed, reveal
 
 CASINOS = InstrumentalLearning(n_visits=1)  # four trials

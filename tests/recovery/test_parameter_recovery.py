@@ -4,7 +4,7 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from registry_pairs import pairs
+from registry_pairs import made, pairs
 from scipy.stats import norm
 
 from knownminds.agents import AGENTS, RescorlaWagnerDual, simulate
@@ -66,7 +66,7 @@ def test_scores_are_those_of_the_rows(dual):
 
 @pytest.mark.parametrize("name", sorted(AGENTS))
 def test_what_a_model_cannot_play_is_refused(name):
-    place = next(p for p in ENVIRONMENTS if not AGENTS[name].plays(make(p)))
+    place = next(p for p in ENVIRONMENTS if not AGENTS[name].plays(made(p)))
     with pytest.raises(ValueError, match="Choose a"):
         recover(place, name)
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import typer
-
-from knownminds.validation.engine.question import ExperimentQuestion, Typed, asks
+from knownminds.validation.engine.question import ExperimentQuestion, Typed, asks, option
 from knownminds.validation.options import Experiment, Fixed, Model, NTrials, Seed, Sessions, Values
 from knownminds.validation.reading import read_numbers
 
@@ -57,20 +55,14 @@ class Calibrate(ExperimentQuestion["Calibration"]):
 
     environment: Environment | str = asks(Experiment, kw_only=False)
     model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
-    replicates: int = asks(
-        Annotated[int, typer.Option(help="Posteriors; fewer than some 25 to 45 are not judged.")],
-        200,
-    )
-    subjects: int | None = asks(
-        Annotated[
-            int | None, typer.Option(help="Subjects of a group (hierarchical); 20 if not given.")
-        ],
-        None,
+    replicates: int = option(int, "Posteriors; fewer than some 25 to 45 are not judged.", 200)
+    subjects: int | None = option(
+        int | None, "Subjects of a group (hierarchical); 20 if not given.", None
     )
     sessions: int = asks(Sessions, 1)
     trials: int | None = asks(NTrials, None)
-    method: Literal["map", "hierarchical"] = asks(
-        Annotated[str, typer.Option(help="map (single posteriors) or hierarchical.")], "map"
+    method: Literal["map", "hierarchical"] = option(
+        str, "map (single posteriors) or hierarchical.", "map"
     )
     seed: int = asks(Seed, 0)
     truth: ClassVar[None] = None

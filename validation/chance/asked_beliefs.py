@@ -27,7 +27,8 @@ from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.run_result import Run
 
-from .chance_items import ChanceItem, RevealQuestion, contexts_of, question_about
+from .chance_items import ChanceItem, contexts_of, question_about
+from .questions import RevealQuestion
 
 NEGLIGIBLE = 1e-6  # probability that is not followed behind signs; float32 rounds more away
 # In which form prompts reach a model.

@@ -33,7 +33,8 @@ from .asked_beliefs import (
     sent_as,
     source_of,
 )
-from .chance_items import GRID, ChanceItem, RevealQuestion, contexts_of, questions_of
+from .chance_items import ChanceItem, contexts_of, questions_of
+from .questions import GRID, RevealQuestion
 from .stated_answers import stated_frame
 
 

@@ -32,8 +32,8 @@ from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
 from .asked_beliefs import SENT, Progress
-from .chance_items import RevealQuestion
 from .interview import Interview
+from .questions import RevealQuestion
 from .stated_answers import STATED
 
 FILE = "revealed.json"

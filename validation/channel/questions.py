@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-import typer
-
-from knownminds.validation.engine.question import ExperimentQuestion, asks
+from knownminds.validation.engine.question import ExperimentQuestion, asks, option
 from knownminds.validation.options import (
     Experiment,
     FitLapse,
@@ -67,18 +65,16 @@ class AskChannel(ExperimentQuestion["Channel"]):
 
     environment: Environment | str = asks(Experiment, kw_only=False)
     model: type[Agent] | str = asks(Model, "rescorla_wagner_dual", kw_only=False)
-    contaminants: Sequence[Contaminants | str] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(help='Rates of one set, "refusal=0.05,malformed=0.05"; or "none".'),
-        ],
+    contaminants: Sequence[Contaminants | str] | None = option(
+        list[str] | None,
+        'Rates of one set, "refusal=0.05,malformed=0.05"; or "none".',
         None,
         name="contaminate",
     )
     subjects: int = asks(Subjects, 40)
     sessions: int = asks(Sessions, 1)
     trials: int | None = asks(NTrials, None)
-    method: str = asks(Annotated[str, typer.Option(help="map or mle.")], "map")
+    method: str = option(str, "map or mle.", "map")
     seed: int = asks(Seed, 0)
     truth: Mapping[str, float] | None = asks(Values, None, name="values")
     fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))

@@ -7,12 +7,16 @@ of `VERBS`.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
 
 from .application import app
+from .plugins import load_all, taken_from
+
+COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
 VERBS = (
     "list_all",
@@ -51,8 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; misuse is one sentence on stderr and exit code 2."""
     # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
+    words, plugins = taken_from(sys.argv[1:] if arguments is None else arguments)
     try:
-        app(args=list(arguments) if arguments is not None else None)
+        if not {"--help", "-h"} & set(words) and COMPLETING not in os.environ:
+            load_all(plugins)
+        app(args=words)
     except (ValueError, ImportError) as error:  # the latter say what to install
         print(f"knownminds: {error}", file=sys.stderr)
         raise SystemExit(2) from None

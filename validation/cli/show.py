@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -23,6 +24,9 @@ def show(
             autocompletion=completes("environments", "models", "measures"),
         ),
     ],
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Print the compiled functions of a model as source.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
@@ -63,6 +67,9 @@ def show(
     else:
         known = [*ENVIRONMENTS, *AGENTS, *MEASURES]
         raise ValueError(unknown("environment, model or measure", name, known))
+    if kernel:
+        print(kernels_of(name))
+        return
     if as_json:
         print_json(told)
         return
@@ -75,3 +82,16 @@ def show(
         for row in rows:
             table.add_row(*(str(row[column]) for column in shown))
         screen.print("", table)
+
+
+def kernels_of(name: str) -> str:
+    """Return the source of a model's kernels: as generated, or the file they are written in."""
+    from knownminds.agents import AGENTS, Model
+
+    if name not in AGENTS:
+        raise ValueError(f"Kernels are those of a model; {name} is none. Leave --kernel out.")
+    model = AGENTS[name]
+    if issubclass(model, Model):
+        return model.kernel_source()
+    kernel: Any = inspect.unwrap(model.log_likelihood)
+    return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -32,13 +31,14 @@ from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
-from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of
+from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
+from .questions import AskFit
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
@@ -48,6 +48,7 @@ from .support import (
     reliability,
     support_of,
 )
+from .trials_of_runs import read_one
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -278,93 +279,63 @@ def _group_value(found: Mapping[str, Any]) -> GroupValue:
     return GroupValue(estimate, low, high, found["meaning"], found.get("bayes_factor"))
 
 
-def fit(
-    data: Trials | str | Path,
-    model: type[Agent] | str = "rescorla_wagner_dual",
-    *,
-    environment: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    method: Literal["map", "mle", "hierarchical"] = "map",
-    formula: Sequence[str] | None = None,
-    unit: Sequence[str] | None = None,
-    crossed: Sequence[str] | None = None,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    all_trials: bool = False,
-    pooled: bool = False,
-    target_accept: float = 0.8,
-    most_minutes: float = 15.0,
-    seed: int = 0,
-    workers: int | None = None,
-    tell: Callable[[str], None] | None = None,
-) -> Fit:
-    """Fit a data set and say what it supports.
+fit = verb(AskFit, __name__)
 
-    Parameters
-    ----------
-    data
-        A .csv or .parquet file, the folder of a run, or trials.
-    environment
-        The experiment; None takes it from the data, or from the model if only one fits it.
-    columns
-        Our column names -> the file's.
-    formula
-        Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
-    unit
-        Columns that together tell apart what has parameters of its own, such as ("subject",
-        "condition"); the subject alone by default.
-    crossed
-        Columns whose levels deviate from the group besides the units; for "hierarchical" only.
-    all_trials
-        Fit all trials with a model that has a `selection` of its own, such as the first free
-        choices of `horizon_explorer`.
-    target_accept
-        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
-    most_minutes
-        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
-        called so.
-    tell
-        Of "hierarchical": called with a line on what is going on.
-    pooled
-        Whether all sessions are taken for those of one mind, as those of a language model with
-        the same settings may be.
-    """
+
+def compute(question: AskFit) -> Fit:
+    """Answer what `fit` is asked."""
+    method, formula, unit, crossed = (
+        question.method,
+        question.formula,
+        question.unit,
+        question.crossed,
+    )
+    fixed, fit_lapse, all_trials = question.fixed, question.fit_lapse, question.all_trials
+    seed, workers = question.seed, question.workers
     if method not in METHODS:
         raise ValueError(unknown("method", method, METHODS))
     if formula and method != "hierarchical":
         raise ValueError(f"A formula needs --method hierarchical; got {method}.")
+    most_minutes = question.most_minutes
     if not most_minutes > 0:
         raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
-    agent = resolve_model(model)
+    agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
-    if isinstance(data, Trials):
-        source, trials = "trials", data
-    else:
-        file = Path(data)
-        source = file.name
-        if file.is_dir():
-            file = file / TRIALS
-        trials = Trials.load(file, columns=columns)
-    place = _environment_of(trials, environment, agent)
-    frame = _one_mind(trials.frame) if pooled else trials.frame
+    source, trials = read_one(question.data, question.columns)
+    place = _environment_of(trials, question.environment, agent)
+    frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
     told = trials = Trials.from_frame(frame, environment=place)
     if unit:
         named = frame.assign(subject=units_of(trials, unit))
         trials = Trials.from_frame(named, environment=place)
     read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
-    options = {"fixed": dict(fixed or {}), "fit_lapse": fit_lapse, "formula": list(formula or ())}
-    options |= {"columns": dict(columns or {}), "seed": seed, "pooled": pooled}
-    options |= {"unit": list(unit or ()), "crossed": list(crossed or ())}
-    options |= {"all_trials": all_trials}
+    options: dict[str, Any] = {
+        "fixed": dict(fixed or {}),
+        "fit_lapse": fit_lapse,
+        "formula": list(formula or ()),
+        "columns": dict(question.columns or {}),
+        "seed": seed,
+        "pooled": question.pooled,
+        "unit": list(unit or ()),
+        "crossed": list(crossed or ()),
+        "all_trials": all_trials,
+    }
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
+        target_accept = question.target_accept
         options |= {"target_accept": target_accept, "most_minutes": most_minutes}
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
-        sampling: dict[str, Any] = {"all_trials": all_trials, "target_accept": target_accept}
-        sampling |= {"seed": seed, "cores": workers, "seconds": 60.0 * most_minutes, "tell": tell}
+        sampling: dict[str, Any] = {
+            "all_trials": all_trials,
+            "target_accept": target_accept,
+            "seed": seed,
+            "cores": workers,
+            "seconds": 60.0 * most_minutes,
+            "tell": question.tell,
+        }
         result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
         own = result.posterior
     else:

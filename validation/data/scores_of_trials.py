@@ -27,11 +27,12 @@ from knownminds.inference.causes.least_squares_reasoner import Scoring
 from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import reason_of, told_value
 from knownminds.inference.performance import performance
-from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
 from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
+
+from .trials_of_runs import read_one
 
 RELEASED = "_released"
 FILE = "measures.json"
@@ -212,7 +213,7 @@ def score(
         one_of("measure", name, [*MEASURES, PERFORMANCE])
     if scoring is not None:
         one_of("scoring", scoring, get_args(Scoring))
-    source, trials = _load(data, columns)
+    source, trials = read_one(data, columns)
     rows: list[dict[str, Any]] = []
     outcomes: dict[str, tuple[Rate, ...]] = {}
     by_sample: dict[str, dict[str, tuple[Rate, ...]]] = {}
@@ -276,19 +277,12 @@ def records_of(
     columns: Mapping[str, str] | None = None,
 ) -> dict[str, list[Trials]]:
     """Return the trials of each value of a column, one record per experiment."""
-    _, trials = _load(data, columns)
+    _, trials = read_one(data, columns)
     found: dict[str, list[Trials]] = {}
     for _, part in _experiments(trials, environment):
         for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
-
-
-def _load(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
-    if isinstance(data, Trials):
-        return "trials", data
-    file = Path(data)
-    return file.name, Trials.load(file / TRIALS if file.is_dir() else file, columns=columns)
 
 
 def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:

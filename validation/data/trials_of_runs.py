@@ -44,6 +44,14 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
+def read_one(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
+    """Return trials, or those of a file or a run's folder, and what they are called."""
+    if isinstance(data, Trials):
+        return "trials", data
+    file = Path(data)
+    return file.name, Trials.load(file / TRIALS if file.is_dir() else file, columns=columns)
+
+
 def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> pd.DataFrame:
     """Return the trials of several runs and files, in one table.
 

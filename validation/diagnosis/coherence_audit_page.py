@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import ERRORS, Page, Table, about_experiment, shown
+from knownminds.validation.pages.page import ERRORS, Page, Table, about_experiment, shown, table
 
 from .coherence_audit import LEVEL, RATIONAL, TESTS, CoherenceAudit
 
@@ -35,14 +38,20 @@ def coherence_audit_page(audit: CoherenceAudit) -> Page:
 
 
 def _shares(audit: CoherenceAudit, test: str) -> Table:
-    own = audit.rows[audit.rows["test"] == test]
-    rows = []
-    for row in own.to_dict("records"):
-        at = (row["mind"], row["dial"], test)
-        found = (audit.rejected(*at), audit.published(*at), audit.percentile(*at))
-        rows.append([row["mind"], f"{row['dial']:g}", str(row["replicates"]), *map(shown, found)])
-    head = ["decider", "dial", "data sets", "rejected", "published finding", "percentile above 0"]
-    return test, head, rows
+    def share(name: str) -> Callable[[Any], str]:
+        find = getattr(audit, name)
+        return lambda row: shown(find(row["mind"], row["dial"], test))
+
+    return table(
+        test,
+        audit.rows[audit.rows["test"] == test],
+        ("decider", "{mind}"),
+        ("dial", "{dial:g}"),
+        ("data sets", "{replicates}"),
+        ("rejected", share("rejected")),
+        ("published finding", share("published")),
+        ("percentile above 0", share("percentile")),
+    )
 
 
 def _figure(audit: CoherenceAudit, test: str) -> str:

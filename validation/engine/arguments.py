@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 
 from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, Selection
-from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
+from knownminds.environments import Environment, make, unknown
+
+from .members import register
 
 
 def resolve_environment(environment: Environment | str, trials: int | None = None) -> Environment:
     """Return the experiment, with the given number of trials per session if that can be set."""
     place = make(environment) if isinstance(environment, str) else environment
+    register(type(place))
     if trials is None:
         return place
-    if place.name not in ENVIRONMENTS:
-        raise ValueError(unknown("environment", place.name, ENVIRONMENTS))
     if place.size is None:
         raise ValueError(f"The number of trials of {place.name} is fixed at {place.n_trials}.")
     per_unit = place.n_trials // place.settings[place.size]
@@ -44,11 +45,16 @@ def settings_but_size(environment: Environment) -> dict[str, Any]:
 
 
 def resolve_model(model: type[Agent] | str) -> type[Agent]:
-    """Return the model class of this name; ValueError names the nearest ones."""
-    name = model if isinstance(model, str) else model.name
-    if name not in AGENTS:
-        raise ValueError(unknown("model", name, AGENTS))
-    return AGENTS[name]
+    """Return the model class of this name; ValueError names the nearest ones.
+
+    A class that is on no list is put there.
+    """
+    if not isinstance(model, str):
+        register(model)
+        return model
+    if model not in AGENTS:
+        raise ValueError(unknown("model", model, AGENTS))
+    return AGENTS[model]
 
 
 def one_of(kind: str, value: str, names: Iterable[str]) -> None:

@@ -20,7 +20,8 @@ from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, unknown
 from knownminds.environments.record.folders import writable, write_text
 
-from .source import source_hash
+from .members import Guests, write_list
+from .source import members_of, source_hash
 from .study import Batch, Rows, Study, difference, finished_parts, note_digest, versions
 from .workers import in_worker
 
@@ -188,6 +189,7 @@ def claim(study: Study, folder: Path) -> None:
                 f"A study needs a folder of its own; {folder} holds {strangers[0]!r}. "
                 "Name another one."
             )
+        write_list(folder)
         write_text(folder / "study.json", json.dumps(mine, indent=2))
         return
     _, found = Study.read(folder)
@@ -258,8 +260,8 @@ def _in_parallel(
     else:
         with parallel_config("loky", n_jobs=workers, inner_max_num_threads=1):
             parallel = Parallel(return_as="generator_unordered", batch_size=1)
-    own = os.getpid()
-    tasks = (delayed(in_worker)(own, _finish, study, work, batch, 1) for batch in todo)
+    own, guests = os.getpid(), Guests.of(members_of(study))
+    tasks = (delayed(in_worker)(own, _finish_there, guests, study, work, b) for b in todo)
     outcomes: Generator[_Outcome, None, None] = parallel(tasks)
     return outcomes
 
@@ -276,7 +278,8 @@ def _on_cluster(
     with Client(scheduler, timeout=ANSWERS_WITHIN, set_as_default=False) as client:
         _check_cluster(client, scheduler)
         with parallel_config("dask", client=client):
-            tasks = (delayed(_finish)(study, work, batch, 1) for batch in todo)
+            guests = Guests.of(members_of(study))
+            tasks = (delayed(_finish_there)(guests, study, work, batch) for batch in todo)
             yield from Parallel(return_as="generator_unordered", batch_size=1)(tasks)
 
 
@@ -327,6 +330,12 @@ class _Outcome:
     batch: Batch
     table: pd.DataFrame
     reason: str | None = None
+
+
+def _finish_there(guests: Guests, study: Study, work: Work, batch: Batch) -> _Outcome:
+    """Do a batch in another process, which knows what is shipped and no more."""
+    guests.welcome()
+    return _finish(study, work, batch, 1)
 
 
 def _finish(study: Study, work: Work, batch: Batch, threads: int | None) -> _Outcome:

@@ -70,47 +70,36 @@ def asks(
     return field(default=default, kw_only=kw_only, metadata={"typed": how})
 
 
+def option(
+    kind: Any,
+    help: str,
+    default: Any = MISSING,
+    *,
+    flag: str = "",
+    completion: Callable[[str], list[str]] | None = None,
+    **how: Any,
+) -> Any:
+    """Return a field of a question that is typed as an option of this kind; see `asks`."""
+    told = typer.Option(*([flag] if flag else []), help=help, autocompletion=completion)
+    annotated: Any = Annotated
+    return asks(annotated[kind, told], default, **how)
+
+
 @dataclass(frozen=True, kw_only=True)
-class StudyQuestion(Generic[R]):
-    """What a study is asked; the fields here say where and how it is computed, see `Running`."""
+class Question(Generic[R]):
+    """What a command is asked."""
 
     command: ClassVar[str]
     help: ClassVar[str]
     verb: ClassVar[str]  # the function's name
 
-    workers: int | None = asks(Workers, None)
-    backend: str | None = asks(
-        Annotated[str | None, typer.Option(help="processes, threads, or dask with --scheduler.")],
-        None,
-    )
-    scheduler: str | None = asks(
-        Annotated[str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")], None
-    )
-    share: str | None = asks(
-        Annotated[str | None, typer.Option(help="2/3: only the second third, to be merged later.")],
-        None,
-    )
-    out: str | os.PathLike[str] | None = asks(Out, None)  # noqa: RUF009 - a field
-    progress: Progress | None = None
-
     def answer(self) -> R:
-        """Compute the study."""
+        """Compute the answer."""
         raise NotImplementedError
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
-        """How each of its own fields is typed, in order; a subclass may leave that to its base."""
-        running = {own.name for own in fields(StudyQuestion)}
-        return {name: how for name, how in cls._all_typed().items() if name not in running}
-
-    @classmethod
-    def typed_running(cls) -> dict[str, Typed]:
-        """How the fields are typed that say where and how it is computed."""
-        own = cls.typed()
-        return {name: how for name, how in cls._all_typed().items() if name not in own}
-
-    @classmethod
-    def _all_typed(cls) -> dict[str, Typed]:
+        """How each field is typed, in order; a subclass may leave that to its base."""
         found: dict[str, Typed] = {}
         for own in fields(cls):
             # A subclass that narrows a field's type does not repeat how it is typed.
@@ -121,13 +110,8 @@ class StudyQuestion(Generic[R]):
                 found[own.name] = how
         return found
 
-    @property
-    def running(self) -> Running:
-        """Where and how it is computed."""
-        return cast("Running", {own.name: getattr(self, own.name) for own in fields(StudyQuestion)})
-
     def asked(self) -> dict[str, Any]:
-        """What was asked, by the names of the options: the identity of the study."""
+        """What was asked, by the names of the options."""
         told: dict[str, Any] = {}
         for name, how in self.typed().items():
             if hasattr(self, name):
@@ -136,19 +120,61 @@ class StudyQuestion(Generic[R]):
         return told
 
     @classmethod
-    def of_typed(cls, given: Mapping[str, Any]) -> StudyQuestion[Any]:
+    def of_typed(cls, given: Mapping[str, Any]) -> Question[Any]:
         """Make a question of what was typed; what was not typed is as the function has it."""
-        return cls(**cls.read(given), progress=given.get("progress"))
+        return cls(**cls.read(given))
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed."""
         found: dict[str, Any] = {}
-        for name, how in cls._all_typed().items():
+        own = {field.name for field in fields(cls)}
+        for name, how in cls.typed().items():
             value = given[how.name or name]
-            if value is not None:
+            if value is not None and name in own:
                 found[name] = value if how.read is None else how.read(value)
         return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyQuestion(Question[R]):
+    """What a study is asked; the fields here say where and how it is computed, see `Running`."""
+
+    workers: int | None = None
+    backend: str | None = None
+    scheduler: str | None = None
+    share: str | None = None
+    out: str | os.PathLike[str] | None = None
+    progress: Progress | None = None
+
+    @property
+    def running(self) -> Running:
+        """Where and how it is computed."""
+        return cast("Running", {own.name: getattr(self, own.name) for own in fields(StudyQuestion)})
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that were typed, and where and how to compute."""
+        running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
+        return {**super().read(given), **running}
+
+
+# How is typed what all studies share.
+RUNNING = {
+    "workers": Typed(Workers, None),
+    "backend": Typed(
+        Annotated[str | None, typer.Option(help="processes, threads, or dask with --scheduler.")],
+        None,
+    ),
+    "scheduler": Typed(
+        Annotated[str | None, typer.Option(help="tcp://HOST:PORT of a dask cluster.")], None
+    ),
+    "share": Typed(
+        Annotated[str | None, typer.Option(help="2/3: only the second third, to be merged later.")],
+        None,
+    ),
+    "out": Typed(Out, None),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +239,7 @@ def _option(name: str, how: Typed) -> str:
     return flag.lstrip("-").replace("-", "_") if isinstance(flag, str) else how.name or name
 
 
-def verb(question: Callable[P, StudyQuestion[R]], module: str) -> Callable[P, R]:
+def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     """Return the function that answers a question: its arguments are the question's fields.
 
     Parameters
@@ -225,7 +251,7 @@ def verb(question: Callable[P, StudyQuestion[R]], module: str) -> Callable[P, R]
     def ask(*args: P.args, **asked: P.kwargs) -> R:
         return question(*args, **asked).answer()
 
-    kind = cast("type[StudyQuestion[Any]]", question)
+    kind = cast("type[Question[Any]]", question)
     ask.__name__ = ask.__qualname__ = kind.verb
     ask.__module__, ask.__doc__ = module, kind.__doc__
     # In a dataclass the fields of its base come first.

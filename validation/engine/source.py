@@ -62,7 +62,7 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
     audits = AUDITS if study is None else AUDITS.keys() & {study.question.get("subject_matter")}
     rooms |= {("validation", AUDITS[name].partition(".")[0]) for name in audits}
-    members = _registered() if study is None else _members(study)
+    members = _registered() if study is None else members_of(study)
     for member in members:
         kind = member if isinstance(member, type) else type(member)
         for base in kind.__mro__[:-1]:
@@ -93,7 +93,7 @@ def _registered() -> list[Any]:
     return [*ENVIRONMENTS.values(), *AGENTS.values(), *MEASURES.values()]
 
 
-def _members(study: Study) -> list[Any]:
+def members_of(study: Study) -> list[Any]:
     """Return the environments, agents and measures that a study names anywhere."""
     named = set(_texts([[cell.content() for cell in study.cells], study.question]))
     registries: tuple[Mapping[str, Any], ...] = (ENVIRONMENTS, AGENTS, MEASURES)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments import Environment, make
 
+from .members import load_list
 from .question import command_line
 from .source import source_hash
 
@@ -196,6 +197,7 @@ class Study:
         file = Path(folder) / "study.json"
         if not file.is_file():
             raise ValueError(f"A study folder holds a study.json; there is none in {folder}.")
+        load_list(Path(folder))
         try:
             identity = json.loads(file.read_text(encoding="utf-8"))
             study = cls(

@@ -18,9 +18,9 @@ from knownminds.environments.magnitudes.magnitude import Magnitude
 from knownminds.inference.magnitudes.consistency_score import (
     ABLATIONS,
     COMPARISONS,
+    KNOWN_OBSERVERS,
     MOST,
     NOISE,
-    OBSERVERS,
     shift_scores,
 )
 from knownminds.inference.magnitudes.magnitude_answers import BASE, BOTH, IMAGE, MULTIMODAL
@@ -179,7 +179,7 @@ def consistency_audit(
             options={**minds, "threshold": threshold, "tasks": list(MULTIMODAL)},
             batch=AT_ONCE,
         )
-        for k, observer in enumerate((*OBSERVERS, EXACT))
+        for k, observer in enumerate((*KNOWN_OBSERVERS, EXACT))
         for n in trials
     )
     question = {

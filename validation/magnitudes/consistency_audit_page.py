@@ -5,7 +5,7 @@ from __future__ import annotations
 from knownminds.inference.magnitudes.consistency_score import COMPARISONS, MOST
 from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import ERRORS, Page, numbers, shown
+from knownminds.validation.pages.page import ERRORS, Page, numbers, shown, table
 
 from .consistency_audit import ConsistencyAudit
 
@@ -13,19 +13,6 @@ from .consistency_audit import ConsistencyAudit
 def consistency_audit_page(audit: ConsistencyAudit) -> Page:
     """Return the page of an audit of the consistency score."""
     study = audit.study
-    head = ["observer", "trials", "expected", "sd", "5%", "95%", f"score >= {audit.threshold}"]
-    rows = [
-        [
-            row["observer"],
-            str(row["trials"]),
-            shown(Score(row["expected"], row["expected_error"])),
-            f"{row['sd']:.2f}",
-            f"{row['low']:+.0f}",
-            f"{row['high']:+.0f}",
-            shown(Score(row["reaching"], row["reaching_error"])),
-        ]
-        for row in audit.to_frame().to_dict("records")
-    ]
     return Page(
         title="What does the consistency score give to known minds?",
         asked=[
@@ -40,7 +27,22 @@ def consistency_audit_page(audit: ConsistencyAudit) -> Page:
         findings=[],
         sentences=[],
         notes=[ERRORS],
-        tables=[("Scores of known minds", head, rows)],
+        tables=[
+            table(
+                "Scores of known minds",
+                audit.to_frame(),
+                ("observer", "{observer}"),
+                ("trials", "{trials}"),
+                ("expected", lambda row: shown(Score(row["expected"], row["expected_error"]))),
+                ("sd", "{sd:.2f}"),
+                ("5%", "{low:+.0f}"),
+                ("95%", "{high:+.0f}"),
+                (
+                    f"score >= {audit.threshold}",
+                    lambda row: shown(Score(row["reaching"], row["reaching_error"])),
+                ),
+            )
+        ],
         figures=[("Expected score over trials per condition", _figure(audit))],
         command=study.command_line(),
         versions=audit.versions,

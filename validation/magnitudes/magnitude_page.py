@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
-from knownminds.inference.magnitudes.consistency_score import DISREGARD, MOST, OBSERVERS
+from knownminds.inference.magnitudes.consistency_score import DISREGARD, KNOWN_OBSERVERS, MOST
 from knownminds.inference.magnitudes.cue_combination import MEANINGS
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
@@ -126,7 +126,7 @@ def _finding(table: MagnitudeTable, who: str) -> Finding:
     if not len(minds):
         return Finding(f"{who}:", told, f"{parts}; no known minds beside it.", "")
     n = table.options["replicates"]
-    reached = float(minds[minds["observer"] == OBSERVERS[0]]["reaching"].iloc[0])
+    reached = float(minds[minds["observer"] == KNOWN_OBSERVERS[0]]["reaching"].iloc[0])
     why = (
         f"{parts}. Of {n:,} simulated observers with the same noise that never adapt, "
         f"{round(n * reached):,} score at least this consistency."

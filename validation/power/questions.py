@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import ExperimentQuestion, R, StudyQuestion, Typed, asks
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    R,
+    StudyQuestion,
+    Typed,
+    asks,
+    option,
+)
 from knownminds.validation.options import (
     Experiment,
     ExperimentOption,
@@ -57,46 +64,30 @@ class PowerQuestion(ExperimentQuestion[R]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    effect: Mapping[str, float] = asks(
-        Annotated[
-            str, typer.Option(help="NAME=SIZE: a measure or a parameter, on the natural scale.")
-        ],
+    effect: Mapping[str, float] = option(
+        str,
+        "NAME=SIZE: a measure or a parameter, on the natural scale.",
         read=lambda text: read_numbers("--effect", [text]),
         kw_only=False,
     )
     model: type[Agent] | str = asks(Model, "rescorla_wagner_dual")
-    comparison: Literal["one", "between", "paired"] = asks(
-        Annotated[
-            str, typer.Option(help="one (against the null value), between or paired conditions.")
-        ],
-        "one",
+    comparison: Literal["one", "between", "paired"] = option(
+        str, "one (against the null value), between or paired conditions.", "one"
     )
-    estimator: Literal["two_stage", "hierarchical"] = asks(
-        Annotated[str, typer.Option(help="two_stage or hierarchical.")], "two_stage"
+    estimator: Literal["two_stage", "hierarchical"] = option(
+        str, "two_stage or hierarchical.", "two_stage"
     )
-    subjects: Any = asks(
-        Annotated[list[int] | None, typer.Option(help="Participants; 1 (one mind) if not given.")],
-        None,
-    )
+    subjects: Any = option(list[int] | None, "Participants; 1 (one mind) if not given.", None)
     sessions: Any = asks(SeveralSessions, None)
     trials: Any = asks(SeveralTrials, None)
-    replicates: int = asks(
-        Annotated[
-            int | None,
-            typer.Option(help="Data sets per design; 400, or 1000 to confirm --find."),
-        ],
-        400,
-        untyped=None,
+    replicates: int = option(
+        int | None, "Data sets per design; 400, or 1000 to confirm --find.", 400, untyped=None
     )
-    effect_sd: float = asks(
-        Annotated[float, typer.Option(help="Spread of the effect: assurance.")], 0.0
-    )
+    effect_sd: float = option(float, "Spread of the effect: assurance.", 0.0)
     truth: Mapping[str, float] | None = asks(Values, None, name="values")
-    spread: Mapping[str, float] | None = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(help="NAME=SD between participants, unconstrained scale."),
-        ],
+    spread: Mapping[str, float] | None = option(
+        list[str] | None,
+        "NAME=SD between participants, unconstrained scale.",
         None,
         read=partial(read_numbers, "--spread"),
     )
@@ -117,7 +108,7 @@ class PowerQuestion(ExperimentQuestion[R]):
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
         """Ask for the smallest design with --find, else for the power of all designs."""
-        asked: dict[str, Any] = {"progress": given.get("progress"), **cls.read(given)}
+        asked = cls.read(given)
         if given["find"] is None:
             return AskPower(**asked)
         for name in SIZES:
@@ -273,15 +264,13 @@ class AskAudit(StudyQuestion["Audit"]):
         kw_only=False,
     )
     environment: Environment | str | None = asks(ExperimentOption, None)
-    effects: Sequence[float] | None = asks(
-        Annotated[list[float] | None, typer.Option(help="True values in the violators.")],
-        None,
-        name="effect",
+    effects: Sequence[float] | None = option(
+        list[float] | None, "True values in the violators.", None, name="effect"
     )
     subjects: int = asks(Subjects, 20)
     sessions: int = asks(Sessions, 1)
     trials: int | Sequence[int] | None = asks(SeveralTrials, None)
-    replicates: int = asks(Annotated[int, typer.Option(help="Data sets per design.")], 400)
+    replicates: int = option(int, "Data sets per design.", 400)
     seed: int = asks(Seed, 0)
 
     @classmethod
@@ -310,8 +299,7 @@ class AskAudit(StudyQuestion["Audit"]):
         place, _ = resolve_experiment(
             given["environment"] or found.environments[0], [], None, [*needed, *(texts or [])]
         )
-        asked = {**cls.read(given), "environment": place, "progress": given.get("progress")}
-        return cls(**asked)
+        return cls(**cls.read(given) | {"environment": place})
 
     def answer(self) -> Audit:
         """Compute the study."""
@@ -334,13 +322,13 @@ class AskNamedAudit(StudyQuestion[Any]):
         """Take the settings as typed; what only measures have is refused."""
         measure = given["measure"]
         usual = {"effect": None, "environment": None, "subjects": 20, "sessions": 1}
-        for option, value in usual.items():
-            if given[option] != value:
+        for name, value in usual.items():
+            if given[name] != value:
                 raise ValueError(
-                    f"The audit of {measure} has a design of its own; got --{option}. Leave it out."
+                    f"The audit of {measure} has a design of its own; got --{name}. Leave it out."
                 )
         trials = {"trials": given["trials"]} if given["trials"] else {}
-        running = {own.name: given[own.name] for own in fields(StudyQuestion)}
+        running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
         return cls(
             measure=measure,
             settings=read_settings(given["settings"]) | trials,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
-
-import typer
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import ExperimentQuestion, R, asks
+from knownminds.validation.engine.question import ExperimentQuestion, R, asks, option
 from knownminds.validation.options import (
     AllTrials,
     Experiment,
@@ -48,11 +46,8 @@ class RecoveryQuestion(ExperimentQuestion[R]):
 
     environment: Environment | str = asks(Experiment, kw_only=False)
     model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
-    subjects: Any = asks(
-        Annotated[list[int] | None, typer.Option(help="How many; several give a surface.")],
-        None,
-    )
-    replicates: int = asks(Annotated[int, typer.Option(help="Independent repetitions.")], 1)
+    subjects: Any = option(list[int] | None, "How many; several give a surface.", None)
+    replicates: int = option(int, "Independent repetitions.", 1)
     sessions: Any = asks(SeveralSessions, None)
     trials: Any = asks(SeveralTrials, None)
     method: Literal["map", "mle", "hierarchical"] = asks(Method, "map")
@@ -62,20 +57,17 @@ class RecoveryQuestion(ExperimentQuestion[R]):
     lapse: float = asks(Lapse, 0.0)
     fit_lapse: bool = asks(FitLapse, False)
     all_trials: bool = asks(AllTrials, False)
-    intervals: Literal["posterior", "laplace"] = asks(
-        Annotated[str, typer.Option(help="Of map: posterior, or laplace.")], "posterior"
+    intervals: Literal["posterior", "laplace"] = option(
+        str, "Of map: posterior, or laplace.", "posterior"
     )
-    population: Literal["prior", "group"] = asks(
-        Annotated[
-            str, typer.Option(help="Subjects from the model's prior, or each replicate a group.")
-        ],
-        "prior",
+    population: Literal["prior", "group"] = option(
+        str, "Subjects from the model's prior, or each replicate a group.", "prior"
     )
 
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> RecoveryQuestion[Any]:
         """Ask for a surface if there are several sizes, else for a single recovery."""
-        asked: dict[str, Any] = {"progress": given.get("progress"), **cls.read(given)}
+        asked = cls.read(given)
         sizes = [name for name in ("subjects", "sessions", "trials") if name in asked]
         if any(len(asked[name]) > 1 for name in sizes):
             return RecoverOverSizes(**asked)
@@ -212,28 +204,23 @@ class Confuse(ExperimentQuestion["ModelRecovery"]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    models: Sequence[type[Agent] | str] = asks(
-        Annotated[
-            list[str] | None,
-            typer.Option(
-                help="A rival; at least two. All that can play if none.",
-                autocompletion=completes("models"),
-            ),
-        ],
+    models: Sequence[type[Agent] | str] = option(
+        list[str] | None,
+        "A rival; at least two. All that can play if none.",
+        completion=completes("models"),
         untyped=None,
         name="model",
         kw_only=False,
     )
-    criteria: Sequence[Criterion] = asks(
-        Annotated[
-            list[str] | None, typer.Option(help="aic, bic, cv or loo; several are compared.")
-        ],
+    criteria: Sequence[Criterion] = option(
+        list[str] | None,
+        "aic, bic, cv or loo; several are compared.",
         ("aic", "bic"),
         untyped=None,
         name="criterion",
     )
-    subjects: int = asks(Annotated[int, typer.Option(help="Subjects per data set.")], 1)
-    replicates: int = asks(Annotated[int, typer.Option(help="Data sets per model.")], 200)
+    subjects: int = option(int, "Subjects per data set.", 1)
+    replicates: int = option(int, "Data sets per model.", 200)
     sessions: int = asks(Sessions, 1)
     trials: int | None = asks(NTrials, None)
     seed: int = asks(Seed, 0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Any, ClassVar
 
-import typer
-
-from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
-from knownminds.validation.options import Experiment, Json, Model, NTrials, Out, Seed
+from knownminds.validation.cli.study import command
+from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.options import Experiment, Model, NTrials, Out, Seed
 from knownminds.validation.reading import resolve_experiment
 
 
@@ -32,6 +32,7 @@ def _day(text: str | None) -> datetime.date | None:
         raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
+<<<<<<< HEAD
 @app.command()
 def budget(
     environment: Experiment,
@@ -66,37 +67,109 @@ def budget(
     as_json: Json = False,
 ) -> None:
     """Reckon calls, tokens and money of a design from its real prompts."""
+||||||| 64ea03d
+@app.command()
+def budget(
+    environment: Experiment,
+    llm: Annotated[
+        list[str] | None, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
+    ] = None,
+    model: Model = "rescorla_wagner_dual",
+    subjects: Annotated[int | None, typer.Option(help="How many subjects.")] = None,
+    sessions: Annotated[int | None, typer.Option(help="Sessions per subject.")] = None,
+    trials: NTrials = None,
+    power_study: Annotated[
+        Path | None, typer.Option("--power", help="Folder of a power study: price its designs.")
+    ] = None,
+    reasoning: Annotated[
+        str, typer.Option(help="LOW-HIGH: tokens of thought before each answer.")
+    ] = "0-0",
+    image_tokens: Annotated[
+        str, typer.Option(help="LOW-HIGH: tokens that a picture counts.")
+    ] = "85-8500",
+    price: Annotated[
+        list[str] | None, typer.Option(help="PROVIDER:MODEL=IN,OUT dollars per million tokens.")
+    ] = None,
+    prices: Annotated[Path | None, typer.Option(help="A .toml or .json file of prices.")] = None,
+    date: Annotated[str | None, typer.Option(help="YYYY-MM-DD: the day of the prices.")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
+    seed: Seed = 0,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Reckon calls, tokens and money of a design from its real prompts."""
+=======
+@dataclass(frozen=True, kw_only=True)
+class AskBudget(Question[Any]):
+    """What `budget` is asked: a design, models and prices."""
+
+    command: ClassVar[str] = "budget"
+    help: ClassVar[str] = "Reckon calls, tokens and money of a design from its real prompts."
+
+    environment: str = asks(Experiment)
+    llm: list[str] | None = option(
+        list[str] | None, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.", None
+    )
+    model: str = asks(Model, "rescorla_wagner_dual")
+    subjects: int | None = option(int | None, "How many subjects.", None)
+    sessions: int | None = option(int | None, "Sessions per subject.", None)
+    trials: int | None = asks(NTrials, None)
+    power_study: Path | None = option(
+        Path | None, "Folder of a power study: price its designs.", None, flag="--power"
+    )
+    reasoning: str = option(str, "LOW-HIGH: tokens of thought before each answer.", "0-0")
+    image_tokens: str = option(str, "LOW-HIGH: tokens that a picture counts.", "85-8500")
+    price: list[str] | None = option(
+        list[str] | None, "PROVIDER:MODEL=IN,OUT dollars per million tokens.", None
+    )
+    prices: Path | None = option(Path | None, "A .toml or .json file of prices.", None)
+    date: str | None = option(str | None, "YYYY-MM-DD: the day of the prices.", None)
+    values: list[str] | None = option(
+        list[str] | None, "NAME=VALUE: a setting of the experiment.", None, flag="--set"
+    )
+    seed: int = asks(Seed, 0)
+    out: Path | None = asks(Out, None)
+
+
+def _budget(given: dict[str, Any]) -> None:
+    asked, as_json = AskBudget(**AskBudget.read(given)), given["as_json"]
+>>>>>>> main
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget as run_budget
     from knownminds.validation.costs.priced_designs import designs_of
     from knownminds.validation.engine.arguments import resolve_model
     from knownminds.validation.report import read_result, write_report
 
-    if out is not None:
-        check_own_folder("budget", out)
-    place, _ = resolve_experiment(environment, [], None, values)
-    designs = [] if power_study is None else designs_of(read_result(power_study), place)
+    if asked.out is not None:
+        check_own_folder("budget", asked.out)
+    place, _ = resolve_experiment(asked.environment, [], None, asked.values)
+    designs = [] if asked.power_study is None else designs_of(read_result(asked.power_study), place)
     chosen = designs[-1] if designs else None
-    overrides = {} if prices is None else dict(read_prices(prices))
-    overrides |= dict(parse_price(text) for text in price or ())
+    overrides = {} if asked.prices is None else dict(read_prices(asked.prices))
+    overrides |= dict(parse_price(text) for text in asked.price or ())
     result = run_budget(
         place,
-        llm or [],
-        model=resolve_model(model),
-        subjects=subjects or (chosen.subjects if chosen else 1),
-        sessions=sessions or (chosen.sessions if chosen else 1),
-        trials=trials or (chosen.trials if chosen else None),
-        reasoning_tokens=_between("--reasoning", reasoning),
-        image_tokens=_between("--image-tokens", image_tokens),
+        asked.llm or [],
+        model=resolve_model(asked.model),
+        subjects=asked.subjects or (chosen.subjects if chosen else 1),
+        sessions=asked.sessions or (chosen.sessions if chosen else 1),
+        trials=asked.trials or (chosen.trials if chosen else None),
+        reasoning_tokens=_between("--reasoning", asked.reasoning),
+        image_tokens=_between("--image-tokens", asked.image_tokens),
         prices=overrides,
-        date=_day(date),
-        seed=seed,
+        date=_day(asked.date),
+        seed=asked.seed,
         designs=designs,
     )
-    if out is not None:
-        result.save(out)
-        notes.print(f"report: {write_report(result, out)}", markup=False, soft_wrap=True)
+    if asked.out is not None:
+        result.save(asked.out)
+        notes.print(f"report: {write_report(result, asked.out)}", markup=False, soft_wrap=True)
     if as_json:
         print_json(result.to_dict())
     else:
         print(result)
+
+
+command(AskBudget, {}, _budget)

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+<<<<<<< HEAD
 from typing import TYPE_CHECKING, Annotated, Any
+||||||| 64ea03d
+from typing import TYPE_CHECKING, Annotated
+=======
+from typing import TYPE_CHECKING, Any, ClassVar
+>>>>>>> main
 
 import typer
 
-from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.cli.study import command
+from knownminds.validation.engine.question import Question, asks, option
 from knownminds.validation.options import (
     Contaminate,
     DesignName,
     Experiment,
-    Json,
     NTrials,
     Seed,
     Values,
@@ -74,6 +81,7 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
+<<<<<<< HEAD
 def _tell_only(
     about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
 ) -> None:
@@ -135,10 +143,108 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Let a language model live sessions; the same command goes on where it stopped.
+||||||| 64ea03d
+@app.command()
+def run(
+    environment: Experiment,
+    llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
+    sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1,
+    trials: NTrials = None,
+    design: DesignName = None,
+    seed: Seed = 0,
+    values: Values = None,
+    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
+    key_variable: Annotated[
+        str | None, typer.Option(help="The environment variable that holds the key.")
+    ] = None,
+    timeout: Annotated[float | None, typer.Option(help="Seconds until a call is given up.")] = None,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
+    reasoning: Annotated[str | None, typer.Option(help="none, low, medium or high.")] = None,
+    top_log_probabilities: Annotated[
+        int | None, typer.Option(help="Alternatives kept with each token.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(help="Sessions under way at a time.")] = 8,
+    attempts: Annotated[int, typer.Option(help="Calls per question, if the provider fails.")] = 5,
+    re_ask: Annotated[int, typer.Option(help="How often to ask again if malformed.")] = 0,
+    retry_errors: Annotated[
+        bool, typer.Option("--retry-errors", help="Ask trials again that had no answer.")
+    ] = False,
+    cap: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens."),
+    ] = None,
+    price: Annotated[
+        str | None, typer.Option(help="IN,OUT or IN,OUT,CACHED dollars per million tokens.")
+    ] = None,
+    contaminate: Contaminate = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Only estimate calls, tokens and money.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Let a language model live sessions; the same command goes on where it stopped.
+=======
+@dataclass(frozen=True, kw_only=True)
+class AskRun(Question[Any]):
+    """What `run` is asked: who lives which sessions, how it is called, and what it may cost."""
+>>>>>>> main
 
-    The exit code is 0 once all sessions are lived to their end, 1 if some are not, 3 if not one
-    answer could be read or questions in a row had no answer, 2 for bad input or a run in vain.
-    """
+    command: ClassVar[str] = "run"
+    help: ClassVar[
+        str
+    ] = """Let a language model live sessions; the same command goes on where it stopped.
+
+The exit code is 0 once all sessions are lived to their end, 1 if some are not, 3 if not one
+answer could be read or questions in a row had no answer, 2 for bad input or a run in vain."""
+
+    environment: str = asks(Experiment)
+    llm: str = option(str, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
+    sessions: int = option(int, "How many sessions.", 1)
+    trials: int | None = asks(NTrials, None)
+    design: str | None = asks(DesignName, None)
+    seed: int = asks(Seed, 0)
+    values: list[str] | None = asks(Values, None)
+    base_url: str | None = option(str | None, "A server of your own.", None)
+    key_variable: str | None = option(
+        str | None, "The environment variable that holds the key.", None
+    )
+    timeout: float | None = option(float | None, "Seconds until a call is given up.", None)
+    temperature: float | None = option(float | None, "0 to 2.", None)
+    top_p: float | None = option(float | None, "0 to 1.", None)
+    max_tokens: int | None = option(int | None, "Where an answer is cut off.", None)
+    reasoning: str | None = option(str | None, "none, low, medium or high.", None)
+    top_log_probabilities: int | None = option(
+        int | None, "Alternatives kept with each token.", None
+    )
+    concurrency: int = option(int, "Sessions under way at a time.", 8)
+    attempts: int = option(int, "Calls per question, if the provider fails.", 5)
+    re_ask: int = option(int, "How often to ask again if malformed.", 0)
+    retry_errors: bool = option(
+        bool, "Ask trials again that had no answer.", False, flag="--retry-errors"
+    )
+    cap: list[str] | None = option(
+        list[str] | None,
+        "NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.",
+        None,
+    )
+    price: str | None = option(
+        str | None, "IN,OUT or IN,OUT,CACHED dollars per million tokens.", None
+    )
+    contaminate: list[str] | None = asks(Contaminate, None)
+    fault: list[str] | None = option(
+        list[str] | None, "NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal.", None
+    )
+    dry_run: bool = option(bool, "Only estimate calls, tokens and money.", False)
+    out: Path | None = option(Path | None, "Folder of the run.", None)
+
+
+def _run(given: dict[str, Any]) -> None:
+    asked, as_json = AskRun(**AskRun.read(given)), given["as_json"]
     from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
@@ -149,28 +255,45 @@ def run(
     from knownminds.validation.costs.connect import run as run_sessions
     from knownminds.validation.report import write_report
 
-    provider, _, model = llm.partition(":")
+    provider, _, model = asked.llm.partition(":")
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
-    place, truth = resolve_experiment(environment, minds, trials, values, design)
-    overrides = dict([parse_price(f"{llm}={price}")]) if price else {}
-    folder = out or folder_of(place, llm)
-    found = price_for(llm, overrides, elsewhere=base_url is not None)
-    rates = price_in(folder) or found
-    caps = read_caps(cap)
-    settings = Sampling(
-        temperature=temperature,
-        top_p=top_p,
-        max_tokens=max_tokens,
-        reasoning=reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
-        top_log_probabilities=top_log_probabilities,
+    place, truth = resolve_experiment(
+        asked.environment, minds, asked.trials, asked.values, asked.design
     )
+<<<<<<< HEAD
     about = estimate(place, llm, sessions, rates)
     reach = {"base_url": base_url, "key_variable": key_variable, "images": images}
     if dry_run:
         _tell_only(about, llm, place, settings, {**reach, "truth": truth})
+||||||| 64ea03d
+    about = estimate(place, llm, sessions, rates)
+    if dry_run:
+        print(about)
+=======
+    overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
+    folder = asked.out or folder_of(place, asked.llm)
+    found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
+    rates = price_in(folder) or found
+    caps = read_caps(asked.cap)
+    settings = Sampling(
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        max_tokens=asked.max_tokens,
+        reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
+        top_log_probabilities=asked.top_log_probabilities,
+    )
+    about = estimate(place, asked.llm, asked.sessions, rates)
+    if asked.dry_run:
+        print(about)
+>>>>>>> main
         return
     notes.print(about, markup=False, soft_wrap=True)
-    if price and found and rates and (found.rates, found.per_call) != (rates.rates, rates.per_call):
+    if (
+        asked.price
+        and found
+        and rates
+        and (found.rates, found.per_call) != (rates.rates, rates.per_call)
+    ):
         notes.print(
             f"--price is not used: the run keeps the price it has, {rates}",
             markup=False,
@@ -178,26 +301,36 @@ def run(
         )
     check_own_folder("run", folder)
     try:
-        with _money(sessions) as progress:
+        with _money(asked.sessions) as progress:
             lived = run_sessions(
                 place,
-                llm,
-                sessions=sessions,
-                seed=seed,
+                asked.llm,
+                sessions=asked.sessions,
+                seed=asked.seed,
                 out=folder,
                 settings=settings,
-                concurrency=concurrency,
-                retries=Retries(attempts=attempts),
+                concurrency=asked.concurrency,
+                retries=Retries(attempts=asked.attempts),
                 caps=caps,
                 price=rates,
-                re_ask=re_ask,
-                retry_errors=retry_errors,
+                re_ask=asked.re_ask,
+                retry_errors=asked.retry_errors,
                 progress=progress,
+<<<<<<< HEAD
                 **reach,
                 timeout=timeout,
+||||||| 64ea03d
+                base_url=base_url,
+                key_variable=key_variable,
+                timeout=timeout,
+=======
+                base_url=asked.base_url,
+                key_variable=asked.key_variable,
+                timeout=asked.timeout,
+>>>>>>> main
                 truth=truth,
-                contaminants=read_contaminants(contaminate),
-                faults=read_rates("--fault", fault, Faults) if fault else None,
+                contaminants=read_contaminants(asked.contaminate),
+                faults=read_rates("--fault", asked.fault, Faults) if asked.fault else None,
             )
     except (ImportError, LedgerFailed, Unusable) as error:
         kept = (
@@ -221,3 +354,6 @@ def run(
         raise typer.Exit(3)
     if lived.unfinished:
         raise typer.Exit(1)
+
+
+command(AskRun, {}, _run)

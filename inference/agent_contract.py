@@ -1,0 +1,247 @@
+"""The contract of every model as one callable check, for ours and for anybody's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice, product
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents import Agent, play, simulate
+from knownminds.agents.parameters import Array
+from knownminds.environments import ENVIRONMENTS, Environment, Trials, answer_columns, make
+
+from .fits.model_data import ModelData
+
+N_SUBJECTS, N_POINTS = 4, 4000
+CORNER = 3.0  # prior standard deviations from the mean
+MOST_CORNERS = 64
+LAPSE = 0.15
+STEP = 1e-3  # of fourth-order differences, relative to the parameter
+GAPS = 0.3
+CLOSE = 1e-10  # of the log-likelihoods of kernel and step loop, relative to 1 + their size
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule of the contract: how far it was missed, and a sentence if it is broken."""
+
+    name: str
+    off: float
+    broken: str = ""
+
+
+@dataclass(frozen=True)
+class AgentCheck:
+    """What `check_agent` found; prints itself as a table.
+
+    Parameters
+    ----------
+    model, environment : names
+    rules : each with how far it was missed
+    """
+
+    model: str
+    environment: str
+    rules: tuple[Rule, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether all rules are kept."""
+        return not any(rule.broken for rule in self.rules)
+
+    def __str__(self) -> str:
+        """Write as a table."""
+        rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
+        return "\n".join([f"contract of {self.model} in {self.environment}", *rows])
+
+
+def check_agent(
+    model: type[Agent], environment: Environment | None = None, seed: int = 0
+) -> AgentCheck:
+    """Hold a model against the contract that all models keep; nothing is raised.
+
+    Parameters
+    ----------
+    environment
+        Where it plays; the first registered experiment that it can play if None.
+
+    Returns
+    -------
+    AgentCheck
+        A table of the rules, with how far each was missed and a sentence where it is broken.
+    """
+    try:
+        shared = sorted(set(model.parameters.names) & {*model.columns, *model.design})
+    except ValueError as error:  # a definition that cannot be traced
+        return AgentCheck(model.name, "", (Rule("kernels follow from it", 1.0, str(error)),))
+    if shared:
+        told = f"The parameter {shared[0]!r} is called as a column is; rename it."
+        names = Rule("parameters are called otherwise than columns", len(shared), told)
+        return AgentCheck(model.name, "", (names,))
+    place = environment or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
+    if place is None or not model.plays(place):
+        return AgentCheck(model.name, place.name if place else "", (_reads(model, place),))
+    rules = [Rule("what it reads is there", 0.0)]
+    with np.errstate(all="ignore"):
+        for rule in _Contract(model, place, seed).rules():
+            rules.append(rule)
+            if np.isnan(rule.off):
+                break  # what comes after would tell the same
+    return AgentCheck(model.name, place.name, tuple(rules))
+
+
+def _reads(model: type[Agent], environment: Environment | None) -> Rule:
+    name = "what it reads is there"
+    if environment is not None:
+        try:
+            model.check_plays(environment)
+        except ValueError as error:
+            return Rule(name, 1.0, str(error))
+    known = {"action", "response", "reward"}
+    for place in map(make, ENVIRONMENTS):
+        known |= {*place.fields.stimulus, *place.drawn}
+    odd = [c for c in (*model.columns, *model.design) if c not in known]
+    told = f"No experiment has {odd[0]!r}" if odd else "No experiment shows all that it reads"
+    return Rule(name, float(len(odd)), f"{told}; name one that does (environment=...).")
+
+
+class _Contract:
+    """The rules for one model in one experiment."""
+
+    def __init__(self, model: type[Agent], environment: Environment, seed: int):
+        self.model, self.place, self.seed = model, environment, seed
+        self.rng = np.random.default_rng(seed)
+        self.theta = model.parameters.draw(self.rng, N_SUBJECTS)
+
+    def rules(self) -> Iterator[Rule]:
+        self.trials = simulate(self.model, self.theta, self.place, self.seed, lapse=LAPSE)
+        yield self._corners()
+        yield self._draws()
+        for lapse, told in ((None, ""), (LAPSE, ", with lapses")):
+            yield self._likelihood(lapse, told)
+            yield self._slopes(lapse, told)
+        yield self._sums()
+        yield self._gaps()
+
+    def _data(self, trials: Trials) -> ModelData:
+        return ModelData.read(self.model, trials, self.place.n_actions or None, all_trials=True)
+
+    def _judged(self, name: str, off: float, bound: float, broken: str) -> Rule:
+        return Rule(name, off, "" if off <= bound else broken)
+
+    def _corners(self) -> Rule:
+        law, n = self.model.parameters, len(self.model.parameters)
+        signs = np.array(list(islice(product((-1.0, 1.0), repeat=n), MOST_CORNERS)))
+        corners = law.constrain(law.mean + CORNER * law.sd * signs.reshape(len(signs), n))
+        data = self._data(self.trials).repeat(np.zeros(len(corners), dtype=np.int64))
+        for lapse in (None, np.full(len(corners), LAPSE)):
+            total, gradient = data.log_likelihood(corners, lapse)
+            bad = ~(np.isfinite(total) & np.isfinite(gradient).all(axis=1))
+            if bad.any():
+                values = zip(law.names, corners[np.flatnonzero(bad)[0]].tolist(), strict=True)
+                where = ", ".join(f"{name}={value:.3g}" for name, value in values)
+                told = f"Likelihood or slope is not finite at {where}; keep it in range (np.clip)."
+                return Rule("finite at the corners of the prior", np.nan, told)
+        return Rule("finite at the corners of the prior", 0.0)
+
+    def _agent(self, i: int, lapse: float | None) -> Agent:
+        actions = self.place.n_actions or None
+        return self.model.from_theta(self.theta[i], lapse=lapse or 0.0, actions=actions)
+
+    def _draws(self) -> Rule:
+        apart = 0.0
+        for i in range(2):
+            alone = play(self._agent(i, LAPSE), self.place, self.seed, i).frame
+            fused = self.trials.frame[self.trials.frame["subject"] == str(i)]
+            for name in answer_columns(self.place):
+                pair = [f[name].to_numpy(float, na_value=-9.0) for f in (alone, fused)]
+                same = len(pair[0]) == len(pair[1])
+                apart = max(apart, np.max(np.abs(pair[0] - pair[1])) if same else np.inf)
+        told = "Step loop and kernel give other answers with the same random numbers."
+        return self._judged("the kernel plays what the step loop plays", apart, 1e-9, told)
+
+    def _likelihood(self, lapse: float | None, told: str) -> Rule:
+        rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
+        kernel = self._data(self.trials).log_likelihood(self.theta, rates)[0]
+        plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
+        off = float(np.max(np.abs(kernel - plain) / (1.0 + np.abs(plain))))
+        broken = (
+            f"The kernel's likelihood is {kernel[0]:.8g}, that of the step loop {plain[0]:.8g}."
+        )
+        return self._judged(f"likelihood of kernel and step loop{told}", off, CLOSE, broken)
+
+    def _plain(self, i: int, lapse: float | None) -> float:
+        agent, total = self._agent(i, lapse), 0.0
+        frame = self.trials.frame
+        for row in frame[frame["subject"] == str(i)].to_dict("records"):
+            action, response = (_given(row, name) for name in ("action", "response"))
+            total += agent.log_probability(row, action, response, self.place.response_range)
+            agent.learn(row, -1 if action is None else action, row["reward"])
+        return total
+
+    def _slopes(self, lapse: float | None, told: str) -> Rule:
+        data = self._data(self.trials)
+        rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
+        total, gradient = data.log_likelihood(self.theta, rates)
+        at: Callable[[Array], Array] = lambda theta: data.log_likelihood(theta, rates)[0]  # noqa: E731
+        off, worst = 0.0, ""
+        for k, name in enumerate(self.model.parameters.names):
+            h = np.zeros_like(self.theta)
+            h[:, k] = STEP * np.minimum(1.0, np.abs(self.theta[:, k]))
+            theta = self.theta
+            difference = 8 * (at(theta + h) - at(theta - h)) - (
+                at(theta + 2 * h) - at(theta - 2 * h)
+            )
+            numeric = difference / (12 * h[:, k])
+            apart = np.max(np.abs(gradient[:, k] - numeric) / (1 + np.abs(numeric) + np.abs(total)))
+            if apart > off:
+                off, worst = float(apart), name
+        broken = f"The slope in {worst} is not that of the likelihood."
+        return self._judged(f"slopes are those of differences{told}", off, 1e-6, broken)
+
+    def _sums(self) -> Rule:
+        agent, frame = self._agent(0, 0.0), self.trials.frame
+        row = frame[frame["subject"] == "0"].to_dict("records")[0]
+        name = "probabilities of all answers sum to 1"
+        off = 0.0
+        if _given(row, "action") is not None:
+            off = abs(float(agent.probabilities(row).sum()) - 1.0)
+        if _given(row, "response") is not None:
+            low, high = self.place.response_range
+            if self.model.censored is False:  # the law of a number before it is cut off
+                low, high = 4 * low - 3 * high, 4 * high - 3 * low
+            at = low + (high - low) * (np.arange(N_POINTS) + 0.5) / N_POINTS
+            action = _given(row, "action")
+            whole = sum(exp(agent.log_density(row, x, action)) for x in at.tolist())
+            whole *= (high - low) / N_POINTS
+            if self.model.censored:
+                whole += sum(exp(agent.log_density(row, x, action)) for x in (low, high))
+            off = max(off, abs(whole - 1.0))
+        broken = f"They sum (the density integrates) to {1 + off:.6g} or as far below 1."
+        return self._judged(name, off, 1e-2, broken)
+
+    def _gaps(self) -> Rule:
+        frame = self.trials.to_frame()
+        gone = self.rng.random(len(frame)) < GAPS
+        gone &= (frame.groupby("subject").cumcount() > 1).to_numpy()  # a fit takes two of each
+        if self.place.fields.dependent:  # what was shown later hangs on what was answered
+            gone[:] = False
+        holes = frame.copy()
+        holes.loc[gone, [c for c in ("action", "response", "reward") if c in frame]] = None
+        holes.loc[gone, "outcome"] = "malformed"
+        pair = [
+            self._data(Trials.from_frame(f)).log_likelihood(self.theta)[0]
+            for f in (holes, frame[~gone])
+        ]
+        off = float(np.max(np.abs(pair[0] - pair[1]) / (1.0 + np.abs(pair[1]))))
+        broken = "A trial without an answer adds something, or teaches something."
+        return self._judged("trials without an answer teach nothing", off, CLOSE, broken)
+
+
+def _given(row: dict[str, Any], name: str) -> Any:
+    value = row.get(name)
+    return None if value is None or value != value or str(value) == "<NA>" else value

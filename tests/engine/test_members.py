@@ -1,0 +1,144 @@
+"""Members of a user's own files: known to every command, to workers, and to the report later."""
+
+import importlib.metadata
+import sys
+from pathlib import Path
+
+import pytest
+
+from knownminds import recover
+from knownminds.agents import AGENTS, Model, RescorlaWagner, positive
+from knownminds.environments import ENVIRONMENTS, InstrumentalLearning
+from knownminds.inference import MEASURES
+from knownminds.llm_adapters import ADAPTERS
+from knownminds.validation.cli import main
+from knownminds.validation.cli.plugins import taken_from
+from knownminds.validation.engine import members
+
+# The kernels are those of a shipped model, so that nothing has to be compiled.
+FILE = '''
+from knownminds.agents import RescorlaWagner
+
+class {name}(RescorlaWagner):
+    """Learns one value."""
+
+    summary = "learns one value"
+    log_likelihood = staticmethod(RescorlaWagner.log_likelihood)
+    simulate = staticmethod(RescorlaWagner.simulate)
+'''
+COMMAND = ("recover", "instrumental_learning", "--subjects", "4", "--replicates", "2", "--trials")
+
+
+@pytest.fixture(autouse=True)
+def nobody_else(monkeypatch, tmp_path):
+    """Work in an empty folder, and forget afterwards what was made known."""
+    tables = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS)
+    before, loaded = [dict(table) for table in tables], set(sys.modules)
+    monkeypatch.setattr(members, "_files", [])
+    monkeypatch.chdir(tmp_path)
+    yield
+    for name in set(sys.modules) - loaded:
+        file = getattr(sys.modules[name], "__file__", None)
+        if file and Path(file).parent == tmp_path:
+            del sys.modules[name]
+    for table, content in zip(tables, before, strict=True):
+        table.clear()
+        table.update(content)
+
+
+def run(*words):
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    return end.value.code or 0
+
+
+def written(folder, stem, name):
+    file = folder / f"{stem}.py"
+    file.write_text(FILE.format(name=name))
+    return str(file)
+
+
+def test_a_command_takes_plugins_wherever_they_stand_and_several_of_them():
+    assert taken_from(["a", "--plugin", "x.py", "b", "--plugin=y.py"]) == (
+        ["a", "b"], ["x.py", "y.py"],
+    )  # fmt: skip
+
+
+def test_two_workers_and_the_report_after_a_restart_know_a_model_of_a_users_file(
+    tmp_path, capsys, monkeypatch
+):
+    plugin = written(tmp_path, "of_workers", "OfWorkers")
+    folder = str(tmp_path / "study")
+    asked = ("--model", "of_workers", "--plugin", plugin, "--workers", "2", "--out", folder)
+    assert run(*COMMAND, "24", *asked) == 0
+    assert "recovery of of_workers in instrumental_learning" in capsys.readouterr().out
+    del AGENTS["of_workers"], sys.modules["of_workers"]  # as after a restart
+    monkeypatch.setattr(members, "_files", [])
+    assert run("report", folder) == 0
+    del AGENTS["of_workers"]
+    monkeypatch.setattr(members, "_files", [])
+    (tmp_path / "of_workers.py").rename(tmp_path / "elsewhere.py")
+    assert run("report", folder) == 2
+    assert "was made with --plugin" in capsys.readouterr().err
+
+
+def test_an_edited_file_is_another_study(tmp_path, capsys, monkeypatch):
+    plugin = written(tmp_path, "edited_model", "EditedModel")
+    asked = [*COMMAND, "24", "--model", "edited_model", "--plugin", plugin, "--out", "study"]
+    assert run(*asked) == 0
+    Path(plugin).write_text(Path(plugin).read_text() + "# edited\n")
+    assert run(*asked) == 2
+    assert "The folder study holds" in capsys.readouterr().err
+
+
+def test_a_list_in_the_folder_is_read(tmp_path, capsys):
+    written(tmp_path, "listed_model", "ListedModel")
+    (tmp_path / "knownminds.toml").write_text('plugins = ["listed_model.py"]\n')
+    assert run("show", "listed_model") == 0
+    assert "learns one value" in capsys.readouterr().out
+
+
+class Offered(Model):
+    """What an installed package offers."""
+
+    beta = positive("bias")
+
+    def respond(self, trial):
+        return self.beta
+
+
+def test_entry_points_of_installed_packages_are_known(monkeypatch, capsys):
+    group = "knownminds.agents"
+    point = importlib.metadata.EntryPoint("offered", f"{__name__}:Offered", group)
+    points = {group: [point]}
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points.get(group, []))
+    assert run("show", "offered") == 0
+    assert "What an installed package offers" in capsys.readouterr().out
+
+
+class Unregistered(RescorlaWagner):
+    """Nobody has listed it."""
+
+    log_likelihood = staticmethod(RescorlaWagner.log_likelihood)
+    simulate = staticmethod(RescorlaWagner.simulate)
+
+
+def test_a_class_is_taken_wherever_a_name_is():
+    found = recover(InstrumentalLearning(2), Unregistered, subjects=3, seed=1, workers=1)
+    assert "unregistered" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (None, "A plugin is a Python file; there is no"),
+        ("import nothing_of_the_kind\n", "cannot be run: ModuleNotFoundError"),
+        (FILE.format(name="Perseverator"), "There is a model 'perseverator' already"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_in_a_sentence(tmp_path, capsys, text, told):
+    file = tmp_path / "wrong_one.py"
+    if text is not None:
+        file.write_text(text)
+    assert run("list", "--plugin", str(file)) == 2
+    assert told in capsys.readouterr().err

@@ -1,0 +1,98 @@
+"""The contract as a callable check: right models keep it, what is wrong is told in a sentence."""
+
+import re
+from math import exp
+
+import numpy as np
+import pytest
+
+from knownminds.agents import RescorlaWagner, WeightedBayes, real
+from knownminds.environments import InstrumentalLearning
+from knownminds.inference import check_agent
+
+PLACE = InstrumentalLearning(n_visits=3)
+KERNELS = {
+    "log_likelihood": staticmethod(RescorlaWagner.log_likelihood),
+    "simulate": staticmethod(RescorlaWagner.simulate),
+}
+
+
+def changed(name, **members):
+    return type(name, (RescorlaWagner,), {**KERNELS, **members})
+
+
+def nan_far_out(theta, *rest):
+    total, gradient = RescorlaWagner.log_likelihood(theta, *rest)
+    return np.where(theta[:, 1] > 15.0, np.nan, total), gradient
+
+
+def half_the_slope(*arguments):
+    total, gradient = RescorlaWagner.log_likelihood(*arguments)
+    return total, gradient / 2
+
+
+def teaches_without_answer(theta, lapse, n_actions, row, start, action, reward):
+    again = np.where(action < 0, 0.0, action)
+    return RescorlaWagner.log_likelihood(theta, lapse, n_actions, row, start, again, reward)
+
+
+def other_draws(theta, lapse, n_actions, row, start, uniforms, payoffs):
+    return RescorlaWagner.simulate(theta, lapse, n_actions, row, start, 1 - uniforms, payoffs)
+
+
+def too_likely(self, observation):
+    return RescorlaWagner.action_probabilities(self, observation) * 1.1
+
+
+def too_dense(self, observation, response, action=None):
+    return WeightedBayes.log_density(self, observation, response, action) + 0.5
+
+
+BROKEN = {
+    "not finite at alpha=": {"log_likelihood": staticmethod(nan_far_out)},
+    "slope in .* is not that": {"log_likelihood": staticmethod(half_the_slope)},
+    "without an answer adds": {"log_likelihood": staticmethod(teaches_without_answer)},
+    "other answers with the same random": {"simulate": staticmethod(other_draws)},
+    "They sum": {"action_probabilities": too_likely},
+    "No experiment has 'hunger'": {"columns": ("action", "hunger")},
+}
+
+
+@pytest.mark.parametrize("model", [RescorlaWagner, WeightedBayes])
+def test_a_right_model_keeps_all_rules(model):
+    found = check_agent(model)
+    assert found.ok, str(found)
+    assert len(found.rules) == 9
+    assert "kept" in str(found)
+
+
+@pytest.mark.parametrize("told", BROKEN)
+def test_what_is_broken_is_told_in_one_sentence(told):
+    place = None if "experiment" in told else PLACE
+    broken = changed("Wrong", **BROKEN[told])
+    found = check_agent(broken, place)
+    assert not found.ok
+    sentences = [rule.broken for rule in found.rules if rule.broken]
+    matching = [s for s in sentences if re.search(told, s)]
+    assert matching, sentences
+    assert matching[0].endswith(".")
+
+
+def test_a_parameter_that_is_called_as_a_column_is_told():
+    wrong = type("Clash", (WeightedBayes,), {"ball": real("a name that is taken")})
+    (rule,) = check_agent(wrong).rules
+    assert rule.broken == "The parameter 'ball' is called as a column is; rename it."
+
+
+def test_a_definition_that_cannot_be_traced_is_told():
+    wrong = type("Exponent", (RescorlaWagner,), {"respond": lambda self, trial: exp(self.beta)})
+    (rule,) = check_agent(wrong).rules
+    assert "write np.exp" in rule.broken
+
+
+def test_a_density_that_does_not_integrate_to_one_is_told():
+    wrong = type("Dense", (WeightedBayes,), {"log_density": too_dense})
+    wrong.log_likelihood = staticmethod(WeightedBayes.log_likelihood)
+    wrong.simulate = staticmethod(WeightedBayes.simulate)
+    told = {rule.name: rule.broken for rule in check_agent(wrong).rules}
+    assert "integrates) to 1.64" in told["probabilities of all answers sum to 1"]

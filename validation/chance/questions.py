@@ -1,0 +1,218 @@
+"""What `reveal` asks every model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from knownminds.validation.engine.question import Typed, asks
+from knownminds.validation.options import Seed
+from knownminds.validation.reading import read_numbers
+
+if TYPE_CHECKING:
+    from knownminds.environments.chance.outcome_grid import Asking, BrokenOff, Distractors, Form
+    from knownminds.inference.chance.revealed_belief import Source
+    from knownminds.llm_adapters.providers.token_sampler import Tokenisation
+
+GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
+Values = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="NAME=VALUE: a parameter of a known mind, or n_dice, ..."),
+]
+
+
+def _sizes(typed: Sequence[str]) -> dict[str, int]:
+    return {k: int(v) for k, v in read_numbers("--set", typed).items() if k in GRID}
+
+
+def _parameters(typed: Sequence[str]) -> dict[str, float]:
+    return {k: v for k, v in read_numbers("--set", typed).items() if k not in GRID}
+
+
+@dataclass(frozen=True)
+class RevealQuestion:
+    """What every model is asked, and how its answers are read.
+
+    Parameters
+    ----------
+    scenarios
+        Of dice, coins, choice and preference; all of them if there is none.
+    form
+        "continuation" or "question", see `BrokenOff`; None for the former where the source is
+        exact, and the latter elsewhere.
+    source
+        "exact": the probability of whole outcomes under a local model. "top-k": from the most
+        probable tokens that an interface tells, with bounds. "sampled": from counts of answers.
+        None for the best one that a model has; one without log-probabilities is refused.
+    draws
+        Answers to each context, of sampled beliefs, and of a known agent's top-k tables.
+    top
+        Alternatives that are told with each token.
+    stated
+        Whether the five-option question about one outcome of each context is asked as well.
+    distractors
+        Its wrong options: "published" or "plausible".
+    asking
+        How it is asked: "whole", as the original does, or "gap", see `BrokenOff`.
+    even_faces
+        Whether only dice with an even number of faces are thrown.
+    only
+        Sizes of the grid to stay with: n_dice, n_faces, n_coins, n_options; those that a scenario
+        does not have leave it whole.
+    chat
+        Whether a context that a local model continues stands in its chat template, as a message
+        that it has begun; otherwise the model gets the text alone.
+    signs
+        Whether an exact reading looks at what follows a sign behind an outcome ("7.5").
+    threshold
+        Least retained mass of a context that is not flagged.
+    truth, tokens, space, leak
+        Of a known agent: its parameters; "single", "digits" or "pairs" (byte-pair); the share of
+        its outcomes with a space before them; and of what it says that is no outcome.
+
+    Raises
+    ------
+    ValueError
+        If a value does not fit the rules.
+    """
+
+    scenarios: Sequence[str] = asks(
+        Annotated[
+            list[str] | None,
+            typer.Argument(help="dice, coins, choice, preference; all of them if none is named."),
+        ],
+        (),
+        untyped=None,
+        kw_only=False,
+    )
+    source: Source | None = asks(
+        Annotated[str | None, typer.Option(help="exact, top-k or sampled; the best one there is.")],
+        None,
+    )
+    form: Form | None = asks(
+        Annotated[str | None, typer.Option(help="continuation or question.")], None
+    )
+    draws: int = asks(Annotated[int, typer.Option(help="Answers to each context, if sampled.")], 50)
+    top: int = asks(
+        Annotated[int, typer.Option(help="Alternatives told with each token, if top-k.")], 20
+    )
+    stated: bool = asks(Annotated[bool, typer.Option(help="Ask for probabilities as well.")], True)
+    distractors: Distractors = asks(
+        Annotated[
+            str, typer.Option(help="published or plausible: the wrong probabilities on offer.")
+        ],
+        "published",
+    )
+    asking: Asking = asks(
+        Annotated[str, typer.Option(help="whole or gap: how probabilities are asked for.")],
+        "whole",
+    )
+    even_faces: bool = asks(
+        Annotated[bool, typer.Option("--even-faces", help="Leave odd dice out.")], False
+    )
+    chat: bool = asks(
+        Annotated[
+            bool, typer.Option("--chat", help="Put texts that go on into the chat template.")
+        ],
+        False,
+    )
+    signs: bool = asks(
+        Annotated[bool, typer.Option(help="Look at what follows a sign behind an outcome (7.5).")],
+        True,
+    )
+    threshold: float = asks(
+        Annotated[float, typer.Option(help="Least retained mass without a flag.")], 0.5
+    )
+    only: Mapping[str, int] = asks(Values, None, name="values", read=_sizes)
+    truth: Mapping[str, float] = asks(Values, None, name="values", read=_parameters)
+    tokens: Tokenisation = asks(
+        Annotated[str, typer.Option(help="single, digits or pairs: how a known mind is cut.")],
+        "digits",
+    )
+    space: float = asks(
+        Annotated[float, typer.Option(help="Of a known mind: share with a space before.")], 0.5
+    )
+    leak: float = asks(
+        Annotated[float, typer.Option(help="Of a known mind: share that is no outcome.")], 0.0
+    )
+    seed: int = asks(Seed, 0)
+
+    @classmethod
+    def typed(cls) -> dict[str, Typed]:
+        """How each field is typed."""
+        return {own.name: own.metadata["typed"] for own in fields(cls)}
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields of what was typed."""
+        typed = {name: (how, given[how.name or name]) for name, how in cls.typed().items()}
+        return {
+            name: how.read(value) if how.read else value
+            for name, (how, value) in typed.items()
+            if value is not None
+        }
+
+    def __post_init__(self) -> None:
+        """Check every value."""
+        from knownminds.environments.chance.outcome_grid import ASKINGS, DISTRACTORS, FORMS
+        from knownminds.environments.chance.scenarios import SCENARIOS
+        from knownminds.inference.chance.revealed_belief import SOURCES
+        from knownminds.llm_adapters.providers.token_sampler import TOKENISATIONS
+        from knownminds.validation.engine.arguments import one_of
+
+        scenarios = tuple(dict.fromkeys(self.scenarios or SCENARIOS))
+        object.__setattr__(self, "scenarios", scenarios)
+        for name in ("only", "truth"):
+            object.__setattr__(self, name, dict(getattr(self, name) or {}))
+        if self.form is not None:
+            one_of("form", self.form, [name for name in FORMS if name != "stated"])
+        if self.source is not None:
+            one_of("source", self.source, SOURCES)
+        one_of("distractors", self.distractors, DISTRACTORS)
+        one_of("asking", self.asking, ASKINGS)
+        one_of("tokens", self.tokens, TOKENISATIONS)
+        if self.draws < 1 or self.top < 1:
+            raise ValueError(f"draws and top are at least 1; got {self.draws} and {self.top}.")
+
+    def environments(self, form: Form) -> tuple[BrokenOff, ...]:
+        """Return the experiments of the complete grid that belong to the scenarios."""
+        from knownminds.environments import unknown
+        from knownminds.environments.chance.scenarios import SCENARIOS, complete_grid
+
+        for name in self.scenarios:
+            if name not in SCENARIOS:
+                raise ValueError(unknown("scenario", name, SCENARIOS))
+        for name in self.only:
+            if name not in GRID:
+                raise ValueError(unknown("size", name, GRID))
+        chosen = tuple(
+            environment
+            for environment in complete_grid(
+                form,
+                self.distractors,
+                self.even_faces,
+                self.asking if form == "stated" else "whole",
+            )
+            if environment.name in self.scenarios
+            and all(environment.settings.get(n, value) == value for n, value in self.only.items())
+        )
+        if not chosen:
+            sizes = ", ".join(f"{name}={value:g}" for name, value in self.only.items())
+            raise ValueError(f"The grid of {', '.join(self.scenarios)} has nothing with {sizes}.")
+        return chosen
+
+    def facts(self, source: Source, form: Form) -> dict[str, Any]:
+        """Name the values that count for a model which was read in this way."""
+        told: dict[str, Any] = {"source": source, "form": form}
+        told |= {"draws": self.draws} if source != "exact" else {}
+        told |= {"top": self.top} if source == "top-k" else {}
+        told |= {"even_faces": True} if self.even_faces else {}
+        told |= (
+            {"distractors": self.distractors, "asking": self.asking}
+            if self.stated
+            else {"stated": False}
+        )
+        return told | {"threshold": self.threshold}

@@ -1,0 +1,73 @@
+"""What others bring to a command: `--plugin FILE`, `knownminds.toml`, entry points."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+SETTINGS = "knownminds.toml"
+GROUPS = ("agents", "environments", "measures", "adapters")  # of entry points, after "knownminds."
+
+
+def taken_from(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Split a command's words into those without plugins, and the files of `--plugin`."""
+    rest, files = [], []
+    words = iter(arguments)
+    for word in words:
+        if word == "--plugin":
+            files.append(next(words, ""))
+        elif word.startswith("--plugin="):
+            files.append(word.partition("=")[2])
+        else:
+            rest.append(word)
+    return rest, files
+
+
+def load_all(files: Sequence[str]) -> None:
+    """Make known what installed packages offer, what the folder's settings list, and `files`.
+
+    The registries are only imported if there is something to add to them.
+
+    Raises
+    ------
+    ValueError
+        If something cannot be loaded, or a name is taken.
+    """
+    points = {name: importlib.metadata.entry_points(group=f"knownminds.{name}") for name in GROUPS}
+    listed = [*listed_in(Path.cwd()), *files]
+    if not listed and not any(points.values()):
+        return
+    from knownminds.llm_adapters import ADAPTERS
+    from knownminds.validation.engine.members import load_file, register
+
+    for group, offered in points.items():
+        for point in offered:
+            member = point.load()
+            if group == "adapters":
+                ADAPTERS[point.name] = member
+            else:
+                register(member)
+    for file in listed:
+        module = load_file(file)
+        for value in vars(module).values():
+            provider = getattr(value, "provider", None)
+            own = isinstance(value, type) and value.__module__ == module.__name__
+            if own and isinstance(provider, str) and hasattr(value, "complete"):
+                ADAPTERS[provider] = value
+
+
+def listed_in(folder: Path) -> list[str]:
+    """Return the plugins that `knownminds.toml` in this folder lists."""
+    file = folder / SETTINGS
+    if not file.is_file():
+        return []
+    try:
+        listed = tomllib.loads(file.read_text(encoding="utf-8")).get("plugins", [])
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{file} is no TOML: {error}.") from None
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f'{file} lists files as plugins = ["my_study.py"]; got {listed!r}.')
+    return [os.fspath(folder / name) for name in listed]

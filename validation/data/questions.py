@@ -1,0 +1,174 @@
+"""What `fit` and `score` are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import typer
+
+from knownminds.validation.completion import completes
+from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.options import (
+    AllTrials,
+    ExperimentOption,
+    FitLapse,
+    Fixed,
+    Method,
+    Model,
+    Seed,
+    Workers,
+)
+from knownminds.validation.reading import read_mapping, read_numbers
+
+if TYPE_CHECKING:
+    from knownminds.agents import Agent
+    from knownminds.environments import Trials
+
+    from .fit import Fit
+
+Columns = Annotated[
+    str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
+]
+
+
+def _names(text: str) -> list[str] | None:
+    return text.split(",") if text else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskFit(Question["Fit"]):
+    """Fit a data set and say what it supports.
+
+    Parameters
+    ----------
+    data
+        A .csv or .parquet file, the folder of a run, or trials.
+    environment
+        The experiment; None takes it from the data, or from the model if only one fits it.
+    columns
+        Our column names -> the file's.
+    formula
+        Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+    unit
+        Columns that together tell apart what has parameters of its own, such as ("subject",
+        "condition"); the subject alone by default.
+    crossed
+        Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+    all_trials
+        Fit all trials with a model that has a `selection` of its own, such as the first free
+        choices of `horizon_explorer`.
+    target_accept
+        Of "hierarchical": the acceptance rate at which sampling begins, see `hierarchical`.
+    most_minutes
+        Of "hierarchical": for how long it is sampled at most; what has not converged by then is
+        called so.
+    tell
+        Of "hierarchical": called with a line on what is going on.
+    pooled
+        Whether all sessions are taken for those of one mind, as those of a language model with
+        the same settings may be.
+    """
+
+    command: ClassVar[str] = "fit"
+    verb: ClassVar[str] = "fit"
+    help: ClassVar[str] = "Fit people's or models' choices, and say what so many trials support."
+
+    data: Trials | str | Path = asks(
+        Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+        kw_only=False,
+    )
+    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual", kw_only=False)
+    environment: str | None = asks(ExperimentOption, None)
+    columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
+    method: Literal["map", "mle", "hierarchical"] = asks(Method, "map")
+    formula: Sequence[str] | None = option(
+        list[str] | None, '"alpha_positive ~ condition" (hierarchical).', None
+    )
+    unit: Sequence[str] | None = option(
+        str | None,
+        "Columns that name what has its own parameters: subject,domain",
+        None,
+        read=_names,
+    )
+    crossed: Sequence[str] | None = option(
+        str | None, "Columns whose levels deviate as well (hierarchical).", None, read=_names
+    )
+    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
+    fit_lapse: bool = asks(FitLapse, False)
+    all_trials: bool = asks(AllTrials, False)
+    target_accept: float = option(
+        float, "Acceptance rate at which sampling begins (hierarchical).", 0.8
+    )
+    most_minutes: float = option(float, "For how long to sample at most (hierarchical).", 15.0)
+    pooled: bool = option(bool, "Take all sessions for those of one mind.", False, flag="--pooled")
+    seed: int = asks(Seed, 0)
+    workers: int | None = asks(Workers, None)
+    tell: Callable[[str], None] | None = None
+
+    def answer(self) -> Fit:
+        """Fit."""
+        from .fit import compute
+
+        return compute(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskScore(Question[Any]):
+    """What is read off trial files: measures, or the tables of a set of runs, or of beliefs."""
+
+    command: ClassVar[str] = "score"
+    help: ClassVar[str] = (
+        "Read every measure off a trial file, or the whole table off a set of runs, with intervals."
+    )
+
+    data: list[Path] = asks(
+        Annotated[
+            list[Path],
+            typer.Argument(
+                help=".csv or .parquet files, folders of runs, or a folder that has them."
+            ),
+        ]
+    )
+    measure: list[str] | None = option(
+        list[str] | None,
+        "Which; all that the experiments have by default.",
+        None,
+        completion=completes("measures"),
+    )
+    environment: str | None = asks(ExperimentOption, None)
+    columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
+    by: str | None = option(str | None, "A column whose values are samples of their own.", None)
+    released: bool = option(
+        bool, "Define measures as their published code does.", False, flag="--released"
+    )
+    over: list[str] | None = option(
+        list[str] | None, "Of a collider: a column of conditions that are compared.", None
+    )
+    reference: Path | None = option(
+        Path | None, "Of a collider: judgements to align with, trials or a table of means.", None
+    )
+    scoring: Any = option(
+        str | None,
+        "Of a collider: by_cause, the default, fits m1 and m2 to the causes they "
+        "belong to; pooled, the default with --released, answers for C2 by the formula "
+        "of C1.",
+        None,
+    )
+    network: str | None = option(
+        str | None, "Of diagnosis: the network, for tests that use the evidence.", None
+    )
+    learner: Any = option(
+        str | None, "Of diagnosis: gradient_boosting, unless given, catboost or tree.", None
+    )
+    permutations: int | None = option(
+        int | None, "Of diagnosis: how many its tests rest on; 1000 unless given.", None
+    )
+    bootstraps: int | None = option(
+        int | None, "Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.", None
+    )
+    mass: float = option(float, "Of a set of runs: mass of its intervals.", 0.68)
+    seed: int = asks(Seed, 0)

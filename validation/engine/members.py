@@ -1,0 +1,163 @@
+"""Members from elsewhere: models, experiments and measures of a user's own.
+
+They reach worker processes with each piece of work, and the report of a study by the list in its
+folder.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from knownminds.agents import AGENTS, Agent
+from knownminds.environments import ENVIRONMENTS, Environment
+from knownminds.inference import MEASURES, Measure
+
+LISTED = "plugins.json"  # in the folder of a study
+TABLES: dict[type, tuple[str, dict[str, Any]]] = {
+    Agent: ("model", AGENTS),
+    Environment: ("environment", ENVIRONMENTS),
+    Measure: ("measure", MEASURES),
+}
+
+_files: list[Path] = []
+
+
+@dataclass(frozen=True)
+class Guests:
+    """What a worker process has to know of: files to load, and members that lie in none.
+
+    A member that was registered in a script or a notebook travels itself.
+    """
+
+    files: tuple[str, ...]
+    members: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, members: Sequence[Any]) -> Guests:
+        """Collect what a process that knows what is shipped lacks of these members."""
+        files = tuple(map(str, _files))
+        guests = (m for m in members if not _class_of(m).__module__.startswith("knownminds."))
+        return cls(files, tuple(m for m in guests if _file_of(m) not in files))
+
+    def welcome(self) -> None:
+        """Make them known to this process."""
+        for file in self.files:
+            load_file(file)
+        for member in self.members:
+            register(member)
+
+
+def _class_of(member: Any) -> type:
+    return member if isinstance(member, type) else type(member)
+
+
+def _file_of(member: Any) -> str | None:
+    try:
+        return str(Path(inspect.getfile(_class_of(member))).resolve())
+    except (OSError, TypeError):
+        return None
+
+
+def register(member: Any) -> None:
+    """Put a model or experiment (classes) or a measure (an instance) on its list.
+
+    Raises
+    ------
+    ValueError
+        If a member of another file has the name already.
+    """
+    kind = _class_of(member)
+    what, table = next(found for base, found in TABLES.items() if issubclass(kind, base))
+    name = member.name
+    known = table.get(name)
+    if known is not None and known is not member:
+        there = _class_of(known)
+        if (there.__module__, there.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise ValueError(
+                f"There is a {what} {name!r} already, {there.__module__}.{there.__qualname__}. "
+                "Give yours another name."
+            )
+    table[name] = member
+
+
+def load_file(file: str | Path) -> ModuleType:
+    """Run a user's file, once, and register the members that are written in it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such file, it fails, or a name is taken.
+    """
+    path = Path(file).resolve()
+    if not path.is_file() or path.suffix != ".py":
+        raise ValueError(f"A plugin is a Python file; there is no {file}.")
+    module = sys.modules.get(path.stem)
+    if module is None or Path(getattr(module, "__file__", None) or "").resolve() != path:
+        module = _imported(path)
+    for member in members_of(module):
+        register(member)
+    if path not in _files:
+        _files.append(path)
+    return module
+
+
+def _imported(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(path.stem)
+    sys.modules[path.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        if before is None:
+            del sys.modules[path.stem]
+        else:
+            sys.modules[path.stem] = before
+        raise ValueError(f"{path.name} cannot be run: {type(error).__name__}: {error}.") from error
+    return module
+
+
+def members_of(module: ModuleType) -> Iterator[Any]:
+    """Go through the members that are written in a module."""
+    for value in vars(module).values():
+        if (isinstance(value, Measure) and type(value).__module__ == module.__name__) or (
+            isinstance(value, type)
+            and value.__module__ == module.__name__
+            and issubclass(value, Agent | Environment)
+            and not inspect.isabstract(value)
+            and isinstance(getattr(value, "name", None), str)
+        ):
+            yield value
+
+
+def write_list(folder: Path) -> None:
+    """Note in a study's folder which files its members came from."""
+    if _files:
+        (folder / LISTED).write_text(json.dumps(list(map(str, _files))), encoding="utf-8")
+
+
+def load_list(folder: Path) -> None:
+    """Load the files that a study's members came from."""
+    file = folder / LISTED
+    if not file.is_file():
+        return
+    loaded = {path.name for path in _files}
+    for name in map(Path, json.loads(file.read_text(encoding="utf-8"))):
+        if name.name in loaded:  # given again, perhaps from another place
+            continue
+        if not name.is_file():
+            raise ValueError(
+                f"{folder} was made with --plugin {name}, which is not there any more. "
+                "Say where it is: --plugin FILE."
+            )
+        load_file(name)
