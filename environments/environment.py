@@ -122,6 +122,7 @@ class Environment(ABC):
 
     _design: Design | None = None
     _trial: int = 0
+    _end: int = 0
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Gather the settings of a class."""
@@ -130,6 +131,8 @@ class Environment(ABC):
         if old:
             raise TypeError(f"{cls.__name__} has {old[0]}; {_MOVED[old[0]]} took its place.")
         cls.setting_table = settings_of(cls, cls.setting_table)
+        for name in [name for name, found in vars(cls).items() if isinstance(found, Setting)]:
+            delattr(cls, name)  # an attribute is found faster where its class has none of that name
         sizes = [found.called or name for name, found in cls.setting_table.items() if found.size]
         if sizes:
             cls.size = sizes[0]
@@ -191,17 +194,6 @@ class Environment(ABC):
         return self.given
 
     @property
-    def stands_alone(self) -> bool:
-        """Whether what is asked on a trial is known before any other trial is answered."""
-        kind = type(self)
-        return (
-            self.past == "none"
-            and not self.fields.dependent
-            and kind._pointless is Environment._pointless
-            and type(self.replies).further is Replies.further
-        )
-
-    @property
     def replies(self) -> Replies:
         """How replies make up answers; by default each trial has one."""
         return Replies(self)
@@ -247,10 +239,11 @@ class Environment(ABC):
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
-        reward = np.full(np.shape(actions), np.nan)
         if self.feedback:
             pays = design.table[self._pays]
             reward = np.take_along_axis(pays, actions[..., None], axis=-1)[..., 0]
+        else:
+            reward = np.full(np.shape(actions), np.nan)
         brought: dict[str, NDArray[Any]] = {"reward": reward}
         if "present" in design.table:
             brought["present"] = design.table["present"]
@@ -399,6 +392,7 @@ class Environment(ABC):
         ]
         present = design.table.get("present")
         self._absent = [] if present is None else np.logical_not(present).tolist()
+        self._end = self.n_trials
         self._begin(design)
         self._trial = self._from(0)
         return self._observation(), {}
@@ -414,7 +408,7 @@ class Environment(ABC):
         """
         if self._design is None:
             raise RuntimeError("A session begins with reset(); step() was called before it.")
-        if self._trial >= self.n_trials:
+        if self._trial >= self._end:
             raise RuntimeError(
                 f"The session ended after {self.n_trials} trials; call reset() for a new one."
             )
@@ -424,7 +418,7 @@ class Environment(ABC):
         reward = None if choice is None else self._reward(t, -1 if action is None else action)
         self._take(t, action)
         self._trial = self._from(t + 1)
-        over = self._trial >= self.n_trials
+        over = self._trial >= self._end
         info = {"missing": True} if choice is None else {}
         return None if over else self._observation(), reward, over, False, info
 
@@ -474,7 +468,7 @@ class Environment(ABC):
 
     def _from(self, trial: int) -> int:
         """Return the first trial from this one on that takes place; n_trials if none does."""
-        while trial < self.n_trials and (
+        while trial < self._end and (
             (self._absent and self._absent[trial]) or self._pointless(trial)
         ):
             trial += 1

@@ -34,6 +34,19 @@ class Replies:
         return [observation]
 
     @property
+    def stand_alone(self) -> bool:
+        """Whether what is asked on a trial is known before any other trial is answered."""
+        from .environment import Environment
+
+        environment = self.environment
+        return (
+            environment.past == "none"
+            and not environment.fields.dependent
+            and type(environment)._pointless is Environment._pointless
+            and type(self).further is Replies.further
+        )
+
+    @property
     def n_prompts(self) -> int:
         """How many questions a session asks at most: its trials, less those that share a reply."""
         return self.environment.n_trials

@@ -79,8 +79,9 @@ class InstrumentalLearning(Retelling):
     def prepare(self) -> None:
         """Load the words, and lay out the visits."""
         self.n_contexts = len(self.win_probability)
-        sizes = {"n_contexts": self.n_contexts, "n_visits": self.n_visits}
-        self._choose_words(**sizes, n_trials=self.n_trials)
+        self._choose_words(
+            n_contexts=self.n_contexts, n_visits=self.n_visits, n_trials=self.n_trials
+        )
         self._contexts = np.repeat(np.arange(self.n_contexts), self.n_visits)
         self._sheets = -(-2 * self.n_contexts // len(LETTERS))
         # A uniform number below the threshold: machine 0 wins, machine 1 wins, 1 is named first.

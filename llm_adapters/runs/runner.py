@@ -386,7 +386,7 @@ class _PaidChair(_Chair):
 
     def asks_again(self, turn: int, slot: int) -> bool:
         """Tell whether a question is put again that had no answer."""
-        alone = self.study.environment.stands_alone or turn > self.answered
+        alone = self.study.environment.replies.stand_alone or turn > self.answered
         return self.runner.retry_errors and slot == 0 and alone
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:

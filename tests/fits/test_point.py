@@ -15,7 +15,7 @@ from knownminds.agents import (
 )
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import ModelData, Unknowns, maximum_a_posteriori, maximum_likelihood
-from knownminds.inference.fits.point import _invert
+from knownminds.inference.fits.point import inverted
 
 
 def learners(n, visits=24, seed=1, model=RescorlaWagnerDual, **settings):
@@ -242,6 +242,6 @@ def test_a_curvature_that_elimination_finds_singular_is_none_and_the_others_are_
     # Of rank 2, and by rounding its smallest eigenvalue is 4e-15.
     flat = np.array([[8.0, -4.0, -2.0], [-4.0, 10.0, 11.0], [-2.0, 11.0, 13.0]])
     round_ = np.diag([1.0, 2.0, 4.0])
-    inverse = _invert(np.stack([flat, round_]))
+    inverse = inverted(np.stack([flat, round_]))
     assert np.isnan(inverse[0]).all()
     assert inverse[1].diagonal().tolist() == [1.0, 0.5, 0.25]

@@ -118,8 +118,8 @@ def test_errors_are_asked_again_on_demand_and_answers_never(tmp_path):
 
 def test_where_trials_stand_alone_every_error_is_asked_again(tmp_path):
     place = Collider()
-    assert place.stands_alone
-    assert not ENVIRONMENT.stands_alone
+    assert place.replies.stand_alone
+    assert not ENVIRONMENT.replies.stand_alone
     turns = iter(range(1000))
     faulty = Numbered(lambda i: Rejected("no") if next(turns) % 3 == 0 else None, "50")
     first = go(tmp_path, faulty, 1, place)
