@@ -32,75 +32,6 @@ def _day(text: str | None) -> datetime.date | None:
         raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
-<<<<<<< HEAD
-@app.command()
-def budget(
-    environment: Experiment,
-    llm: Annotated[
-        list[str] | None, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
-    ] = None,
-    model: Model = "rescorla_wagner_dual",
-    subjects: Annotated[int | None, typer.Option(help="How many subjects.")] = None,
-    sessions: Annotated[
-        int | None, typer.Option(help="Sessions per subject.", max=1_000_000)
-    ] = None,
-    trials: NTrials = None,
-    power_study: Annotated[
-        Path | None, typer.Option("--power", help="Folder of a power study: price its designs.")
-    ] = None,
-    reasoning: Annotated[
-        str, typer.Option(help="LOW-HIGH: tokens of thought before each answer.")
-    ] = "0-0",
-    image_tokens: Annotated[
-        str, typer.Option(help="LOW-HIGH: tokens that a picture counts.")
-    ] = "85-8500",
-    price: Annotated[
-        list[str] | None, typer.Option(help="PROVIDER:MODEL=IN,OUT dollars per million tokens.")
-    ] = None,
-    prices: Annotated[Path | None, typer.Option(help="A .toml or .json file of prices.")] = None,
-    date: Annotated[str | None, typer.Option(help="YYYY-MM-DD: the day of the prices.")] = None,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
-    ] = None,
-    seed: Seed = 0,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Reckon calls, tokens and money of a design from its real prompts."""
-||||||| 64ea03d
-@app.command()
-def budget(
-    environment: Experiment,
-    llm: Annotated[
-        list[str] | None, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
-    ] = None,
-    model: Model = "rescorla_wagner_dual",
-    subjects: Annotated[int | None, typer.Option(help="How many subjects.")] = None,
-    sessions: Annotated[int | None, typer.Option(help="Sessions per subject.")] = None,
-    trials: NTrials = None,
-    power_study: Annotated[
-        Path | None, typer.Option("--power", help="Folder of a power study: price its designs.")
-    ] = None,
-    reasoning: Annotated[
-        str, typer.Option(help="LOW-HIGH: tokens of thought before each answer.")
-    ] = "0-0",
-    image_tokens: Annotated[
-        str, typer.Option(help="LOW-HIGH: tokens that a picture counts.")
-    ] = "85-8500",
-    price: Annotated[
-        list[str] | None, typer.Option(help="PROVIDER:MODEL=IN,OUT dollars per million tokens.")
-    ] = None,
-    prices: Annotated[Path | None, typer.Option(help="A .toml or .json file of prices.")] = None,
-    date: Annotated[str | None, typer.Option(help="YYYY-MM-DD: the day of the prices.")] = None,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
-    ] = None,
-    seed: Seed = 0,
-    out: Out = None,
-    as_json: Json = False,
-) -> None:
-    """Reckon calls, tokens and money of a design from its real prompts."""
-=======
 @dataclass(frozen=True, kw_only=True)
 class AskBudget(Question[Any]):
     """What `budget` is asked: a design, models and prices."""
@@ -135,7 +66,6 @@ class AskBudget(Question[Any]):
 
 def _budget(given: dict[str, Any]) -> None:
     asked, as_json = AskBudget(**AskBudget.read(given)), given["as_json"]
->>>>>>> main
     from knownminds.llm_adapters.runs.prices import parse_price, read_prices
     from knownminds.validation.costs.budget import budget as run_budget
     from knownminds.validation.costs.priced_designs import designs_of

@@ -6,13 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-<<<<<<< HEAD
-from typing import TYPE_CHECKING, Annotated, Any
-||||||| 64ea03d
-from typing import TYPE_CHECKING, Annotated
-=======
 from typing import TYPE_CHECKING, Any, ClassVar
->>>>>>> main
 
 import typer
 
@@ -81,7 +75,6 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
-<<<<<<< HEAD
 def _tell_only(
     about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
 ) -> None:
@@ -96,103 +89,9 @@ def _tell_only(
     print(about)
 
 
-@app.command()
-def run(
-    environment: Experiment,
-    llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
-    sessions: Annotated[int, typer.Option(help="How many sessions.", max=1_000_000)] = 1,
-    trials: NTrials = None,
-    design: DesignName = None,
-    seed: Seed = 0,
-    values: Values = None,
-    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
-    key_variable: Annotated[
-        str | None, typer.Option(help="The environment variable that holds the key.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds until a call is given up.")] = None,
-    images: Annotated[
-        bool, typer.Option("--images", help="The model sees pictures; for one not known.")
-    ] = False,
-    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
-    reasoning: Annotated[str | None, typer.Option(help="none, low, medium or high.")] = None,
-    top_log_probabilities: Annotated[
-        int | None, typer.Option(help="Alternatives kept with each token.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Sessions under way at a time.")] = 8,
-    attempts: Annotated[int, typer.Option(help="Calls per question, if the provider fails.")] = 5,
-    re_ask: Annotated[int, typer.Option(help="How often to ask again if malformed.")] = 0,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask trials again that had no answer.")
-    ] = False,
-    cap: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens."),
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="IN,OUT or IN,OUT,CACHED dollars per million tokens.")
-    ] = None,
-    contaminate: Contaminate = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option(help="Only estimate calls, tokens and money.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Let a language model live sessions; the same command goes on where it stopped.
-||||||| 64ea03d
-@app.command()
-def run(
-    environment: Experiment,
-    llm: Annotated[str, typer.Option(help="PROVIDER:MODEL, openai:gpt-4o-mini for instance.")],
-    sessions: Annotated[int, typer.Option(help="How many sessions.")] = 1,
-    trials: NTrials = None,
-    design: DesignName = None,
-    seed: Seed = 0,
-    values: Values = None,
-    base_url: Annotated[str | None, typer.Option(help="A server of your own.")] = None,
-    key_variable: Annotated[
-        str | None, typer.Option(help="The environment variable that holds the key.")
-    ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds until a call is given up.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="0 to 2.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Where an answer is cut off.")] = None,
-    reasoning: Annotated[str | None, typer.Option(help="none, low, medium or high.")] = None,
-    top_log_probabilities: Annotated[
-        int | None, typer.Option(help="Alternatives kept with each token.")
-    ] = None,
-    concurrency: Annotated[int, typer.Option(help="Sessions under way at a time.")] = 8,
-    attempts: Annotated[int, typer.Option(help="Calls per question, if the provider fails.")] = 5,
-    re_ask: Annotated[int, typer.Option(help="How often to ask again if malformed.")] = 0,
-    retry_errors: Annotated[
-        bool, typer.Option("--retry-errors", help="Ask trials again that had no answer.")
-    ] = False,
-    cap: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens."),
-    ] = None,
-    price: Annotated[
-        str | None, typer.Option(help="IN,OUT or IN,OUT,CACHED dollars per million tokens.")
-    ] = None,
-    contaminate: Contaminate = None,
-    fault: Annotated[
-        list[str] | None,
-        typer.Option(help="NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal."),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option(help="Only estimate calls, tokens and money.")] = False,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Let a language model live sessions; the same command goes on where it stopped.
-=======
 @dataclass(frozen=True, kw_only=True)
 class AskRun(Question[Any]):
     """What `run` is asked: who lives which sessions, how it is called, and what it may cost."""
->>>>>>> main
 
     command: ClassVar[str] = "run"
     help: ClassVar[
@@ -214,6 +113,9 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
         str | None, "The environment variable that holds the key.", None
     )
     timeout: float | None = option(float | None, "Seconds until a call is given up.", None)
+    images: bool = option(
+        bool, "The model sees pictures; for one not known.", False, flag="--images"
+    )
     temperature: float | None = option(float | None, "0 to 2.", None)
     top_p: float | None = option(float | None, "0 to 1.", None)
     max_tokens: int | None = option(int | None, "Where an answer is cut off.", None)
@@ -250,7 +152,13 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.llm_adapters.runs.prices import parse_price
-    from knownminds.llm_adapters.runs.runner import TRIALS, Retries, price_in, read_run
+    from knownminds.llm_adapters.runs.runner import (
+        MOST_SESSIONS,
+        TRIALS,
+        Retries,
+        price_in,
+        read_run,
+    )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
     from knownminds.validation.report import write_report
@@ -260,16 +168,6 @@ def _run(given: dict[str, Any]) -> None:
     place, truth = resolve_experiment(
         asked.environment, minds, asked.trials, asked.values, asked.design
     )
-<<<<<<< HEAD
-    about = estimate(place, llm, sessions, rates)
-    reach = {"base_url": base_url, "key_variable": key_variable, "images": images}
-    if dry_run:
-        _tell_only(about, llm, place, settings, {**reach, "truth": truth})
-||||||| 64ea03d
-    about = estimate(place, llm, sessions, rates)
-    if dry_run:
-        print(about)
-=======
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
     folder = asked.out or folder_of(place, asked.llm)
     found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
@@ -282,10 +180,12 @@ def _run(given: dict[str, Any]) -> None:
         reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
         top_log_probabilities=asked.top_log_probabilities,
     )
+    if asked.sessions > MOST_SESSIONS:
+        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     about = estimate(place, asked.llm, asked.sessions, rates)
+    reach = {"base_url": asked.base_url, "key_variable": asked.key_variable, "images": asked.images}
     if asked.dry_run:
-        print(about)
->>>>>>> main
+        _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
         return
     notes.print(about, markup=False, soft_wrap=True)
     if (
@@ -316,18 +216,8 @@ def _run(given: dict[str, Any]) -> None:
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
                 progress=progress,
-<<<<<<< HEAD
                 **reach,
-                timeout=timeout,
-||||||| 64ea03d
-                base_url=base_url,
-                key_variable=key_variable,
-                timeout=timeout,
-=======
-                base_url=asked.base_url,
-                key_variable=asked.key_variable,
                 timeout=asked.timeout,
->>>>>>> main
                 truth=truth,
                 contaminants=read_contaminants(asked.contaminate),
                 faults=read_rates("--fault", asked.fault, Faults) if asked.fault else None,
