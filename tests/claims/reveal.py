@@ -443,7 +443,6 @@ REPORT = Report(
         "validation/chance/asked_beliefs.py",
         "validation/chance/chance_items.py",
         "validation/chance/interview.py",
-        "validation/chance/questions.py",
         "validation/chance/stated_answers.py",
         "inference/chance/belief_biases.py",
         "inference/chance/open_beliefs.py",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from knownminds.validation.engine.question import Typed, asks
+from knownminds.validation.engine.question import Question, asks, option
 from knownminds.validation.options import Seed
 from knownminds.validation.reading import read_numbers
 
@@ -17,23 +18,12 @@ if TYPE_CHECKING:
     from knownminds.inference.chance.revealed_belief import Source
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
 
+
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
-Values = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="NAME=VALUE: a parameter of a known mind, or n_dice, ..."),
-]
-
-
-def _sizes(typed: Sequence[str]) -> dict[str, int]:
-    return {k: int(v) for k, v in read_numbers("--set", typed).items() if k in GRID}
-
-
-def _parameters(typed: Sequence[str]) -> dict[str, float]:
-    return {k: v for k, v in read_numbers("--set", typed).items() if k not in GRID}
 
 
 @dataclass(frozen=True)
-class RevealQuestion:
+class RevealQuestion(Question["Revealed"]):
     """What every model is asked, and how its answers are read.
 
     Parameters
@@ -79,6 +69,12 @@ class RevealQuestion:
         If a value does not fit the rules.
     """
 
+    command: ClassVar[str] = "reveal"
+    verb: ClassVar[str] = "reveal"
+    help: ClassVar[str] = (
+        "Read how probable each outcome of chance is to a model, beside what it states."
+    )
+
     scenarios: Sequence[str] = asks(
         Annotated[
             list[str] | None,
@@ -88,72 +84,45 @@ class RevealQuestion:
         untyped=None,
         kw_only=False,
     )
-    source: Source | None = asks(
-        Annotated[str | None, typer.Option(help="exact, top-k or sampled; the best one there is.")],
+    source: Source | None = option(
+        str | None, "exact, top-k or sampled; the best one there is.", None
+    )
+    form: Form | None = option(str | None, "continuation or question.", None)
+    draws: int = option(int, "Answers to each context, if sampled.", 50)
+    top: int = option(int, "Alternatives told with each token, if top-k.", 20)
+    stated: bool = option(bool, "Ask for probabilities as well.", True)
+    distractors: Distractors = option(
+        str, "published or plausible: the wrong probabilities on offer.", "published"
+    )
+    asking: Asking = option(str, "whole or gap: how probabilities are asked for.", "whole")
+    even_faces: bool = option(bool, "Leave odd dice out.", False, flag="--even-faces")
+    chat: bool = option(bool, "Put texts that go on into the chat template.", False, flag="--chat")
+    signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", True)
+    threshold: float = option(float, "Least retained mass without a flag.", 0.5)
+    only: Mapping[str, int] = option(
+        list[str] | None,
+        "NAME=VALUE: a parameter of a known mind, or n_dice, ...",
         None,
+        flag="--set",
+        name="values",
+        read=partial(read_numbers, "--set"),
     )
-    form: Form | None = asks(
-        Annotated[str | None, typer.Option(help="continuation or question.")], None
+    truth: Mapping[str, float] = field(default_factory=dict, kw_only=True)  # by --set as well
+    tokens: Tokenisation = option(
+        str, "single, digits or pairs: how a known mind is cut.", "digits"
     )
-    draws: int = asks(Annotated[int, typer.Option(help="Answers to each context, if sampled.")], 50)
-    top: int = asks(
-        Annotated[int, typer.Option(help="Alternatives told with each token, if top-k.")], 20
-    )
-    stated: bool = asks(Annotated[bool, typer.Option(help="Ask for probabilities as well.")], True)
-    distractors: Distractors = asks(
-        Annotated[
-            str, typer.Option(help="published or plausible: the wrong probabilities on offer.")
-        ],
-        "published",
-    )
-    asking: Asking = asks(
-        Annotated[str, typer.Option(help="whole or gap: how probabilities are asked for.")],
-        "whole",
-    )
-    even_faces: bool = asks(
-        Annotated[bool, typer.Option("--even-faces", help="Leave odd dice out.")], False
-    )
-    chat: bool = asks(
-        Annotated[
-            bool, typer.Option("--chat", help="Put texts that go on into the chat template.")
-        ],
-        False,
-    )
-    signs: bool = asks(
-        Annotated[bool, typer.Option(help="Look at what follows a sign behind an outcome (7.5).")],
-        True,
-    )
-    threshold: float = asks(
-        Annotated[float, typer.Option(help="Least retained mass without a flag.")], 0.5
-    )
-    only: Mapping[str, int] = asks(Values, None, name="values", read=_sizes)
-    truth: Mapping[str, float] = asks(Values, None, name="values", read=_parameters)
-    tokens: Tokenisation = asks(
-        Annotated[str, typer.Option(help="single, digits or pairs: how a known mind is cut.")],
-        "digits",
-    )
-    space: float = asks(
-        Annotated[float, typer.Option(help="Of a known mind: share with a space before.")], 0.5
-    )
-    leak: float = asks(
-        Annotated[float, typer.Option(help="Of a known mind: share that is no outcome.")], 0.0
-    )
+    space: float = option(float, "Of a known mind: share with a space before.", 0.5)
+    leak: float = option(float, "Of a known mind: share that is no outcome.", 0.0)
     seed: int = asks(Seed, 0)
 
     @classmethod
-    def typed(cls) -> dict[str, Typed]:
-        """How each field is typed."""
-        return {own.name: own.metadata["typed"] for own in fields(cls)}
-
-    @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of what was typed."""
-        typed = {name: (how, given[how.name or name]) for name, how in cls.typed().items()}
-        return {
-            name: how.read(value) if how.read else value
-            for name, (how, value) in typed.items()
-            if value is not None
-        }
+        """Return the arguments that were typed; of --set, sizes of the grid, and the others."""
+        found = super().read(given)
+        values = found.pop("only", {})
+        found["only"] = {name: int(value) for name, value in values.items() if name in GRID}
+        found["truth"] = {name: value for name, value in values.items() if name not in GRID}
+        return found
 
     def __post_init__(self) -> None:
         """Check every value."""
