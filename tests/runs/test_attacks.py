@@ -269,7 +269,7 @@ def test_pictures_are_shown_where_the_user_says_so_and_a_dry_run_tells_what_a_ru
     tmp_path, knownminds
 ):
     with FaultServer() as server:
-        command = ("run", "marker_location", "--llm", "openai:m", "--trials", "10")
+        command = ("run", "marker_location", "--llm", "openai:m", "--trials", "33")
         command += ("--set", "modality=image", "--base-url", server.address["openai"])
         for dry in (("--dry-run",), ("--out", str(tmp_path / "run"))):
             code, _, told = knownminds(*command, *dry)
