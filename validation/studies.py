@@ -26,6 +26,8 @@ class Kept:
         Function that returns further pages by name; "" if there are none.
     summarise
         Of a study, what makes a result of rows, also of some of them; "" if it needs them all.
+    question
+        What the command is asked; "" where its function's arguments say so alone.
     """
 
     file: str
@@ -33,6 +35,7 @@ class Kept:
     pages: Mapping[str, str]
     more: str = ""
     summarise: str = ""
+    question: str = ""
 
     @property
     def is_study(self) -> bool:
@@ -63,17 +66,20 @@ STUDIES: Mapping[str, Kept] = {
             "RecoverySurface": "recovery.recovery_surface_page:surface_page",
         },
         summarise="recovery.recovery_surface:summarise_found",
+        question="recovery.questions:RecoveryQuestion",
     ),
     "confuse": Kept(
         STUDY,
         "recovery.model_recovery:read_confusion",
         {"ModelRecovery": "recovery.model_recovery_page:model_recovery_page"},
+        question="recovery.questions:Confuse",
     ),
     "calibrate": Kept(
         STUDY,
         "calibration.calibration:read_calibration",
         {"Calibration": "calibration.calibration_page:calibration_page"},
         summarise="calibration.calibration:summarise",
+        question="calibration.questions:Calibrate",
     ),
     "power": Kept(
         STUDY,
@@ -83,6 +89,7 @@ STUDIES: Mapping[str, Kept] = {
             "SmallestDesign": "power.power_page:smallest_design_page",
         },
         summarise="power.power_study:summarise",
+        question="power.questions:PowerQuestion",
     ),
     "audit": Kept(
         STUDY,
@@ -93,14 +100,21 @@ STUDIES: Mapping[str, Kept] = {
             "ConsistencyAudit": "magnitudes.consistency_audit_page:consistency_audit_page",
         },
         summarise="power.audit:summarise_begun",
+        question="power.questions:AskAudit",
     ),
     "channel": Kept(
         STUDY,
         "channel.channel_study:read_channel",
         {"Channel": "channel.channel_page:channel_page"},
         summarise="channel.channel_study:summarise",
+        question="channel.questions:AskChannel",
     ),
-    "fit": Kept("fit.json", "data.fit:read_fit", {"Fit": "data.fit_page:fit_page"}),
+    "fit": Kept(
+        "fit.json",
+        "data.fit:read_fit",
+        {"Fit": "data.fit_page:fit_page"},
+        question="data.questions:AskFit",
+    ),
     "budget": Kept(
         "budget.json", "costs.budget:read_budget", {"Budget": "costs.budget_page:budget_page"}
     ),
@@ -108,6 +122,7 @@ STUDIES: Mapping[str, Kept] = {
         "measures.json",
         "data.scores_of_trials:read_measured",
         {"Measured": "data.measured_page:measured_page"},
+        question="data.questions:AskScore",
     ),
     "score of several runs": Kept(
         "magnitude.json",
