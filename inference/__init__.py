@@ -4,10 +4,7 @@ Point fits need NumPy and numba alone; what samples (`hierarchical`, NUTS) loads
 first asked for.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
-
-from knownminds.environments.chance.outcome_grid import MARKS
 
 from .agent_contract import AgentCheck, check_agent
 from .bandits.exploration import Exploration
@@ -65,38 +62,58 @@ if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
     from .posteriors.group_model import GroupModel, HierarchicalFit, hierarchical
 
-# Most of them also as they were published or released.
-_BOTH = (False, True)
+# Written out, since shells complete these names without importing anything.
 MEASURES: dict[str, Measure] = {
-    measure.name: measure
-    for measure in (
-        OptimismBias(),
-        LearningRate(),
-        Risk(),
-        *(Weighting("prior", released) for released in _BOTH),
-        *(Weighting("likelihood", released) for released in _BOTH),
-        *map(TemporalDiscountingScore, _BOTH),
-        *map(ModelBasedness, _BOTH),
-        *(Exploration("directed", released) for released in _BOTH),
-        *(Exploration("random", released) for released in _BOTH),
-        *map(MetaCognition, _BOTH),
-        *map(ExplainingAway, _BOTH),
-        *map(MarkovViolation, _BOTH),
-        *map(Determinacy, _BOTH),
-        *map(Consistency, _BOTH),
-        NormalisedError(),
-        RegressionToTheMean(),
-        CueWeight(),
-        CueWeightExcess(),
-        CueEfficiency(),
-        *map(BeliefBias, MARKS),
-        *map(partial(ConditionalIndependence, False), _BOTH),
-        *map(partial(ConditionalIndependence, True), _BOTH),
-        *map(PredictiveGain, _BOTH),
-        *map(MonotoneChoice, _BOTH),
-        *map(ElicitationConsistency, _BOTH),
-        *map(IteratedExpectation, _BOTH),
-    )
+    "optimism_bias": OptimismBias(),
+    "learning_rate": LearningRate(),
+    "risk": Risk(),
+    "prior_weighting": Weighting("prior"),
+    "prior_weighting_released": Weighting("prior", released=True),
+    "likelihood_weighting": Weighting("likelihood"),
+    "likelihood_weighting_released": Weighting("likelihood", released=True),
+    "temporal_discounting": TemporalDiscountingScore(),
+    "temporal_discounting_released": TemporalDiscountingScore(released=True),
+    "model_basedness": ModelBasedness(),
+    "model_basedness_released": ModelBasedness(released=True),
+    "directed_exploration": Exploration("directed"),
+    "directed_exploration_released": Exploration("directed", released=True),
+    "random_exploration": Exploration("random"),
+    "random_exploration_released": Exploration("random", released=True),
+    "meta_cognition": MetaCognition(),
+    "meta_cognition_released": MetaCognition(released=True),
+    "explaining_away": ExplainingAway(),
+    "explaining_away_released": ExplainingAway(released=True),
+    "markov_violation": MarkovViolation(),
+    "markov_violation_released": MarkovViolation(released=True),
+    "determinacy": Determinacy(),
+    "determinacy_released": Determinacy(released=True),
+    "reasoning_consistency": Consistency(),
+    "reasoning_consistency_released": Consistency(released=True),
+    "normalised_error": NormalisedError(),
+    "regression_to_the_mean": RegressionToTheMean(),
+    "cue_weight": CueWeight(),
+    "cue_weight_excess": CueWeightExcess(),
+    "cue_efficiency": CueEfficiency(),
+    "first_outcome_bias": BeliefBias("first"),
+    "middle_outcome_bias": BeliefBias("middle"),
+    "round_outcome_bias": BeliefBias("round"),
+    "repeat_outcome_bias": BeliefBias("repeat"),
+    "heads_outcome_bias": BeliefBias("heads"),
+    "left_outcome_bias": BeliefBias("left"),
+    "conditional_independence": ConditionalIndependence(),
+    "conditional_independence_released": ConditionalIndependence(released=True),
+    "conditional_independence_calibrated": ConditionalIndependence(calibrated=True),
+    "conditional_independence_calibrated_released": ConditionalIndependence(
+        calibrated=True, released=True
+    ),
+    "predictive_gain": PredictiveGain(),
+    "predictive_gain_released": PredictiveGain(released=True),
+    "monotone_choice": MonotoneChoice(),
+    "monotone_choice_released": MonotoneChoice(released=True),
+    "elicitation_consistency": ElicitationConsistency(),
+    "elicitation_consistency_released": ElicitationConsistency(released=True),
+    "iterated_expectation": IteratedExpectation(),
+    "iterated_expectation_released": IteratedExpectation(released=True),
 }
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
