@@ -733,7 +733,7 @@ class Noting:  # an adapter that writes down each answer as it is received
 
     async def complete(self, prompt, *, settings):
         reply = await self.adapter.complete(prompt, settings=settings)
-        os.write(self.log, (prompt.hash + "\\n").encode())
+        os.write(self.log, f"{settings.seed}/{prompt.hash}\\n".encode())
         return reply
 
 async def live(url, folder, n, visits, concurrency=8, log=None):
@@ -930,9 +930,9 @@ def test_a_hundred_kills_lose_next_to_no_answer_that_was_received(tmp_path, nurs
     print(f"{len(received)} answers received, {again} of them asked for again; {under_way}")
     assert under_way["unknown"] > 100  # it was killed while calls were under way
     assert len(received) == 160 * 32
-    # The aim is 0, and 12 were measured on a machine with a load of 22, where the line in the spool
-    # has to wait for other writers. Commits that answers shared lost 130: a fifth of that at most.
-    assert again <= 26
+    # The aim is 0. From an answer's arrival to its line in the spool are some 0.1 ms of the 5 ms
+    # that a call takes of the processor, so 2 are expected of 100 kills; 6 or fewer with 99.5%.
+    assert again <= 6
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
