@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from knownminds.inference.chance.revealed_belief import Source
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
 
-    from .revealed import Revealed
-
 
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
