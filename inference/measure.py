@@ -101,6 +101,17 @@ class Values:
     reason: tuple[str, ...]
     fits: tuple[str, ...] = ()
 
+    @classmethod
+    def means(
+        cls, subject: NDArray[np.int64], score: Array, n_subjects: int, reason: str
+    ) -> Values:
+        """Return each subject's mean score [rows], but for NaN; the reason where none is left."""
+        held = np.isfinite(score)
+        n = np.bincount(subject, held, n_subjects)
+        with np.errstate(invalid="ignore"):
+            value = np.bincount(subject, np.where(held, score, 0.0), n_subjects) / n
+        return cls(value, tuple("" if k else reason for k in n))
+
 
 @dataclass(frozen=True)
 class Dial:
@@ -155,6 +166,9 @@ class Measure(ABC):
         How the violator is made to deviate.
     least_subjects
         Over how many subjects it has a test; 1 where it tests the answers of a single one.
+    stands_for_all
+        How many agents, drawn evenly, may stand for a larger group; None for all, where truths
+        are quick.
     """
 
     name: str
@@ -168,6 +182,7 @@ class Measure(ABC):
     violator: str
     dial: Dial
     least_subjects: int = 2
+    stands_for_all: int | None = None
 
     def __init_subclass__(cls) -> None:
         """Refuse a dial as it was written before there was `Dial`."""
@@ -192,7 +207,7 @@ class Measure(ABC):
 
     def group_truth(self, model: type[Agent], theta: Array) -> float:
         """Return what the measure is for all agents with parameters theta[n, P] together."""
-        return float(self.truth(model, theta).mean())
+        return float(self.truth(model, theta[: self.stands_for_all]).mean())
 
     @abstractmethod
     def estimate(self, trials: Trials) -> Estimate:

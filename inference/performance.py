@@ -34,11 +34,7 @@ class Performance(SubjectMeasure):
         """Return each subject's mean; trials without an answer have no score and are left out."""
         subject, names = pd.factorize(trials.frame["subject"])
         score = self.environment.performance(trials)
-        held = np.isfinite(score)
-        n = np.bincount(subject[held], minlength=len(names))
-        with np.errstate(invalid="ignore"):
-            value = np.bincount(subject[held], score[held], len(names)) / n
-        return Values(value, tuple("" if k else "no trial with a score" for k in n))
+        return Values.means(subject, score, len(names), "no trial with a score")
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return NaN: it hangs on the session."""

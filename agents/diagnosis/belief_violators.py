@@ -6,17 +6,8 @@ from dataclasses import replace
 
 from knownminds.agents.parameters import IDENTITY, Parameter, Parameters
 
-from .decider import (
-    BELIEFS,
-    FRAMED,
-    INCOHERENT,
-    LANES,
-    MISREPORTS,
-    NON_MONOTONE,
-    PEEKS,
-    UTILITIES,
-    Decider,
-)
+from .belief_kernels import FRAMED, INCOHERENT, LANES, MISREPORTS, NON_MONOTONE, PEEKS
+from .decider import BELIEFS, UTILITIES, Decider
 
 __all__ = [
     "LANES",

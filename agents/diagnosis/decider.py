@@ -23,28 +23,21 @@ from .belief_kernels import (
     DEALT,
     DECISION,
     DIAL,
-    FRAMED,
     HALF_LOG_2_PI,
     HIGH,
-    INCOHERENT,
-    LANES,
     LINEAR,
     LOG_WIDTH,
     LOW,
     MISREPORTS,
     N_CELLS,
     NARROWEST,
-    NON_MONOTONE,
     NOTHING_LEFT,
     PART,
-    PEEKS,
     PLAIN,
-    PRELEC,
     RATIONAL,
     S_BETWEEN,
     S_REPORT,
     TINY,
-    TVERSKY_KAHNEMAN,
     C,
     D,
     decided,
@@ -56,22 +49,6 @@ from .belief_kernels import (
     simulation,
 )  # fmt: skip
 from .belief_places import end_of, places_of
-
-__all__ = [
-    "BELIEFS",
-    "FRAMED",
-    "INCOHERENT",
-    "LANES",
-    "LINEAR",
-    "MISREPORTS",
-    "NON_MONOTONE",
-    "PEEKS",
-    "PRELEC",
-    "RATIONAL",
-    "TVERSKY_KAHNEMAN",
-    "UTILITIES",
-    "Decider",
-]
 
 # The parameters of the kernel by position; the last, a dial, has another name in each model.
 NAMES = (
@@ -333,7 +310,9 @@ class Decider(Agent):
     def _deal(self, observation: Observation, hundredths: int) -> None:
         """Note what a state of a distribution got."""
         key = float(observation["context"]), float(observation["repetition"])
-        self._dealt[(*key, int(observation["part"]))] = hundredths, *given(*_exact(observation))
+        present, absent = given(*_exact(observation))
+        part = int(observation["part"])
+        self._dealt[(*key, part)] = hundredths, float(present), float(absent)
 
     def _sd(self, left: float) -> float:
         return max(sqrt(left + float(self._full[S_REPORT]) ** 2), NARROWEST)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from knownminds.agents.parameters import POSITIVE, Parameter, Parameters
 
-from .decider import (
-    BELIEFS,
-    LANES,
-    PRELEC,
-    TVERSKY_KAHNEMAN,
-    UTILITIES,
-    Decider,
-)
+from .belief_kernels import LANES, PRELEC, TVERSKY_KAHNEMAN
+from .decider import BELIEFS, UTILITIES, Decider
 
 __all__ = ["LANES", "ProspectUtility", "ProspectUtilityTverskyKahneman"]
 

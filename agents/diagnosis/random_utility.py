@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from knownminds.agents.parameters import Parameters
 
-from .decider import BELIEFS, LANES, UTILITIES, Decider
+from .belief_kernels import LANES
+from .decider import BELIEFS, UTILITIES, Decider
 
 __all__ = ["LANES", "RandomUtility"]
 

@@ -59,11 +59,7 @@ class MetaCognition(SubjectMeasure):
         session = frame.groupby(["subject", "session"], sort=False).ngroup().to_numpy()
         subject, names = pd.factorize(frame["subject"])
         score = scores(correct, confidence, session)
-        answered = np.isfinite(score)
-        n = np.bincount(subject, answered, len(names))
-        with np.errstate(invalid="ignore"):
-            value = np.bincount(subject, np.where(answered, score, 0.0), len(names)) / n
-        return Values(value, tuple("" if held else "no answer" for held in n))
+        return Values.means(subject, score, len(names), "no answer")
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the expected score in sessions of this design, [n].

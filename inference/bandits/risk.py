@@ -54,11 +54,8 @@ class Risk(SubjectMeasure):
         reward = frame["reward"].to_numpy(dtype=float, na_value=np.nan)
         pump = frame["pump"].to_numpy(dtype=float)
         stopped, burst = action == 0, (action == 1) & (reward < 1.0)
-        attempts = np.where(stopped, pump - 1.0, np.where(burst, pump, 0.0))
-        ended = np.bincount(subject, stopped | burst, len(names))
-        with np.errstate(invalid="ignore"):
-            value = np.bincount(subject, attempts, len(names)) / ended
-        return Values(value, tuple("" if n else "no balloon ended" for n in ended))
+        attempts = np.where(stopped, pump - 1.0, np.where(burst, pump, np.nan))
+        return Values.means(subject, attempts, len(names), "no balloon ended")
 
     def truth(self, model: type[Agent], theta: Array) -> Array:
         """Return the expected value in sessions of this design, [n].

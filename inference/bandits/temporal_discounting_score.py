@@ -76,11 +76,7 @@ class TemporalDiscountingScore(SubjectMeasure):
         score = self.score(actions)
         subject = np.zeros(len(score), dtype=np.int64)
         subject[session] = frame.groupby("subject", sort=False).ngroup().to_numpy()
-        held = np.isfinite(score)
-        n = np.bincount(subject, held)
-        with np.errstate(invalid="ignore"):
-            mean = np.bincount(subject, np.where(held, score, 0.0)) / np.where(n > 0, n, np.nan)
-        return Values(mean, tuple("" if k else "unanswered items" for k in n))
+        return Values.means(subject, score, int(subject.max()) + 1, "unanswered items")
 
     def score(self, actions: NDArray[np.int64]) -> Array:
         """Score sessions of actions[n, 13] (0 sooner, 1 later, -1 none), [n]; NaN if incomplete."""

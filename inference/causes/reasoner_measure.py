@@ -19,7 +19,6 @@ from knownminds.inference.measure import Estimate, SubjectMeasure, Values, inter
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements
 from .least_squares_reasoner import ReasoningConsistency, Scoring, leave_one_task_out
 
-STANDS_FOR_ALL = 128  # agents whose mean stands for that of a larger group, drawn evenly
 FEWER_STARTS = 4  # of fits to judgements without noise
 
 
@@ -40,6 +39,7 @@ class ReasonerMeasure(SubjectMeasure):
     environments = ("collider",)
     null = float("nan")
     rational = ""
+    stands_for_all = 128
     described: ClassVar[str]
 
     def __init__(self, released: bool = False):
@@ -90,10 +90,6 @@ class ReasonerMeasure(SubjectMeasure):
         told = self._told(tests, values, "setting")
         note = told.note or "interval by the jackknife over settings"
         return replace(told, p_value=np.nan, excluded=own.excluded, note=note)
-
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the mean over agents; of very many, over some that lie as evenly."""
-        return float(self.truth(model, theta[:STANDS_FOR_ALL]).mean())
 
     def of_judgements(self, model: type[Agent], theta: Array) -> Array:
         """Return the number that fits to judgements without noise have, [n]."""

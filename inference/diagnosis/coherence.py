@@ -158,7 +158,7 @@ class Coherence(Measure):
     exact = True
     asks: tuple[str, ...] = ("belief", "decision")
     elicited: tuple[str, ...] = (PLAIN,)
-    simulated = SIMULATED
+    stands_for_all: int = SIMULATED  # agents that are simulated for a truth
     released: bool
     environment: Diagnosis | None = None
 
@@ -228,15 +228,11 @@ class Coherence(Measure):
         """Return the expected measure of agents with parameters theta[n, P] in the experiment."""
         if model.name == self.rational and self.exact:
             return np.full(len(theta), self.null)
-        rounds = -(-self.simulated // len(theta))
+        rounds = -(-self.stands_for_all // len(theta))
         found = np.array(
             [self.value(a) for a in self._simulated(model, np.tile(theta, (rounds, 1)))]
         )
         return np.asarray(np.nanmean(found.reshape(rounds, -1), axis=0))
-
-    def group_truth(self, model: type[Agent], theta: Array) -> float:
-        """Return the mean over agents; of very many, over some that lie as evenly."""
-        return float(self.truth(model, theta[: self.simulated]).mean())
 
     def _values(self, data: BeliefDecisions) -> Values:
         found, reasons = [], []
@@ -330,7 +326,7 @@ class PredictiveGain(Coherence):
     bounds = (-np.inf, 1.0)
     violator = "outcome_peeker"
     dial = Dial({"delta": 1.0}, reach=1.0, steps=STEPS, lowest=0.0)
-    simulated = 64  # each is learnt five times
+    stands_for_all = 64  # each is learnt five times
 
     def __init__(self, released: bool = False):
         self.released = released

@@ -13,6 +13,7 @@ from knownminds.environments import Collider, Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.least_squares_reasoner import least_squares
+from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.validation.power.dials import GroupDial
 
 MIND = np.array([0.4, 0.15, 0.8, 0.6, 0.08])  # p, b, m1, m2, sigma
@@ -132,7 +133,7 @@ def test_the_dials_move_their_measures_steadily():
 
 
 def test_groups_of_very_many_minds_are_measured_by_some_that_lie_as_evenly(monkeypatch):
-    monkeypatch.setattr("knownminds.inference.causes.reasoner_measure.STANDS_FOR_ALL", 8)
+    monkeypatch.setattr(ReasonerMeasure, "stands_for_all", 8)
     theta = AssociativeReasoner.parameters.draw(np.random.default_rng(3), 12)
     assert CONSISTENCY.group_truth(AssociativeReasoner, theta) == pytest.approx(
         CONSISTENCY.truth(AssociativeReasoner, theta[:8]).mean()
