@@ -239,7 +239,8 @@ class Confuse(ExperimentQuestion["ModelRecovery"]):
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed; without rivals, all models that can play."""
-        return super().read(given | {"model": given["model"] or _players(given["environment"])})
+        models = given["model"] or _players(given["environment"])
+        return super().read({**given, "model": models})
 
     def asked(self) -> dict[str, Any]:
         """What was asked; a rate of zero is not named."""
