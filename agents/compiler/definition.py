@@ -108,8 +108,8 @@ def probabilities(outcome: Any) -> Array:
     if np.size(outcome) == 1:
         x = float(outcome)
         e = exp(-abs(x))
-        p = (1.0 if x > 0.0 else e) / (1.0 + e)
-        return np.array([1.0 - p, p])
+        both = (e, 1.0) if x > 0.0 else (1.0, e)  # neither as 1 less the other: digits are lost
+        return np.array(both) / (1.0 + e)
     utilities = np.asarray(outcome, dtype=float)
     weight = np.exp(utilities - utilities.max())
     share: Array = weight / weight.sum()

@@ -103,12 +103,16 @@ def test_a_patient_mind_waits_for_gains_and_pays_at_once():
 
 @every
 def test_the_kernel_climbs_as_the_environment_does(model):
-    assert (np.array(theirs.CLIMB)[:, 0] == own.NEXT_IF_SOONER).all()
-    assert (np.array(theirs.CLIMB)[:, 1] == own.NEXT_IF_LATER).all()
+    assert (np.array(theirs.CLIMB)[:, 0] == own.Questionnaire.following.values[0]).all()
+    assert (np.array(theirs.CLIMB)[:, 1] == own.Questionnaire.following.values[1]).all()
     limit = len(theirs.CLIMB) - 1
-    assert (np.minimum(np.array(theirs.SCORES)[:, 0], limit) == own.WAITS_IF_SOONER).all()
-    assert (np.minimum(np.array(theirs.SCORES)[:, 1], limit) == own.WAITS_IF_LATER).all()
-    assert (own.START, own.LADDER) == (theirs.START, theirs.LADDER)
+    assert (
+        np.minimum(np.array(theirs.SCORES)[:, 0], limit) == own.Questionnaire.waits.values[0]
+    ).all()
+    assert (
+        np.minimum(np.array(theirs.SCORES)[:, 1], limit) == own.Questionnaire.waits.values[1]
+    ).all()
+    assert (own.Questionnaire.start, own.Questionnaire.ladder) == (theirs.START, theirs.LADDER)
     # A kernel's action of a trial that falls away is -1.
     theta = model.parameters.draw(np.random.default_rng(3), 300)
     frame = simulate(model, theta, TemporalDiscounting(), 0).frame

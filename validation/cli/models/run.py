@@ -29,6 +29,8 @@ from knownminds.validation.reading import (
 from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
+    from knownminds.environments import Environment
+    from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
 
@@ -72,6 +74,20 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
+def _tell_only(
+    about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
+) -> None:
+    """Print the estimate, unless the run would stop before its first call."""
+    from knownminds.llm_adapters import Unusable
+    from knownminds.validation.costs.connect import rehearse
+
+    try:
+        rehearse(llm, place, settings, **reach)
+    except Unusable as error:
+        raise ValueError(str(error)) from None
+    print(about)
+
+
 @frozen_question
 class AskRun(Question[Any]):
     """What `run` is asked: who lives which sessions, how it is called, and what it may cost."""
@@ -96,6 +112,9 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
         str | None, "The environment variable that holds the key.", default=None
     )
     timeout: float | None = option(float | None, "Seconds until a call is given up.", default=None)
+    images: bool = option(
+        bool, "The model sees pictures; for one not known.", default=False, flag="--images"
+    )
     temperature: float | None = option(float | None, "0 to 2.", default=None)
     top_p: float | None = option(float | None, "0 to 1.", default=None)
     max_tokens: int | None = option(int | None, "Where an answer is cut off.", default=None)
@@ -134,7 +153,13 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.llm_adapters.runs.prices import parse_price
-    from knownminds.llm_adapters.runs.runner import TRIALS, Retries, price_in, read_run
+    from knownminds.llm_adapters.runs.runner import (
+        MOST_SESSIONS,
+        TRIALS,
+        Retries,
+        price_in,
+        read_run,
+    )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
     from knownminds.validation.report import write_report
@@ -156,9 +181,12 @@ def _run(given: dict[str, Any]) -> None:
         reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
         top_log_probabilities=asked.top_log_probabilities,
     )
+    if asked.sessions > MOST_SESSIONS:
+        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     about = estimate(place, asked.llm, asked.sessions, rates)
+    reach = {"base_url": asked.base_url, "key_variable": asked.key_variable, "images": asked.images}
     if asked.dry_run:
-        print(about)
+        _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
         return
     notes.print(about, markup=False, soft_wrap=True)
     if (
@@ -189,8 +217,7 @@ def _run(given: dict[str, Any]) -> None:
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
                 progress=progress,
-                base_url=asked.base_url,
-                key_variable=asked.key_variable,
+                **reach,
                 timeout=asked.timeout,
                 truth=truth,
                 contaminants=read_contaminants(asked.contaminate),
