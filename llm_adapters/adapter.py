@@ -355,7 +355,7 @@ def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False)
         if name == "images" and not can.images:
             raise NotCapable(
                 f"{adapter.model} is to be shown pictures, which its adapter cannot. Ask in words "
-                "(modality=text), or choose another model."
+                "(modality=text), say with --images that the model sees them, or choose another."
             )
         if not getattr(can, name):
             raise NotCapable(

@@ -16,8 +16,8 @@ Model = Annotated[
 ]
 Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]
 Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
-Subjects = Annotated[int, typer.Option(help="How many subjects.")]
-Sessions = Annotated[int, typer.Option(help="Sessions per subject.")]
+Subjects = Annotated[int, typer.Option(help="How many subjects.", max=10_000_000)]
+Sessions = Annotated[int, typer.Option(help="Sessions per subject.", max=1_000_000)]
 NTrials = Annotated[int | None, typer.Option("--trials", help="Trials per session.")]
 DesignName = Annotated[
     str | None,

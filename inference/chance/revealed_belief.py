@@ -802,7 +802,7 @@ def _columns(environment: Environment) -> tuple[str, ...]:
     return environment.own if isinstance(environment, BrokenOff) else environment.fields.stimulus
 
 
-def context_name(columns: Sequence[str], values: Sequence[Any]) -> str:
+def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:
     """Return the name of a context, which its columns make."""
     return ", ".join(f"{name} {int(value)}" for name, value in zip(columns, values, strict=True))
 

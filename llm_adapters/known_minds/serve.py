@@ -33,7 +33,10 @@ from knownminds.llm_adapters.adapter import (
 from .synthetic import Synthetic
 
 _MOST_HEAD = 2**16  # bytes of a request's headers
-_MOST_BODY = 2**25  # bytes of a request's body
+_MOST_BODY = 2**23  # bytes of a request's body
+_MOST_CONNECTIONS = 512
+_IN_TIME = 30.0  # seconds for a request to come whole
+_IDLE = 75.0  # seconds that a connection is kept without one
 _MOST_ALTERNATIVES = 20  # as OpenAI has it
 _NO_CHANCE = -9999.0  # OpenAI's log-probability of what cannot be; JSON has no -infinity
 _PATIENCE = 2.0  # seconds for the last bytes to leave when the server stops
@@ -311,7 +314,7 @@ class _Endpoint:
         if path == "/health":
             return 200, {"status": "ok", "calls": self.calls}
         try:
-            self._check_key(headers.get("authorization", ""))
+            self.check_key(headers.get("authorization", ""))
             known = "POST" if path == "/chat/completions" else "GET"
             if path not in ("/chat/completions", "/models") and not path.startswith("/models/"):
                 raise _Refusal(
@@ -336,7 +339,8 @@ class _Endpoint:
         except _Refusal as refusal:
             return refusal.status, refusal.body
 
-    def _check_key(self, authorization: str) -> None:
+    def check_key(self, authorization: str) -> None:
+        """Raise a refusal if there is a key and a request does not bear it."""
         if self.api_key is None:
             return
         due = f"Bearer {self.api_key}".encode()
@@ -585,20 +589,43 @@ class _Connection(asyncio.Protocol):
         self.head: tuple[str, str, dict[str, str]] | None = None
         self.length = 0
         self.last = False
+        self.deadline: asyncio.TimerHandle | None = None
+        self.waiting = False  # for the rest of a request that has begun
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         self.connections.add(self)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            self.last = True
+            most = f"This server holds {_MOST_CONNECTIONS} connections; come back later."
+            self._send(503, _Refusal(503, most).body)
+        else:
+            self._expect(_IDLE)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.connections.discard(self)
+        if self.deadline is not None:
+            self.deadline.cancel()
+
+    def _expect(self, seconds: float) -> None:
+        """Close the connection unless something has come whole within so many seconds."""
+        if self.deadline is not None:
+            self.deadline.cancel()
+        loop = asyncio.get_running_loop()
+        self.deadline = loop.call_later(seconds, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
+        if self.last:  # nothing more is read on it
+            return
         self.received += data
+        if not self.waiting:
+            self.waiting = True
+            self._expect(_IN_TIME)
         try:
             while not self.transport.is_closing() and self._take():
-                pass
+                self.waiting = bool(self.received)
+                self._expect(_IN_TIME if self.waiting else _IDLE)
         except _Refusal as refusal:  # where this request ends is not known: the connection, too
             self.last = True
             self._send(refusal.status, refusal.body)
@@ -637,6 +664,8 @@ class _Connection(asyncio.Protocol):
             raise _Refusal(400, f"Content-Length is a whole number; got {length[:20]!r}.")
         if len(length) > 12 or int(length) > _MOST_BODY:
             raise _Refusal(413, f"A request has at most {_MOST_BODY} bytes; got {length[:20]}.")
+        if words[1].partition("?")[0].rstrip("/") != "/health":
+            self.endpoint.check_key(headers.get("authorization", ""))  # before the body is taken
         wish = headers.get("connection", "").lower()
         self.last = "close" in wish or (words[2] == "HTTP/1.0" and "keep-alive" not in wish)
         self.length = int(length)

@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date as Date  # noqa: N812 - as in prices.py
@@ -35,6 +35,8 @@ FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 TALLY = "ledger.tally"  # a sign for each request that was written down, another for each answer
 _SENT, _CAME = b"+", b"="
+SPOOL = "ledger.spool"  # answers as they came in, for those that a kill keeps out of the ledger
+_MOST_SPOOLED = 2**16  # bytes after which what is committed is taken out
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
 SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
@@ -231,11 +233,11 @@ class Ledger:
     """The ledger of one run, owned by one process at a time.
 
     A request and the most it can cost are on disk before it is sent, an answer before it is used.
-    An answer is committed at once, before anything else happens in the process, so that a kill
-    does not lose it; the wait for the disk, which outlives the power as well, is spent in a
-    thread, and writes that wait at the same time share it. A file beside the ledger counts what
-    was written, so that an older or emptied ledger is not taken for a new one. Strings of known
-    keys are masked in everything that is written.
+    An answer is appended to a file beside the ledger before anything else happens in the process,
+    so that a kill does not lose it. Writes that wait at the same time share a commit and the wait
+    for the disk, which is spent in a thread. Another file counts what was written, so that an
+    older or emptied ledger is not taken for a new one. Strings of known keys are masked in
+    everything that is written.
 
     Attributes
     ----------
@@ -258,7 +260,8 @@ class Ledger:
         self._later: list[Statement] = []
         self._committed: list[asyncio.Future[None]] = []  # and not yet on the disk
         self._disk: asyncio.Task[None] | None = None
-        self._log = self._tally = -1  # file descriptors
+        self._log = self._tally = self._spool = -1  # file descriptors
+        self._spooled = 0  # bytes
         self._untallied, self._untidy = b"", 0
         self._beside: sqlite3.Connection  # for the thread
         self._broken: LedgerFailed | None = None
@@ -366,7 +369,7 @@ class Ledger:
         if self._thread is not None:
             self._thread.submit(self._beside.close)
             self._thread.shutdown(wait=True)
-        for descriptor in (self._log, self._tally):
+        for descriptor in (self._log, self._tally, self._spool):
             if descriptor >= 0:
                 os.close(descriptor)
         self._connection.close()
@@ -557,9 +560,10 @@ class Ledger:
         if reply.model_served and not self.model_served:
             self.model_served = reply.model_served
             statements.append(
-                ("INSERT INTO meta VALUES ('model_served', ?)", (reply.model_served,))
+                ("INSERT OR IGNORE INTO meta VALUES ('model_served', ?)", (reply.model_served,))
             )
-        await self._write(*statements, sign=_CAME, at_once=True)
+        self._keep(attempt, statements)
+        await self._write(*statements, sign=_CAME)
         call.ended += 1
         call.state, call.reply, call.cost = "done", reply, cost
 
@@ -580,8 +584,7 @@ class Ledger:
                     error.raw or None,
                     attempt,
                 ),
-            ),
-            at_once=True,
+            )
         )
         call.ended += 1
 
@@ -658,6 +661,7 @@ class Ledger:
         run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
         if price is not None and json.loads(self._meta("price")) is None:
             self._adopt(price)
+        self._take_in_spool()
         # Whoever left these behind is dead: the lock is ours.
         run(
             "UPDATE attempt SET state = 'unknown', tokens = reserved_tokens, cost = reserved "
@@ -679,12 +683,41 @@ class Ledger:
         self._load()
         self._log = os.open(self.folder / (FILE + "-wal"), os.O_RDWR)
         os.fsync(self._log)
-        self._tally = os.open(self.folder / TALLY, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        appending = os.O_RDWR | os.O_CREAT | os.O_APPEND
+        self._tally = os.open(self.folder / TALLY, appending, 0o600)
+        self._spool = os.open(self.folder / SPOOL, appending, 0o600)
+        os.ftruncate(self._spool, 0)
         sent, came = self._tallied()
         os.write(self._tally, _SENT * (self._counted()[0] - sent))
         os.write(self._tally, _CAME * (self._counted()[1] - came))
         self._beside = _connect(self.folder / FILE)
         self._thread = ThreadPoolExecutor(1, "ledger")
+
+    def _keep(self, attempt: int, statements: Sequence[Statement]) -> None:
+        """Put an answer where a kill does not reach it: in a file that is never waited for."""
+        clean = [[text, [self._clean(value) for value in values]] for text, values in statements]
+        line = json.dumps([attempt, clean]).encode() + b"\n"
+        try:
+            os.write(self._spool, line)
+        except OSError:  # a full disk: the ledger itself will say so
+            return
+        self._spooled += len(line)
+
+    def _take_in_spool(self) -> None:
+        """Write down answers that had come when the process was killed, and were not committed."""
+        try:
+            lines = (self.folder / SPOOL).read_bytes().splitlines()
+        except FileNotFoundError:
+            return
+        lost = {n for (n,) in self._all("SELECT id FROM attempt WHERE state = 'inflight'")}
+        for line in lines:
+            try:
+                attempt, statements = json.loads(line)
+            except ValueError:  # killed while it was written
+                continue
+            if attempt in lost:
+                for statement, values in statements:
+                    self._connection.execute(statement, values)
 
     def _counted(self) -> tuple[int, int]:
         """Return how many requests and answers are in the ledger."""
@@ -800,13 +833,10 @@ class Ledger:
             "place, or name another folder; this one is left as it is."
         )
 
-    async def _write(
-        self, *statements: Statement, sign: bytes = b"", at_once: bool = False
-    ) -> None:
+    async def _write(self, *statements: Statement, sign: bytes = b"") -> None:
         """Return once the statements are on disk, with all that other tasks want written.
 
-        What is to be committed `at_once` is, before anything else happens in the process; other
-        statements share a commit with those of this turn of the loop. `sign` is for the tally.
+        Those of one turn of the loop share a commit. `sign` is for the tally.
         """
         if self._broken is not None:
             raise self._broken
@@ -814,14 +844,12 @@ class Ledger:
         done: asyncio.Future[None] = loop.create_future()
         self._waiting.append((statements, done))
         self._untallied += sign
-        if at_once:
-            self._commit()
-        elif len(self._waiting) == 1:
+        if len(self._waiting) == 1:
             loop.call_soon(self._commit)
         await done
 
     def _commit(self) -> None:
-        """Commit what is waiting: from here on a kill does not lose it."""
+        """Commit what is waiting; the wait for the disk comes after."""
         batch, self._waiting = self._waiting, []
         if not batch:
             return
@@ -835,6 +863,9 @@ class Ledger:
                     run(statement, [self._clean(v) for v in values])
             run("COMMIT")
             os.write(self._tally, signs)
+            if self._spooled > _MOST_SPOOLED:
+                os.ftruncate(self._spool, 0)
+                self._spooled = 0
         except BaseException as error:  # whatever it is, nobody is left waiting
             self._break(error, done)
             if not isinstance(error, Exception):

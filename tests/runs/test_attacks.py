@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 
@@ -259,3 +260,55 @@ def test_runs_that_share_an_adapter_on_living_connections_end(tmp_path):
             assert lived.complete or lived.n_trials == 2 * N_TRIALS
         wait_for(adapter.close())
     assert len(server.calls) == 3 * 2 * N_TRIALS
+
+
+# Pictures -----------------------------------------------------------------------------------------
+
+
+def test_pictures_are_shown_where_the_user_says_so_and_a_dry_run_tells_what_a_run_would(
+    tmp_path, knownminds
+):
+    with FaultServer() as server:
+        command = ("run", "marker_location", "--llm", "openai:m", "--trials", "33")
+        command += ("--set", "modality=image", "--base-url", server.address["openai"])
+        for dry in (("--dry-run",), ("--out", str(tmp_path / "run"))):
+            code, _, told = knownminds(*command, *dry)
+            assert code == 2
+            assert "say with --images that the model sees them" in told
+        assert not server.calls
+        assert knownminds(*command, "--dry-run", "--images")[0] == 0
+        knownminds(*command, "--images", "--out", str(tmp_path / "run"), "--cap", "calls=3")
+        assert len(server.calls) == 3
+        assert all(call.placed for call in server.calls)
+
+
+def test_so_many_sessions_that_a_run_would_never_end_are_refused(knownminds):
+    words = ("--llm", "synthetic:rescorla_wagner_dual", "--sessions", "1000000000")
+    code, _, told = knownminds("run", "instrumental_learning", *words)
+    assert code == 2
+    assert "1000000" in told
+
+
+# Killed between an answer and its commit ----------------------------------------------------------
+
+
+def test_an_answer_that_a_kill_kept_out_of_the_ledger_is_there_when_it_goes_on(tmp_path):
+    before, after = tmp_path / "before", tmp_path / "after"
+    answer = Reply("A", usage=Usage(7, 2), model_served="m")
+
+    async def killed(ledger):
+        call, attempt = await ledger.begin((0, 0, 0), None, Request("h", "{}", {}), Spent(1, 9, 9))
+        ledger._commit = lambda: None  # the kill comes before it
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await ledger.answered(call, attempt, answer, Spent(1, 9, 9))
+        shutil.copytree(before, after)
+
+    with Ledger.open(before, {"seed": 1}, 1) as ledger:
+        asyncio.run(killed(ledger))
+    with (after / "ledger.spool").open("ab") as spool:
+        spool.write(b'[2, [["UPDATE att')  # and one more was cut off in its line
+    with Ledger.open(after, {"seed": 1}, 1) as ledger:
+        assert ledger.calls_of(0)[0, 0].reply == answer
+        assert ledger.account().calls == {"ok": 1}
+        assert ledger.model_served == "m"

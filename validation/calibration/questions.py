@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from knownminds.validation.engine.question import ExperimentQuestion, Typed, asks, option
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    Typed,
+    asks,
+    frozen_question,
+    option,
+)
 from knownminds.validation.options import Experiment, Fixed, Model, NTrials, Seed, Sessions, Values
 from knownminds.validation.reading import read_numbers
 
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
     from .calibration import Calibration
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class Calibrate(ExperimentQuestion["Calibration"]):
     """Ask whether posteriors are right: drawn from the prior, the truth must have uniform ranks.
 
@@ -55,18 +60,22 @@ class Calibrate(ExperimentQuestion["Calibration"]):
 
     environment: Environment | str = asks(Experiment, kw_only=False)
     model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
-    replicates: int = option(int, "Posteriors; fewer than some 25 to 45 are not judged.", 200)
+    replicates: int = option(
+        int, "Posteriors; fewer than some 25 to 45 are not judged.", default=200
+    )
     subjects: int | None = option(
-        int | None, "Subjects of a group (hierarchical); 20 if not given.", None
+        int | None, "Subjects of a group (hierarchical); 20 if not given.", default=None
     )
-    sessions: int = asks(Sessions, 1)
-    trials: int | None = asks(NTrials, None)
+    sessions: int = asks(Sessions, default=1)
+    trials: int | None = asks(NTrials, default=None)
     method: Literal["map", "hierarchical"] = option(
-        str, "map (single posteriors) or hierarchical.", "map"
+        str, "map (single posteriors) or hierarchical.", default="map"
     )
-    seed: int = asks(Seed, 0)
+    seed: int = asks(Seed, default=0)
     truth: ClassVar[None] = None
-    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
+    fixed: Mapping[str, float] | None = asks(
+        Fixed, default=None, read=partial(read_numbers, "--fix")
+    )
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:

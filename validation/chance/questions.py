@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import Seed
 from knownminds.validation.reading import read_numbers
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid
 
 
-@dataclass(frozen=True)
+@frozen_question
 class RevealQuestion(Question["Revealed"]):
     """What every model is asked, and how its answers are read.
 
@@ -80,40 +80,42 @@ class RevealQuestion(Question["Revealed"]):
             list[str] | None,
             typer.Argument(help="dice, coins, choice, preference; all of them if none is named."),
         ],
-        (),
+        default=(),
         untyped=None,
         kw_only=False,
     )
     source: Source | None = option(
-        str | None, "exact, top-k or sampled; the best one there is.", None
+        str | None, "exact, top-k or sampled; the best one there is.", default=None
     )
-    form: Form | None = option(str | None, "continuation or question.", None)
-    draws: int = option(int, "Answers to each context, if sampled.", 50)
-    top: int = option(int, "Alternatives told with each token, if top-k.", 20)
-    stated: bool = option(bool, "Ask for probabilities as well.", True)
+    form: Form | None = option(str | None, "continuation or question.", default=None)
+    draws: int = option(int, "Answers to each context, if sampled.", default=50)
+    top: int = option(int, "Alternatives told with each token, if top-k.", default=20)
+    stated: bool = option(bool, "Ask for probabilities as well.", default=True)
     distractors: Distractors = option(
-        str, "published or plausible: the wrong probabilities on offer.", "published"
+        str, "published or plausible: the wrong probabilities on offer.", default="published"
     )
-    asking: Asking = option(str, "whole or gap: how probabilities are asked for.", "whole")
-    even_faces: bool = option(bool, "Leave odd dice out.", False, flag="--even-faces")
-    chat: bool = option(bool, "Put texts that go on into the chat template.", False, flag="--chat")
-    signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", True)
-    threshold: float = option(float, "Least retained mass without a flag.", 0.5)
+    asking: Asking = option(str, "whole or gap: how probabilities are asked for.", default="whole")
+    even_faces: bool = option(bool, "Leave odd dice out.", default=False, flag="--even-faces")
+    chat: bool = option(
+        bool, "Put texts that go on into the chat template.", default=False, flag="--chat"
+    )
+    signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", default=True)
+    threshold: float = option(float, "Least retained mass without a flag.", default=0.5)
     only: Mapping[str, int] = option(
         list[str] | None,
         "NAME=VALUE: a parameter of a known mind, or n_dice, ...",
-        None,
+        default=None,
         flag="--set",
         name="values",
         read=partial(read_numbers, "--set"),
     )
     truth: Mapping[str, float] = field(default_factory=dict, kw_only=True)  # by --set as well
     tokens: Tokenisation = option(
-        str, "single, digits or pairs: how a known mind is cut.", "digits"
+        str, "single, digits or pairs: how a known mind is cut.", default="digits"
     )
-    space: float = option(float, "Of a known mind: share with a space before.", 0.5)
-    leak: float = option(float, "Of a known mind: share that is no outcome.", 0.0)
-    seed: int = asks(Seed, 0)
+    space: float = option(float, "Of a known mind: share with a space before.", default=0.5)
+    leak: float = option(float, "Of a known mind: share that is no outcome.", default=0.0)
+    seed: int = asks(Seed, default=0)
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -279,7 +279,7 @@ class Revealed(Reported):
             parts = []
             for k, (name, own) in enumerate(self.beliefs.items()):
                 own.save(path / f".part-{k}.parquet")
-                frame = pd.read_parquet(path / f".part-{k}.parquet")
+                frame = pd.read_parquet((path / f".part-{k}.parquet").absolute())
                 (path / f".part-{k}.parquet").unlink()
                 more: dict[str, Any] = {
                     "naive": self.naive[name],
@@ -499,8 +499,8 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
     path = Path(folder)
     try:
         told = json.loads((path / FILE).read_text(encoding="utf-8"))
-        table = pd.read_parquet(path / BELIEFS)
-        frames = {name: pd.read_parquet(path / f"{name}.parquet") for name in FRAMES}
+        table = pd.read_parquet((path / BELIEFS).absolute())
+        frames = {name: pd.read_parquet((path / f"{name}.parquet").absolute()) for name in FRAMES}
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
             f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"

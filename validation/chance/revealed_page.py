@@ -649,7 +649,7 @@ def _intervals(
     at = -np.arange(len(rows))
     looks = draw.styles(len(models))
     for m, (model, (colour, marker, _)) in enumerate(zip(models, looks, strict=True)):
-        own = table[table["model"] == model].reindex(rows)
+        own = table[table["model"] == model].reindex(list(rows))
         y = at - (m - (len(models) - 1) / 2) * 0.6 / len(models)
         low, high, middle = (own[name].to_numpy(dtype=float) for name in ("low", "high", value))
         axis.hlines(y, low, high, color=colour, linewidth=1.5)

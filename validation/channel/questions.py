@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from knownminds.validation.engine.question import ExperimentQuestion, asks, option
+from knownminds.validation.engine.question import ExperimentQuestion, asks, frozen_question, option
 from knownminds.validation.options import (
     Experiment,
     FitLapse,
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from .channel_study import Channel
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskChannel(ExperimentQuestion["Channel"]):
     """Ask whether known minds come through words as they are.
 
@@ -64,22 +63,24 @@ class AskChannel(ExperimentQuestion["Channel"]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual", kw_only=False)
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
     contaminants: Sequence[Contaminants | str] | None = option(
         list[str] | None,
         'Rates of one set, "refusal=0.05,malformed=0.05"; or "none".',
-        None,
+        default=None,
         name="contaminate",
     )
-    subjects: int = asks(Subjects, 40)
-    sessions: int = asks(Sessions, 1)
-    trials: int | None = asks(NTrials, None)
-    method: str = option(str, "map or mle.", "map")
-    seed: int = asks(Seed, 0)
-    truth: Mapping[str, float] | None = asks(Values, None, name="values")
-    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
-    lapse: float = asks(Lapse, 0.0)
-    fit_lapse: bool = asks(FitLapse, False)
+    subjects: int = asks(Subjects, default=40)
+    sessions: int = asks(Sessions, default=1)
+    trials: int | None = asks(NTrials, default=None)
+    method: str = option(str, "map or mle.", default="map")
+    seed: int = asks(Seed, default=0)
+    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
+    fixed: Mapping[str, float] | None = asks(
+        Fixed, default=None, read=partial(read_numbers, "--fix")
+    )
+    lapse: float = asks(Lapse, default=0.0)
+    fit_lapse: bool = asks(FitLapse, default=False)
 
     def answer(self) -> Channel:
         """Compute the study."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
@@ -185,7 +186,7 @@ class Budget(Reported):
         """All of it as JSON; money as numbers, in dollars."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | os.PathLike[str]) -> Path:  # type: ignore[override]  # as ever
         """Write the budget into a folder, whole or not at all, and return the file.
 
         The folder is made if it is not there; a budget that it holds is replaced.
@@ -432,6 +433,6 @@ def _rebuilt(kind: Any, found: Any) -> Any:
     if kind is Date:
         return Date.fromisoformat(found)
     if is_dataclass(kind):
-        types = get_type_hints(kind)
-        return kind(**{name: _rebuilt(types[name], one) for name, one in found.items()})
+        types, make = get_type_hints(kind), cast(Any, kind)
+        return make(**{name: _rebuilt(types[name], one) for name, one in found.items()})
     return found

@@ -9,12 +9,21 @@ import re
 import threading
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from knownminds.agents import AGENTS, Agent, Contaminants
 from knownminds.environments import Environment, unknown
-from knownminds.llm_adapters import ADAPTERS, Adapter, Synthetic, load
+from knownminds.llm_adapters import (
+    ADAPTERS,
+    Adapter,
+    NoKey,
+    Sampling,
+    Synthetic,
+    check_capable,
+    load,
+)
 from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
 from knownminds.llm_adapters.known_minds.replay import Replay
 from knownminds.llm_adapters.runs.participant import RUN
@@ -95,6 +104,7 @@ def connect(
     base_url: str | None = None,
     key_variable: str | None = None,
     timeout: float | None = None,
+    images: bool = False,
     truth: Mapping[str, float] | None = None,
     contaminants: Contaminants | None = None,
     faults: Faults | None = None,
@@ -111,6 +121,8 @@ def connect(
         `key_variable` names where one is.
     timeout
         Seconds until a call is given up; None for the adapter's own.
+    images
+        Whether the model is declared to see pictures, where its name does not tell.
     truth, contaminants
         Of a synthetic participant; parameters without a value are at the centre of their prior.
     faults
@@ -148,7 +160,28 @@ def connect(
         if base_url is not None:
             given.setdefault("key_variable", None)
         adapter = load(provider)(model, **given)
+    if images:
+        _declare_images(adapter)
     return adapter if faults is None else Faulty(adapter, faults, seed)
+
+
+def _declare_images(adapter: Adapter) -> None:
+    """Take the user's word that a model sees pictures."""
+    if adapter.provider not in ABROAD:
+        raise ValueError(
+            f"--images is for {', '.join(ABROAD)}, whose servers may see pictures; "
+            f"{adapter.provider} tells by itself whether it does. Leave it out."
+        )
+    adapter.capabilities = replace(adapter.capabilities, images=True)  # type: ignore[misc]
+
+
+def rehearse(llm: str, environment: Environment, settings: Sampling, **connection: Any) -> None:
+    """Raise what would stop a run before its first call, as far as no key is needed to tell."""
+    try:
+        adapter = connect(llm, environment, **connection)
+    except (NoKey, ImportError):
+        return
+    check_capable(adapter, settings, images=environment.pictures)
 
 
 def known_agent(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import typer
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import (
     AllTrials,
     ExperimentOption,
@@ -39,7 +38,7 @@ def _names(text: str) -> list[str] | None:
     return text.split(",") if text else None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskFit(Question["Fit"]):
     """Fit a data set and say what it supports.
 
@@ -81,32 +80,41 @@ class AskFit(Question["Fit"]):
         Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
         kw_only=False,
     )
-    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual", kw_only=False)
-    environment: str | None = asks(ExperimentOption, None)
-    columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
-    method: Literal["map", "mle", "hierarchical"] = asks(Method, "map")
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
+    environment: str | None = asks(ExperimentOption, default=None)
+    columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
     formula: Sequence[str] | None = option(
-        list[str] | None, '"alpha_positive ~ condition" (hierarchical).', None
+        list[str] | None, '"alpha_positive ~ condition" (hierarchical).', default=None
     )
     unit: Sequence[str] | None = option(
         str | None,
         "Columns that name what has its own parameters: subject,domain",
-        None,
+        default=None,
         read=_names,
     )
     crossed: Sequence[str] | None = option(
-        str | None, "Columns whose levels deviate as well (hierarchical).", None, read=_names
+        str | None,
+        "Columns whose levels deviate as well (hierarchical).",
+        default=None,
+        read=_names,
     )
-    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
-    fit_lapse: bool = asks(FitLapse, False)
-    all_trials: bool = asks(AllTrials, False)
+    fixed: Mapping[str, float] | None = asks(
+        Fixed, default=None, read=partial(read_numbers, "--fix")
+    )
+    fit_lapse: bool = asks(FitLapse, default=False)
+    all_trials: bool = asks(AllTrials, default=False)
     target_accept: float = option(
-        float, "Acceptance rate at which sampling begins (hierarchical).", 0.8
+        float, "Acceptance rate at which sampling begins (hierarchical).", default=0.8
     )
-    most_minutes: float = option(float, "For how long to sample at most (hierarchical).", 15.0)
-    pooled: bool = option(bool, "Take all sessions for those of one mind.", False, flag="--pooled")
-    seed: int = asks(Seed, 0)
-    workers: int | None = asks(Workers, None)
+    most_minutes: float = option(
+        float, "For how long to sample at most (hierarchical).", default=15.0
+    )
+    pooled: bool = option(
+        bool, "Take all sessions for those of one mind.", default=False, flag="--pooled"
+    )
+    seed: int = asks(Seed, default=0)
+    workers: int | None = asks(Workers, default=None)
     tell: Callable[[str], None] | None = None
 
     def answer(self) -> Fit:
@@ -116,7 +124,7 @@ class AskFit(Question["Fit"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskScore(Question[Any]):
     """What is read off trial files: measures, or the tables of a set of runs, or of beliefs."""
 
@@ -136,39 +144,45 @@ class AskScore(Question[Any]):
     measure: list[str] | None = option(
         list[str] | None,
         "Which; all that the experiments have by default.",
-        None,
+        default=None,
         completion=completes("measures"),
     )
-    environment: str | None = asks(ExperimentOption, None)
-    columns: Mapping[str, str] | None = asks(Columns, None, read=read_mapping)
-    by: str | None = option(str | None, "A column whose values are samples of their own.", None)
+    environment: str | None = asks(ExperimentOption, default=None)
+    columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    by: str | None = option(
+        str | None, "A column whose values are samples of their own.", default=None
+    )
     released: bool = option(
-        bool, "Define measures as their published code does.", False, flag="--released"
+        bool, "Define measures as their published code does.", default=False, flag="--released"
     )
     over: list[str] | None = option(
-        list[str] | None, "Of a collider: a column of conditions that are compared.", None
+        list[str] | None, "Of a collider: a column of conditions that are compared.", default=None
     )
     reference: Path | None = option(
-        Path | None, "Of a collider: judgements to align with, trials or a table of means.", None
+        Path | None,
+        "Of a collider: judgements to align with, trials or a table of means.",
+        default=None,
     )
     scoring: Any = option(
         str | None,
         "Of a collider: by_cause, the default, fits m1 and m2 to the causes they "
         "belong to; pooled, the default with --released, answers for C2 by the formula "
         "of C1.",
-        None,
+        default=None,
     )
     network: str | None = option(
-        str | None, "Of diagnosis: the network, for tests that use the evidence.", None
+        str | None, "Of diagnosis: the network, for tests that use the evidence.", default=None
     )
     learner: Any = option(
-        str | None, "Of diagnosis: gradient_boosting, unless given, catboost or tree.", None
+        str | None, "Of diagnosis: gradient_boosting, unless given, catboost or tree.", default=None
     )
     permutations: int | None = option(
-        int | None, "Of diagnosis: how many its tests rest on; 1000 unless given.", None
+        int | None, "Of diagnosis: how many its tests rest on; 1000 unless given.", default=None
     )
     bootstraps: int | None = option(
-        int | None, "Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.", None
+        int | None,
+        "Rounds that intervals rest on: 30 of a set of runs, 500 of diagnosis.",
+        default=None,
     )
-    mass: float = option(float, "Of a set of runs: mass of its intervals.", 0.68)
-    seed: int = asks(Seed, 0)
+    mass: float = option(float, "Of a set of runs: mass of its intervals.", default=0.68)
+    seed: int = asks(Seed, default=0)

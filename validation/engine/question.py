@@ -13,7 +13,17 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, ParamSpec, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    ParamSpec,
+    TypeVar,
+    cast,
+    dataclass_transform,
+)
 
 import typer
 
@@ -25,6 +35,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R", covariant=True)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -51,8 +62,8 @@ class Typed:
 
 def asks(
     option: Any,
-    default: Any = MISSING,
     *,
+    default: Any = MISSING,
     untyped: Any = MISSING,
     name: str = "",
     read: Callable[[Any], Any] | None = None,
@@ -82,10 +93,18 @@ def option(
     """Return a field of a question that is typed as an option of this kind; see `asks`."""
     told = typer.Option(*([flag] if flag else []), help=help, autocompletion=completion)
     annotated: Any = Annotated
-    return asks(annotated[kind, told], default, **how)
+    return asks(annotated[kind, told], default=default, **how)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass_transform(
+    kw_only_default=True, frozen_default=True, field_specifiers=(asks, option, field)
+)
+def frozen_question(kind: type[T]) -> type[T]:
+    """Make a frozen dataclass of a question; its arguments have names but where `asks` says so."""
+    return dataclass(frozen=True, kw_only=True)(kind)
+
+
+@frozen_question
 class Question(Generic[R]):
     """What a command is asked."""
 
@@ -136,7 +155,7 @@ class Question(Generic[R]):
         return found
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class StudyQuestion(Question[R]):
     """What a study is asked; the fields here say where and how it is computed, see `Running`."""
 
@@ -177,7 +196,7 @@ RUNNING = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class ExperimentQuestion(StudyQuestion[R]):
     """What is asked of models in an experiment.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -203,7 +204,7 @@ class MagnitudeTable(Reported):
             "versions": dict(self.versions),
         }
 
-    def save(self, folder: str | Path) -> None:
+    def save(self, folder: str | os.PathLike[str]) -> None:
         """Write magnitude.json, a CSV file per table and the trials; `read_magnitude` reads it."""
         with writable(folder) as path:
             for name in FRAMES:

@@ -175,7 +175,7 @@ def compute(question: AskPower) -> Power:
     """Answer what `power` is asked."""
     sought = sought_in(question)
     sizes = {name: several(getattr(question, name)) for name in SIZES}
-    cells = sought.cells(*sizes.values(), question.effect_sd)
+    cells = sought.cells(sizes["subjects"], sizes["sessions"], sizes["trials"], question.effect_sd)
     sought.check_identified(sizes["trials"])
     lengths = [cell.make().n_trials for cell in cells[: len(sizes["trials"])]]
     asked = question.asked() | sizes | {"trials": lengths, "effect": sought.effect}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -16,6 +16,7 @@ from knownminds.validation.engine.question import (
     StudyQuestion,
     Typed,
     asks,
+    frozen_question,
     option,
 )
 from knownminds.validation.options import (
@@ -54,7 +55,7 @@ SEARCH = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class PowerQuestion(ExperimentQuestion[R]):
     """How often designs detect an effect; see `AskPower` and `AskSmallest`."""
 
@@ -70,28 +71,33 @@ class PowerQuestion(ExperimentQuestion[R]):
         read=lambda text: read_numbers("--effect", [text]),
         kw_only=False,
     )
-    model: type[Agent] | str = asks(Model, "rescorla_wagner_dual")
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual")
     comparison: Literal["one", "between", "paired"] = option(
-        str, "one (against the null value), between or paired conditions.", "one"
+        str, "one (against the null value), between or paired conditions.", default="one"
     )
     estimator: Literal["two_stage", "hierarchical"] = option(
-        str, "two_stage or hierarchical.", "two_stage"
+        str, "two_stage or hierarchical.", default="two_stage"
     )
-    subjects: Any = option(list[int] | None, "Participants; 1 (one mind) if not given.", None)
-    sessions: Any = asks(SeveralSessions, None)
-    trials: Any = asks(SeveralTrials, None)
+    subjects: Any = option(
+        list[int] | None, "Participants; 1 (one mind) if not given.", default=None
+    )
+    sessions: Any = asks(SeveralSessions, default=None)
+    trials: Any = asks(SeveralTrials, default=None)
     replicates: int = option(
-        int | None, "Data sets per design; 400, or 1000 to confirm --find.", 400, untyped=None
+        int | None,
+        "Data sets per design; 400, or 1000 to confirm --find.",
+        default=400,
+        untyped=None,
     )
-    effect_sd: float = option(float, "Spread of the effect: assurance.", 0.0)
-    truth: Mapping[str, float] | None = asks(Values, None, name="values")
+    effect_sd: float = option(float, "Spread of the effect: assurance.", default=0.0)
+    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
     spread: Mapping[str, float] | None = option(
         list[str] | None,
         "NAME=SD between participants, unconstrained scale.",
-        None,
+        default=None,
         read=partial(read_numbers, "--spread"),
     )
-    seed: int = asks(Seed, 0)
+    seed: int = asks(Seed, default=0)
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
@@ -120,7 +126,7 @@ class PowerQuestion(ExperimentQuestion[R]):
         return AskSmallest(**asked | single | {name: given[name] for name in SEARCH})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskPower(PowerQuestion["Power"]):
     """Ask how often designs detect an effect, for every combination of their sizes.
 
@@ -173,7 +179,7 @@ class AskPower(PowerQuestion["Power"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskSmallest(PowerQuestion["SmallestDesign"]):
     """Find the smallest design that detects an effect with the target power.
 
@@ -217,7 +223,7 @@ class AskSmallest(PowerQuestion["SmallestDesign"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskAudit(StudyQuestion["Audit"]):
     """Ask what a metric and its test do to known minds.
 
@@ -263,15 +269,15 @@ class AskAudit(StudyQuestion["Audit"]):
         ],
         kw_only=False,
     )
-    environment: Environment | str | None = asks(ExperimentOption, None)
+    environment: Environment | str | None = asks(ExperimentOption, default=None)
     effects: Sequence[float] | None = option(
-        list[float] | None, "True values in the violators.", None, name="effect"
+        list[float] | None, "True values in the violators.", default=None, name="effect"
     )
-    subjects: int = asks(Subjects, 20)
-    sessions: int = asks(Sessions, 1)
-    trials: int | Sequence[int] | None = asks(SeveralTrials, None)
-    replicates: int = option(int, "Data sets per design.", 400)
-    seed: int = asks(Seed, 0)
+    subjects: int = asks(Subjects, default=20)
+    sessions: int = asks(Sessions, default=1)
+    trials: int | Sequence[int] | None = asks(SeveralTrials, default=None)
+    replicates: int = option(int, "Data sets per design.", default=400)
+    seed: int = asks(Seed, default=0)
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
@@ -308,7 +314,7 @@ class AskAudit(StudyQuestion["Audit"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskNamedAudit(StudyQuestion[Any]):
     """Ask what one of `AUDITS` finds, with settings of its own."""
 

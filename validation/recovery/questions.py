@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from knownminds.validation.completion import completes
-from knownminds.validation.engine.question import ExperimentQuestion, R, asks, option
+from knownminds.validation.engine.question import (
+    ExperimentQuestion,
+    R,
+    asks,
+    frozen_question,
+    option,
+)
 from knownminds.validation.options import (
     AllTrials,
     Experiment,
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from .recovery_surface import RecoverySurface
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class RecoveryQuestion(ExperimentQuestion[R]):
     """Whether designs give a model's parameters back; see `Recover`."""
 
@@ -46,22 +51,24 @@ class RecoveryQuestion(ExperimentQuestion[R]):
 
     environment: Environment | str = asks(Experiment, kw_only=False)
     model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
-    subjects: Any = option(list[int] | None, "How many; several give a surface.", None)
-    replicates: int = option(int, "Independent repetitions.", 1)
-    sessions: Any = asks(SeveralSessions, None)
-    trials: Any = asks(SeveralTrials, None)
-    method: Literal["map", "mle", "hierarchical"] = asks(Method, "map")
-    seed: int = asks(Seed, 0)
-    truth: Mapping[str, float] | None = asks(Values, None, name="values")
-    fixed: Mapping[str, float] | None = asks(Fixed, None, read=partial(read_numbers, "--fix"))
-    lapse: float = asks(Lapse, 0.0)
-    fit_lapse: bool = asks(FitLapse, False)
-    all_trials: bool = asks(AllTrials, False)
+    subjects: Any = option(list[int] | None, "How many; several give a surface.", default=None)
+    replicates: int = option(int, "Independent repetitions.", default=1)
+    sessions: Any = asks(SeveralSessions, default=None)
+    trials: Any = asks(SeveralTrials, default=None)
+    method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
+    seed: int = asks(Seed, default=0)
+    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
+    fixed: Mapping[str, float] | None = asks(
+        Fixed, default=None, read=partial(read_numbers, "--fix")
+    )
+    lapse: float = asks(Lapse, default=0.0)
+    fit_lapse: bool = asks(FitLapse, default=False)
+    all_trials: bool = asks(AllTrials, default=False)
     intervals: Literal["posterior", "laplace"] = option(
-        str, "Of map: posterior, or laplace.", "posterior"
+        str, "Of map: posterior, or laplace.", default="posterior"
     )
     population: Literal["prior", "group"] = option(
-        str, "Subjects from the model's prior, or each replicate a group.", "prior"
+        str, "Subjects from the model's prior, or each replicate a group.", default="prior"
     )
 
     @classmethod
@@ -84,7 +91,7 @@ class RecoveryQuestion(ExperimentQuestion[R]):
         }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class Recover(RecoveryQuestion["Recovery"]):
     """Ask whether a design gives a model's parameters back.
 
@@ -134,7 +141,7 @@ class Recover(RecoveryQuestion["Recovery"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class RecoverOverSizes(RecoveryQuestion["RecoverySurface"]):
     """Recover a model's parameters in every combination of sizes; the rest is as in `recover`.
 
@@ -157,7 +164,7 @@ class RecoverOverSizes(RecoveryQuestion["RecoverySurface"]):
         return compute(self)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class Confuse(ExperimentQuestion["ModelRecovery"]):
     """Ask whether a design tells rival models apart.
 
@@ -215,24 +222,25 @@ class Confuse(ExperimentQuestion["ModelRecovery"]):
     criteria: Sequence[Criterion] = option(
         list[str] | None,
         "aic, bic, cv or loo; several are compared.",
-        ("aic", "bic"),
+        default=("aic", "bic"),
         untyped=None,
         name="criterion",
     )
-    subjects: int = option(int, "Subjects per data set.", 1)
-    replicates: int = option(int, "Data sets per model.", 200)
-    sessions: int = asks(Sessions, 1)
-    trials: int | None = asks(NTrials, None)
-    seed: int = asks(Seed, 0)
-    truth: Mapping[str, float] | None = asks(Values, None, name="values")
-    lapse: float = asks(Lapse, 0.0)
-    fit_lapse: bool = asks(FitLapse, False)
-    all_trials: bool = asks(AllTrials, False)
+    subjects: int = option(int, "Subjects per data set.", default=1)
+    replicates: int = option(int, "Data sets per model.", default=200)
+    sessions: int = asks(Sessions, default=1)
+    trials: int | None = asks(NTrials, default=None)
+    seed: int = asks(Seed, default=0)
+    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
+    lapse: float = asks(Lapse, default=0.0)
+    fit_lapse: bool = asks(FitLapse, default=False)
+    all_trials: bool = asks(AllTrials, default=False)
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments that were typed; without rivals, all models that can play."""
-        return super().read(given | {"model": given["model"] or _players(given["environment"])})
+        models = given["model"] or _players(given["environment"])
+        return super().read({**given, "model": models})
 
     def asked(self) -> dict[str, Any]:
         """What was asked; a rate of zero is not named."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -126,7 +127,7 @@ def _failures(surface: RecoverySurface) -> list[str]:
 
 def _tables(surface: RecoverySurface) -> list[Table]:
     order = list(surface.parameters)
-    whole = [
+    whole: list[dict[str, Any]] = [
         dict(zip(draw.SIZES, size, strict=True)) | {"s": s, "failed": recovery.failed}
         for size, recovery in zip(surface.sizes, surface.recoveries, strict=True)
         for s in recovery.parameters

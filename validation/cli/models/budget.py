@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
 from knownminds.validation.cli.study import command
-from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import Experiment, Model, NTrials, Out, Seed
 from knownminds.validation.reading import resolve_experiment
 
@@ -32,7 +31,7 @@ def _day(text: str | None) -> datetime.date | None:
         raise ValueError(f"--date takes YYYY-MM-DD; got {text!r}.") from None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskBudget(Question[Any]):
     """What `budget` is asked: a design, models and prices."""
 
@@ -41,27 +40,27 @@ class AskBudget(Question[Any]):
 
     environment: str = asks(Experiment)
     llm: list[str] | None = option(
-        list[str] | None, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.", None
+        list[str] | None, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.", default=None
     )
-    model: str = asks(Model, "rescorla_wagner_dual")
-    subjects: int | None = option(int | None, "How many subjects.", None)
-    sessions: int | None = option(int | None, "Sessions per subject.", None)
-    trials: int | None = asks(NTrials, None)
+    model: str = asks(Model, default="rescorla_wagner_dual")
+    subjects: int | None = option(int | None, "How many subjects.", default=None)
+    sessions: int | None = option(int | None, "Sessions per subject.", default=None)
+    trials: int | None = asks(NTrials, default=None)
     power_study: Path | None = option(
-        Path | None, "Folder of a power study: price its designs.", None, flag="--power"
+        Path | None, "Folder of a power study: price its designs.", default=None, flag="--power"
     )
-    reasoning: str = option(str, "LOW-HIGH: tokens of thought before each answer.", "0-0")
-    image_tokens: str = option(str, "LOW-HIGH: tokens that a picture counts.", "85-8500")
+    reasoning: str = option(str, "LOW-HIGH: tokens of thought before each answer.", default="0-0")
+    image_tokens: str = option(str, "LOW-HIGH: tokens that a picture counts.", default="85-8500")
     price: list[str] | None = option(
-        list[str] | None, "PROVIDER:MODEL=IN,OUT dollars per million tokens.", None
+        list[str] | None, "PROVIDER:MODEL=IN,OUT dollars per million tokens.", default=None
     )
-    prices: Path | None = option(Path | None, "A .toml or .json file of prices.", None)
-    date: str | None = option(str | None, "YYYY-MM-DD: the day of the prices.", None)
+    prices: Path | None = option(Path | None, "A .toml or .json file of prices.", default=None)
+    date: str | None = option(str | None, "YYYY-MM-DD: the day of the prices.", default=None)
     values: list[str] | None = option(
-        list[str] | None, "NAME=VALUE: a setting of the experiment.", None, flag="--set"
+        list[str] | None, "NAME=VALUE: a setting of the experiment.", default=None, flag="--set"
     )
-    seed: int = asks(Seed, 0)
-    out: Path | None = asks(Out, None)
+    seed: int = asks(Seed, default=0)
+    out: Path | None = asks(Out, default=None)
 
 
 def _budget(given: dict[str, Any]) -> None:

@@ -2,38 +2,42 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from knownminds.validation.chance.questions import RevealQuestion
 from knownminds.validation.cli.output import check_own_folder, notes, progress_bar
 from knownminds.validation.cli.study import command, leave
-from knownminds.validation.engine.question import Typed, asks, option
+from knownminds.validation.engine.question import Typed, asks, frozen_question, option
 from knownminds.validation.options import Out
 from knownminds.validation.reading import read_caps
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen_question
 class AskReveal(RevealQuestion):
     """What `reveal` asks, and whom."""
 
     llm: list[str] | None = option(
-        list[str] | None, "PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler.", None
+        list[str] | None,
+        "PROVIDER:MODEL, transformers:FOLDER or synthetic:belief_sampler.",
+        default=None,
     )
     earlier: list[Path] | None = option(
-        list[Path] | None, "A folder of an earlier result, to compare with.", None, flag="--from"
+        list[Path] | None,
+        "A folder of an earlier result, to compare with.",
+        default=None,
+        flag="--from",
     )
-    base_url: str | None = option(str | None, "A server of your own.", None)
+    base_url: str | None = option(str | None, "A server of your own.", default=None)
     key_variable: str | None = option(
-        str | None, "The environment variable that holds the key.", None
+        str | None, "The environment variable that holds the key.", default=None
     )
-    temperature: float | None = option(float | None, "0 to 2.", None)
-    max_tokens: int | None = option(int | None, "Where an answer is cut off.", None)
+    temperature: float | None = option(float | None, "0 to 2.", default=None)
+    max_tokens: int | None = option(int | None, "Where an answer is cut off.", default=None)
     cap: list[str] | None = option(
-        list[str] | None, "NAME=MOST of each experiment: calls, tokens, dollars, ...", None
+        list[str] | None, "NAME=MOST of each experiment: calls, tokens, dollars, ...", default=None
     )
-    out: Path | None = asks(Out, None)
+    out: Path | None = asks(Out, default=None)
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:

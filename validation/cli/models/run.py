@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,7 +11,7 @@ import typer
 
 from knownminds.validation.cli.output import check_own_folder, notes, print_json
 from knownminds.validation.cli.study import command
-from knownminds.validation.engine.question import Question, asks, option
+from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import (
     Contaminate,
     DesignName,
@@ -30,6 +29,8 @@ from knownminds.validation.reading import (
 from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
+    from knownminds.environments import Environment
+    from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
 
@@ -73,7 +74,21 @@ def _standing(now: Standing, sessions: int) -> str:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+def _tell_only(
+    about: str, llm: str, place: Environment, settings: Sampling, reach: dict[str, Any]
+) -> None:
+    """Print the estimate, unless the run would stop before its first call."""
+    from knownminds.llm_adapters import Unusable
+    from knownminds.validation.costs.connect import rehearse
+
+    try:
+        rehearse(llm, place, settings, **reach)
+    except Unusable as error:
+        raise ValueError(str(error)) from None
+    print(about)
+
+
+@frozen_question
 class AskRun(Question[Any]):
     """What `run` is asked: who lives which sessions, how it is called, and what it may cost."""
 
@@ -87,43 +102,48 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
 
     environment: str = asks(Experiment)
     llm: str = option(str, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
-    sessions: int = option(int, "How many sessions.", 1)
-    trials: int | None = asks(NTrials, None)
-    design: str | None = asks(DesignName, None)
-    seed: int = asks(Seed, 0)
-    values: list[str] | None = asks(Values, None)
-    base_url: str | None = option(str | None, "A server of your own.", None)
+    sessions: int = option(int, "How many sessions.", default=1)
+    trials: int | None = asks(NTrials, default=None)
+    design: str | None = asks(DesignName, default=None)
+    seed: int = asks(Seed, default=0)
+    values: list[str] | None = asks(Values, default=None)
+    base_url: str | None = option(str | None, "A server of your own.", default=None)
     key_variable: str | None = option(
-        str | None, "The environment variable that holds the key.", None
+        str | None, "The environment variable that holds the key.", default=None
     )
-    timeout: float | None = option(float | None, "Seconds until a call is given up.", None)
-    temperature: float | None = option(float | None, "0 to 2.", None)
-    top_p: float | None = option(float | None, "0 to 1.", None)
-    max_tokens: int | None = option(int | None, "Where an answer is cut off.", None)
-    reasoning: str | None = option(str | None, "none, low, medium or high.", None)
+    timeout: float | None = option(float | None, "Seconds until a call is given up.", default=None)
+    images: bool = option(
+        bool, "The model sees pictures; for one not known.", default=False, flag="--images"
+    )
+    temperature: float | None = option(float | None, "0 to 2.", default=None)
+    top_p: float | None = option(float | None, "0 to 1.", default=None)
+    max_tokens: int | None = option(int | None, "Where an answer is cut off.", default=None)
+    reasoning: str | None = option(str | None, "none, low, medium or high.", default=None)
     top_log_probabilities: int | None = option(
-        int | None, "Alternatives kept with each token.", None
+        int | None, "Alternatives kept with each token.", default=None
     )
-    concurrency: int = option(int, "Sessions under way at a time.", 8)
-    attempts: int = option(int, "Calls per question, if the provider fails.", 5)
-    re_ask: int = option(int, "How often to ask again if malformed.", 0)
+    concurrency: int = option(int, "Sessions under way at a time.", default=8)
+    attempts: int = option(int, "Calls per question, if the provider fails.", default=5)
+    re_ask: int = option(int, "How often to ask again if malformed.", default=0)
     retry_errors: bool = option(
-        bool, "Ask trials again that had no answer.", False, flag="--retry-errors"
+        bool, "Ask trials again that had no answer.", default=False, flag="--retry-errors"
     )
     cap: list[str] | None = option(
         list[str] | None,
         "NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.",
-        None,
+        default=None,
     )
     price: str | None = option(
-        str | None, "IN,OUT or IN,OUT,CACHED dollars per million tokens.", None
+        str | None, "IN,OUT or IN,OUT,CACHED dollars per million tokens.", default=None
     )
-    contaminate: list[str] | None = asks(Contaminate, None)
+    contaminate: list[str] | None = asks(Contaminate, default=None)
     fault: list[str] | None = option(
-        list[str] | None, "NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal.", None
+        list[str] | None,
+        "NAME=RATE: rate_limited, failed, timed_out, ...: a rehearsal.",
+        default=None,
     )
-    dry_run: bool = option(bool, "Only estimate calls, tokens and money.", False)
-    out: Path | None = option(Path | None, "Folder of the run.", None)
+    dry_run: bool = option(bool, "Only estimate calls, tokens and money.", default=False)
+    out: Path | None = option(Path | None, "Folder of the run.", default=None)
 
 
 def _run(given: dict[str, Any]) -> None:
@@ -133,7 +153,13 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
     from knownminds.llm_adapters.runs.prices import parse_price
-    from knownminds.llm_adapters.runs.runner import TRIALS, Retries, price_in, read_run
+    from knownminds.llm_adapters.runs.runner import (
+        MOST_SESSIONS,
+        TRIALS,
+        Retries,
+        price_in,
+        read_run,
+    )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
     from knownminds.validation.report import write_report
@@ -155,9 +181,12 @@ def _run(given: dict[str, Any]) -> None:
         reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
         top_log_probabilities=asked.top_log_probabilities,
     )
+    if asked.sessions > MOST_SESSIONS:
+        raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     about = estimate(place, asked.llm, asked.sessions, rates)
+    reach = {"base_url": asked.base_url, "key_variable": asked.key_variable, "images": asked.images}
     if asked.dry_run:
-        print(about)
+        _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
         return
     notes.print(about, markup=False, soft_wrap=True)
     if (
@@ -188,8 +217,7 @@ def _run(given: dict[str, Any]) -> None:
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
                 progress=progress,
-                base_url=asked.base_url,
-                key_variable=asked.key_variable,
+                **reach,
                 timeout=asked.timeout,
                 truth=truth,
                 contaminants=read_contaminants(asked.contaminate),
