@@ -143,7 +143,9 @@ class Agent(ABC):
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
     selection: ClassVar[Selection | None] = None
-    prepare: ClassVar[Prepare | None] = None
+    prepare: ClassVar[
+        staticmethod[[Integers, Integers, tuple[Array, ...], bool], Prepared] | None
+    ] = None
     log_likelihood: ClassVar[Kernel]
     simulate: ClassVar[Kernel]
 

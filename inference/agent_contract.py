@@ -177,7 +177,8 @@ class _Contract:
     def _plain(self, i: int, lapse: float | None) -> float:
         agent, total = self._agent(i, lapse), 0.0
         frame = self.trials.frame
-        for row in frame[frame["subject"] == str(i)].to_dict("records"):
+        rows: list[Any] = frame[frame["subject"] == str(i)].to_dict("records")
+        for row in rows:
             action, response = (_given(row, name) for name in ("action", "response"))
             total += agent.log_probability(row, action, response, self.place.response_range)
             agent.learn(row, -1 if action is None else action, row["reward"])

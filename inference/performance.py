@@ -9,7 +9,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
 
-from .measure import Dial, Estimate, SubjectMeasure, Values
+from .measure import UNBOUNDED, Dial, Estimate, SubjectMeasure, Values
 
 
 class Performance(SubjectMeasure):
@@ -28,7 +28,7 @@ class Performance(SubjectMeasure):
     def __init__(self, environment: Environment):
         self.environment = environment
         self.environments = (environment.name,)
-        self.bounds = environment.performance_bounds
+        self.bounds = environment.performance_bounds or UNBOUNDED
 
     def values(self, trials: Trials) -> Values:
         """Return each subject's mean; trials without an answer have no score and are left out."""

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numba import njit
 
-from knownminds.agents.agent import Agent, Integers, Prepare, Prepared, Selection
+from knownminds.agents.agent import Agent, Integers, Prepared, Selection
 from knownminds.agents.exponential import exp_of_negative
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
@@ -273,7 +273,7 @@ class HorizonExplorer(Agent):
     separate = ("game",)
     selection = FIRST_FREE_CHOICES
     remembers = False  # all that matters of earlier trials is part of what is seen
-    prepare: ClassVar[Prepare | None] = staticmethod(deal)
+    prepare = staticmethod(deal)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
 

@@ -27,7 +27,8 @@ class WinStayLoseShift(Model):
     def begin(self) -> None:
         """Nothing has been chosen."""
         self.last = np.zeros(self.actions)
-        self.won = self.chosen = 0
+        self.won: Any = 0
+        self.chosen = 0
 
     def respond(self, trial: Any) -> Any:
         """Stay or leave, by what the last choice in this context paid."""

@@ -799,7 +799,8 @@ def _told(given: Sequence[SetUp] | None, outcomes: tuple[str, ...], n: int) -> t
 
 def _columns(environment: Environment) -> tuple[str, ...]:
     """Return the columns that say which context it is."""
-    return environment.own if isinstance(environment, BrokenOff) else environment.fields.stimulus
+    named = environment.own if isinstance(environment, BrokenOff) else environment.fields.stimulus
+    return tuple(named)
 
 
 def context_name(columns: Iterable[str], values: Sequence[Any]) -> str:

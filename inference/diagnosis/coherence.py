@@ -353,8 +353,8 @@ class PredictiveGain(Coherence):
         gain = found.belief
         told = gain if gain.excess is None else gain.excess
         ends, unit = (told.low / 100, told.high / 100), (found.contexts, "context")
-        value, error = told.percent / 100, told.standard_error / 100
-        return self.told(value, error, ends, gain.p_value, unit, found.excluded)
+        value, own = told.percent / 100, told.standard_error / 100
+        return self.told(value, own, ends, gain.p_value, unit, found.excluded)
 
 
 class MonotoneChoice(Coherence):

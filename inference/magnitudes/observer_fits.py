@@ -519,8 +519,8 @@ def _of_lines(model: type[Agent], data: ModelData, lines: _Lines, workers: int |
         near = np.clip(np.nan_to_num(z[rest]), parameters.mean - reach, parameters.mean + reach)
         points = np.stack([near, np.broadcast_to(parameters.mean, near.shape)])
         others = data.repeat(rest)
-        found = _search(model, others, _descent(model, others, points), workers)
-        fit = _with_rows(fit, rest, found)
+        searched = _search(model, others, _descent(model, others, points), workers)
+        fit = _with_rows(fit, rest, searched)
     return _flat(fit) if "gain" in names else fit
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from knownminds.environments.chance.outcome_grid import Asking, BrokenOff, Distractors, Form
     from knownminds.inference.chance.revealed_belief import Source
     from knownminds.llm_adapters.providers.token_sampler import Tokenisation
+    from knownminds.validation.chance.revealed import Revealed  # noqa: F401 - named in a string
 
 
 GRID = ("n_dice", "n_faces", "n_coins", "n_options")  # sizes of the grid

@@ -109,13 +109,13 @@ class FeatureRegression(Result):
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> FeatureRegression:
         """Make a regression of what `to_dict` gave."""
-        effects, fits = (
+        kept: tuple[list[dict[str, Any]], ...] = tuple(
             [{key: nan if value is None else value for key, value in row.items()} for row in rows]
             for rows in (found["effects"], found["fits"])
         )
         return cls(
-            tuple(FeatureEffect(**row) for row in effects),
-            tuple(MetricFit(**row) for row in fits),
+            tuple(FeatureEffect(**row) for row in kept[0]),
+            tuple(MetricFit(**row) for row in kept[1]),
             found["standardised"],
         )
 

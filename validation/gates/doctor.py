@@ -183,7 +183,7 @@ class Doctor(Result):
 
     def content(self) -> dict[str, Any]:
         """What `to_json` holds."""
-        told = super().content() | {"sound": self.sound}
+        told: dict[str, Any] = super().content() | {"sound": self.sound}
         told["packages"] = [asdict(one) | {"remedy": one.remedy} for one in self.packages]
         if self.speed is not None:
             told["speed"] = asdict(self.speed) | {"ratio": self.speed.ratio}

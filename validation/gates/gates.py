@@ -211,7 +211,8 @@ class Gates(Result):
 
     def content(self) -> dict[str, Any]:
         """What `to_json` holds."""
-        return super().content() | {"contradictions": self.contradictions()}
+        told: dict[str, Any] = super().content()
+        return told | {"contradictions": self.contradictions()}
 
     def __str__(self) -> str:
         """One line per gate, then what contradicts the recommendations."""

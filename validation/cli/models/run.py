@@ -184,7 +184,11 @@ def _run(given: dict[str, Any]) -> None:
     if asked.sessions > MOST_SESSIONS:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     about = estimate(place, asked.llm, asked.sessions, rates)
-    reach = {"base_url": asked.base_url, "key_variable": asked.key_variable, "images": asked.images}
+    reach: dict[str, Any] = {
+        "base_url": asked.base_url,
+        "key_variable": asked.key_variable,
+        "images": asked.images,
+    }
     if asked.dry_run:
         _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
         return
