@@ -154,7 +154,7 @@ class Decider(Agent):
     positions: ClassVar[tuple[int, ...]]
 
     @classmethod
-    def prepare(  # type: ignore[override]
+    def prepare(
         cls, subject: Integers, sequence: Integers, columns: tuple[Array, ...], lapse: bool
     ) -> Prepared:
         """Count decisions that are alike, and work out what hangs on the trials alone."""
