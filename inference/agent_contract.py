@@ -205,20 +205,22 @@ class _Contract:
 
     def _sums(self) -> Rule:
         agent, frame = self._agent(0, 0.0), self.trials.frame
-        row = frame[frame["subject"] == "0"].to_dict("records")[0]
+        row: dict[Any, Any] = frame[frame["subject"] == "0"].to_dict("records")[0]
         name = "probabilities of all answers sum to 1"
         off = 0.0
         if _given(row, "action") is not None:
             off = abs(float(agent.probabilities(row).sum()) - 1.0)
         if _given(row, "response") is not None:
             low, high = self.place.response_range
-            if self.model.censored is False:  # the law of a number before it is cut off
+            # Whether a number beyond the range becomes its end, of models that say so.
+            censored = getattr(self.model, "censored", None)
+            if censored is False:  # the law of a number before it is cut off
                 low, high = 4 * low - 3 * high, 4 * high - 3 * low
             at = low + (high - low) * (np.arange(N_POINTS) + 0.5) / N_POINTS
             action = _given(row, "action")
-            whole = sum(exp(agent.log_density(row, x, action)) for x in at.tolist())
+            whole: float = sum(exp(agent.log_density(row, x, action)) for x in at.tolist())
             whole *= (high - low) / N_POINTS
-            if self.model.censored:
+            if censored:
                 whole += sum(exp(agent.log_density(row, x, action)) for x in (low, high))
             off = max(off, abs(whole - 1.0))
         broken = f"They sum (the density integrates) to {1 + off:.6g} or as far below 1."
@@ -242,6 +244,6 @@ class _Contract:
         return self._judged("trials without an answer teach nothing", off, CLOSE, broken)
 
 
-def _given(row: dict[str, Any], name: str) -> Any:
+def _given(row: dict[Any, Any], name: str) -> Any:
     value = row.get(name)
     return None if value is None or value != value or str(value) == "<NA>" else value

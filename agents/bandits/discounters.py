@@ -30,8 +30,9 @@ class Questionnaire(World):
 
     def begin(self) -> None:
         """No baseline has been asked."""
-        self.factor = self.waits_at = -1
-        self.baseline = 0
+        self.factor: Any = -1
+        self.waits_at: Any = -1
+        self.baseline: Any = 0
 
     def show(self, drawn: Any) -> dict[str, Any]:
         """Offer the sum at the present factor; what builds on none falls away."""

@@ -385,11 +385,14 @@ def both(a: Expr, b: Expr) -> Expr:
 
 def select(c: Expr, a: Any, b: Any) -> Expr:
     """Return a where c holds, else b. What both have in common is done once, outside."""
-    a, b = as_number(a), as_number(b)
+    return _selected(c, as_number(a), as_number(b))
+
+
+def _selected(c: Expr, a: Expr, b: Expr) -> Expr:
     if c.op == "number":
         return a if c.value else b
     if c.op == "not":
-        return select(c.args[0], b, a)
+        return _selected(c.args[0], b, a)
     while a.op == "select" and a.args[0] is c:
         a = a.args[1]
     while b.op == "select" and b.args[0] is c:
@@ -442,7 +445,13 @@ def rebuilt(x: Expr, args: list[Expr]) -> Expr:
         return multiply(args)
     if x.op in FUNCTIONS:
         return apply(x.op, args[0])
-    made = {"select": select, "greater": greater, "equal": equal, "not": negation, "and": both}
+    made: dict[str, Callable[..., Expr]] = {
+        "select": select,
+        "greater": greater,
+        "equal": equal,
+        "not": negation,
+        "and": both,
+    }
     return made[x.op](*args) if x.op in made else node(x.op, tuple(args), x.value)
 
 

@@ -119,6 +119,7 @@ class Model(Agent):
     simulate: ClassVar[Any] = _kernel()
 
     _outline: ClassVar[Outline | None] = None
+    _own: frozenset[str]  # names of a mind's attributes that are not remembered
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

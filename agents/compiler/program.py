@@ -172,9 +172,9 @@ class _Run:
         after = self._after(lambda: Seen({**told, "action": ACTION}))
 
         tables = Seen(told, self.arrays)
-        shown, present, world = self._show(tables)
+        shown, present, went = self._show(tables)
         seen = self._outcome(lambda: Through(tables, {**told, **shown}))
-        reward, world = self._pay(tables, world)
+        reward, world = self._pay(tables, went)
         known = {**told, **shown, "action": ACTION, "reward": reward}
         played = self._after(lambda: Through(tables, known))
         before = {n: ex.as_number(v) for n, v in flat(symbols).items()}

@@ -68,7 +68,7 @@ class Traced(np.ndarray[Any, Any]):
             return _FUNCTIONS[function](*args, **options)
         return super().__array_function__(function, (np.ndarray,), args, options)
 
-    def argmax(self, *args: Any, **options: Any) -> Any:  # type: ignore[override]
+    def argmax(self, *args: Any, **options: Any) -> Any:
         """Return the first place of the largest number, as NumPy does."""
         best, found = self[0], ex.ZERO
         for k in range(1, len(self)):
