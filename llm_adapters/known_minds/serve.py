@@ -616,7 +616,7 @@ class _Connection(asyncio.Protocol):
         self.deadline = loop.call_later(seconds, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        if self.last:  # nothing more is read on it
+        if self.transport.is_closing():  # nothing more is read on it
             return
         self.received += data
         if not self.waiting:

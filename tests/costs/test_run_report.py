@@ -19,7 +19,7 @@ from knownminds.validation.costs.run_page import run_command, run_page
 
 PLACE = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4, "cached_input": 0.1}})
-QUICK = Retries(pause=0.0)
+QUICK = Retries(pause=0.0, unanswered=99)
 SILENT = Reply("?", usage=Usage(), model_served="m")
 
 
@@ -29,8 +29,9 @@ def go(folder, adapter, n=2, **options):
 
 
 def refused_one_by_one():
-    """Failures that differ, so that none of them stops the run."""
-    return Scripted(*[Rejected(f"no, {k}") for k in range(16)])
+    """Failures of sixteen kinds, so that none of them stops the run."""
+    kinds = [json.dumps({"error": {"type": "a" * (k + 1)}}) for k in range(16)]
+    return Scripted(*[Rejected(f"no, {k}", raw=kinds[k]) for k in range(16)])
 
 
 def table(run, title):

@@ -331,7 +331,7 @@ SOUND = [{"role": "user", "content": [{"type": "input_audio"}]}]
         ({"temperature": 3}, 400, "unsupported_value", "temperature goes from 0 to 2; got 3"),
         ({"temperature": "hot"}, 400, None, "temperature is a number; got 'hot'"),
         ({"temperature": float("nan")}, 400, "unsupported_value", "temperature goes from 0"),
-        ({"max_tokens": 0}, 400, "unsupported_value", "max_tokens goes from 1; got 0"),
+        ({"max_tokens": 0}, 400, "unsupported_value", "max_tokens goes from 1 to 100000000; got 0"),
         ({"max_tokens": 1.5}, 400, None, "max_tokens is a whole number; got '1.5'"),
         ({"seed": "one"}, 400, None, "seed is a whole number; got 'one'"),
         ({"seed": -1}, 400, "unsupported_value", "seed goes from 0; got -1"),
