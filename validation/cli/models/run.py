@@ -184,11 +184,8 @@ def _run(given: dict[str, Any]) -> None:
     if asked.sessions > MOST_SESSIONS:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     about = estimate(place, asked.llm, asked.sessions, rates)
-    reach: dict[str, Any] = {
-        "base_url": asked.base_url,
-        "key_variable": asked.key_variable,
-        "images": asked.images,
-    }
+    names = ("base_url", "key_variable", "images")
+    reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
         _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
         return
