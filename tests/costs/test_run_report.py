@@ -19,7 +19,7 @@ from knownminds.validation.costs.run_page import run_command, run_page
 
 PLACE = InstrumentalLearning(n_visits=2)  # eight trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4, "cached_input": 0.1}})
-QUICK = Retries(pause=0.0, unanswered=99)
+QUICK = Retries(pause=0.0, identical=99, unanswered=99)
 SILENT = Reply("?", usage=Usage(), model_served="m")
 
 
