@@ -307,7 +307,7 @@ def test_a_saved_budget_is_read_back_the_same(tmp_path):
 
 
 def test_money_survives_as_a_number_to_the_last_digit(tmp_path):
-    dear = {LLM: {"input": "123456.7891", "output": "0.0000007"}}
+    dear = {LLM: {"input": "98765.4321", "output": "0.0000007"}}
     found = small(prices=dear, subjects=12345)
     assert found[LLM].dollars.high > 10**6
     found.save(tmp_path)

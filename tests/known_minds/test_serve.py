@@ -231,7 +231,7 @@ def test_log_probabilities_over_the_letters_sum_to_one(served):
 
 
 def test_what_cannot_be_is_told_in_a_number_that_json_has(served):
-    certain = RescorlaWagnerDual(alpha_positive=1.0, alpha_negative=1.0, beta=500.0, kappa=0.0)
+    certain = RescorlaWagnerDual(alpha_positive=1.0, alpha_negative=1.0, beta=5000.0, kappa=0.0)
     with Served(ENVIRONMENT, certain, seed=11) as other, connected(other) as send:
         told = [
             send(request(prompt, 0, logprobs=True, top_logprobs=2))[1]["choices"][0]["logprobs"]

@@ -128,6 +128,8 @@ def test_a_reply_depends_on_the_prompt_and_on_nothing_that_was_asked_before(
 class Interrupted(RescorlaWagnerDual):
     """Lets other threads go before everything it learns."""
 
+    name = RescorlaWagnerDual.name
+
     def learn(self, observation, action, reward):
         time.sleep(1e-5)
         super().learn(observation, action, reward)

@@ -308,7 +308,7 @@ def budget(
     thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
     looking = _range("image_tokens", "picture", image_tokens)
     agent = resolve_model(model)
-    environment = resolve_environment(environment, trials)
+    environment = resolve_environment(environment, trials, listed=False)
     agent.check_plays(environment)
     day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
     charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
@@ -321,7 +321,7 @@ def budget(
     rows: list[PricedDesign] = []
     for design in offered:
         if design.trials not in runs:
-            other = resolve_environment(environment, design.trials)
+            other = resolve_environment(environment, design.trials, listed=False)
             runs[design.trials] = dry_runs_of(other, agent, dry_runs, seed, thinking, looking)
     for price in charged:
         rows += frontier_of(price, offered, runs)

@@ -13,10 +13,16 @@ from knownminds.environments import Environment, make, unknown
 from .members import register
 
 
-def resolve_environment(environment: Environment | str, trials: int | None = None) -> Environment:
-    """Return the experiment, with the given number of trials per session if that can be set."""
+def resolve_environment(
+    environment: Environment | str, trials: int | None = None, *, listed: bool = True
+) -> Environment:
+    """Return the experiment, with the given number of trials per session if that can be set.
+
+    One that is on no list is put there, unless nothing will rebuild it by its name (not `listed`).
+    """
     place = make(environment) if isinstance(environment, str) else environment
-    register(type(place))
+    if listed:
+        register(type(place))
     if trials is None:
         return place
     if place.size is None:
@@ -26,7 +32,7 @@ def resolve_environment(environment: Environment | str, trials: int | None = Non
         raise ValueError(
             f"Sessions of {place.name} have a multiple of {per_unit} trials; got {trials}."
         )
-    return make(place.name, **place.settings | {place.size: trials // per_unit})
+    return type(place)(**place.settings | {place.size: trials // per_unit})
 
 
 def settings_asked(environment: Environment) -> dict[str, Any]:

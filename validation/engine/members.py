@@ -22,9 +22,9 @@ from knownminds.inference import MEASURES, Measure
 
 LISTED = "plugins.json"  # in the folder of a study
 TABLES: dict[type, tuple[str, dict[str, Any]]] = {
-    Agent: ("model", AGENTS),
-    Environment: ("environment", ENVIRONMENTS),
-    Measure: ("measure", MEASURES),
+    Agent: ("a model", AGENTS),
+    Environment: ("an environment", ENVIRONMENTS),
+    Measure: ("a measure", MEASURES),
 }
 
 _files: list[Path] = []
@@ -82,7 +82,7 @@ def register(member: Any) -> None:
         there = _class_of(known)
         if (there.__module__, there.__qualname__) != (kind.__module__, kind.__qualname__):
             raise ValueError(
-                f"There is a {what} {name!r} already, {there.__module__}.{there.__qualname__}. "
+                f"There is {what} {name!r} already, {there.__module__}.{there.__qualname__}. "
                 "Give yours another name."
             )
     table[name] = member
