@@ -400,10 +400,11 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
 
 
 def holm(p_value: Array) -> Array:
-    """Return p-values corrected for their number by Holm's step-down method (1979), [P]."""
-    from statsmodels.stats.multitest import multipletests
+    """Return p-values corrected for their number by Holm's step-down method (1979), [P].
 
-    return np.asarray(multipletests(p_value, method="holm")[1]) if len(p_value) else p_value
+    statsmodels collects garbage in each call, which takes longer than a whole battery of tests.
+    """
+    return _holm_rows(p_value[None], np.ones((1, len(p_value)), dtype=bool))[0]
 
 
 def _family(p_values: list[Array]) -> float:

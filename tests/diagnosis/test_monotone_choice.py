@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from deciders import decided
 from scipy.stats import fisher_exact
+from statsmodels.stats.multitest import multipletests
 
 from knownminds.inference.diagnosis.monotone_choice import holm, monotone_choice
 
@@ -60,6 +61,8 @@ def test_holm_multiplies_by_how_many_hypotheses_are_left() -> None:
     found = holm(np.array([0.02, 0.01, 0.9, 0.04]))
     assert found.tolist() == pytest.approx([0.06, 0.04, 0.9, 0.08])
     assert holm(np.empty(0)).shape == (0,)
+    many = np.random.default_rng(0).random(190).round(2)  # with ties
+    assert holm(many) == pytest.approx(multipletests(many, method="holm")[1], abs=1e-15)
 
 
 def test_rational_deciders_are_accused_by_single_tests_and_not_after_holm() -> None:
