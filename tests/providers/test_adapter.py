@@ -57,6 +57,7 @@ PROVIDERS = {
 }
 # What an adapter makes of each fault: kind, whether charged, seconds to wait.
 FAILURES = {
+    "flood": ("UnreadableReply", None, None),  # 64 MB, of which 8 are read
     "400": ("Rejected", False, None),
     "401": ("NoKey", False, None),
     "403": ("NoKey", False, None),

@@ -325,9 +325,8 @@ def digests_of(folder: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     pairs = [line.split("  ", 1) for line in lines]
-    return {
-        pair[1]: pair[0] for pair in pairs if len(pair) == 2
-    }  # of a part written twice the last
+    # Of a part that was written twice, the last.
+    return {pair[1]: pair[0] for pair in pairs if len(pair) == 2}
 
 
 def note_digest(folder: Path, name: str, content: bytes) -> None:
@@ -338,8 +337,9 @@ def note_digest(folder: Path, name: str, content: bytes) -> None:
 
 
 def _check_digest(file: Path, digests: Mapping[str, str]) -> None:
-    """Raise ArrowInvalid if a part is not as it was written."""
-    if digests and hashlib.sha256(file.read_bytes()).hexdigest() != digests.get(file.name):
+    """Raise ArrowInvalid if a part is not as it was written; earlier versions did not note it."""
+    known = digests.get(file.name)
+    if known is not None and hashlib.sha256(file.read_bytes()).hexdigest() != known:
         raise pa.ArrowInvalid("its numbers are not those that the study has written")
 
 

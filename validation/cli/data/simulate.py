@@ -27,7 +27,6 @@ from knownminds.validation.reading import resolve_experiment
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
-    from knownminds.environments.record.csv_cells import csv_text
 
 
 def _truth_of(frame: Any, model: type[Agent]) -> list[dict[str, Any]]:
@@ -82,4 +81,6 @@ def simulate(
             told["out"] = str(out)
         print_json(plain(told))
     elif out is None:
+        from knownminds.environments.record.csv_cells import csv_text
+
         sys.stdout.write(csv_text(lived.frame))
