@@ -3,6 +3,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from hand_written_learner import RescorlaWagner
 from scipy.integrate import quad
 from scipy.special import expit, logit
 from scipy.stats import kstest, norm
@@ -10,7 +11,6 @@ from scipy.stats import kstest, norm
 from knownminds.agents import (
     ChangePointObserver,
     RandomResponderConfidence,
-    RescorlaWagner,
     RescorlaWagnerConfidence,
     play,
     simulate,

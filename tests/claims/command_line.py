@@ -157,6 +157,10 @@ REPORT = Report(
         Explanation(
             "knownminds: stopped. A run, and a study with --out, go on with the same command."
         ),
+        Explanation(
+            "knownminds: A file that is read holds lists within lists, at most a few; one that was "
+            "given goes deeper. Mend it, or leave it out."
+        ),
         Claim("{error} What was paid for stays in {folder}.", "the ledger", _stays),
         Explanation("parameter of {model} or setting"),
     ),

@@ -7,6 +7,7 @@ from math import log, sqrt
 import numpy as np
 import pandas as pd
 import pytest
+from hand_written_learner import RescorlaWagner as RescorlaWagnerByHand
 from scipy.stats import chi2
 
 from knownminds.agents import AGENTS, Perseverator
@@ -300,8 +301,8 @@ def test_the_study_says_how_to_ask_again():
     ).study
     assert study.command_line() == (
         "knownminds confuse instrumental_learning --model rescorla_wagner --model "
-        "random_responder --criterion bic --criterion cv --trials 40 --subjects 1 --sessions 2 "
-        "--replicates 3 --seed 0 --set beta=3 --fit-lapse"
+        "random_responder --criterion bic --criterion cv --subjects 1 --replicates 3 "
+        "--sessions 2 --trials 40 --seed 0 --set beta=3 --fit-lapse"
     )
     assert isinstance(study, Study)
 
@@ -331,9 +332,6 @@ def test_the_result_prints_both_matrices_and_gives_a_long_frame(four):
 class Brooder(Perseverator):
     name = "brooder"
     separate = ()
-
-    def _place(self, observation):
-        return (observation["context"],)
 
 
 class Glutton(Perseverator):
@@ -375,10 +373,19 @@ def test_misuse_is_one_clear_sentence(models, options, message, monkeypatch, tmp
     assert not (tmp_path / "new").exists()
 
 
+class Deaf(RescorlaWagnerByHand):
+    """Its kernels learn, its steps do not."""
+
+    name = "deaf"
+
+    def learn(self, observation, action, reward):
+        pass
+
+
 def test_a_model_that_plays_differently_step_by_step_is_refused(monkeypatch):
-    monkeypatch.setitem(AGENTS, "brooder", Brooder)
-    with pytest.raises(RuntimeError, match="brooder plays differently"):
-        confuse(PLACE, ["brooder", "perseverator"])
+    monkeypatch.setitem(AGENTS, "deaf", Deaf)
+    with pytest.raises(RuntimeError, match="deaf plays differently"):
+        confuse(PLACE, ["deaf", "perseverator"])
 
 
 def test_a_brooder_is_cross_validated_over_sessions(monkeypatch):
