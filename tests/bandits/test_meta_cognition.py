@@ -130,7 +130,7 @@ def test_the_dial_moves_the_group_steadily():
 
 def test_missing_columns_are_named():
     frame = rows([True, False], [0.5, 0.6])
-    with pytest.raises(ValueError, match="no column 'response'"):
+    with pytest.raises(ValueError, match="the trials have no 'response'"):
         value(frame.drop(columns="response"))
     with pytest.raises(ValueError, match="no 'mean_0'"):
         value(frame.drop(columns="mean_0"))

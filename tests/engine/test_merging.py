@@ -138,6 +138,7 @@ def test_what_is_half_written_in_a_folder_is_left_there(tmp_path, halves):
 def test_folders_that_disagree_in_a_number_are_refused(tmp_path, halves, whole):
     other = tmp_path / "other"
     shutil.copytree(whole, other)
+    (other / "parts.sha256").unlink()  # which would tell that it was edited
     file = next((other / "parts").iterdir())
     table = pd.read_parquet(file)
     for column, value, disagree in [("seconds", 99.0, False), ("value", 0.5, True)]:
@@ -157,6 +158,7 @@ def test_folders_that_disagree_in_a_number_are_refused(tmp_path, halves, whole):
 def test_the_smallest_difference_is_one(tmp_path, halves, whole):
     other = tmp_path / "other"
     shutil.copytree(whole, other)
+    (other / "parts.sha256").unlink()  # which would tell that it was edited
     file = next((other / "parts").iterdir())
     table = pd.read_parquet(file)
     table.loc[2, "value"] = table.loc[2, "value"] * (1 + 1e-15)
@@ -218,6 +220,7 @@ def test_a_damaged_part_is_refused_even_where_only_one_folder_holds_it(
 
 
 def test_a_part_with_too_few_rows_is_refused(tmp_path, halves):
+    (halves[1] / "parts.sha256").unlink()  # which would tell that it was edited
     file = next((halves[1] / "parts").iterdir())
     pd.read_parquet(file).iloc[1:].to_parquet(file, index=False)
     refused(tmp_path, halves, "damaged.*4 rows instead of 5")
