@@ -404,7 +404,8 @@ def holm(p_value: Array) -> Array:
 
     statsmodels collects garbage in each call, which takes longer than a whole battery of tests.
     """
-    return _holm_rows(p_value[None], np.ones((1, len(p_value)), dtype=bool))[0]
+    corrected: Array = _holm_rows(p_value[None], np.ones((1, len(p_value)), dtype=bool))[0]
+    return corrected
 
 
 def _family(p_values: list[Array]) -> float:

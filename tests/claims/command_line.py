@@ -162,6 +162,10 @@ REPORT = Report(
             "given goes deeper. Mend it, or leave it out."
         ),
         Claim("{error} What was paid for stays in {folder}.", "the ledger", _stays),
+        Explanation(
+            "Anywhere: --plugin FILE brings the models, experiments, measures and adapters of a "
+            "Python file of your own (repeatable; or listed in knownminds.toml)."
+        ),
         Explanation("parameter of {model} or setting"),
     ),
 )  # fmt: skip
