@@ -23,6 +23,8 @@ def sentences_in(file):
             isinstance(node, ast.Raise)
             or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
             or (isinstance(node, ast.keyword) and node.arg == "help")
+            or (isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "help")
+            or (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "option")
         ):
             passed_over |= {id(inner) for inner in ast.walk(node)}
         if isinstance(node, ast.JoinedStr):
