@@ -300,6 +300,7 @@ class _Chair:
         self.asked = asked_of(study.kept, self.settings)
         self.calls = ledger.calls_of(session)
         self.reason = ""
+        self.reopened = False  # whether a question that had no answer is asked again
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question; see `participant.live`."""
@@ -311,6 +312,8 @@ class _Chair:
             call = self.calls.get((turn, slot))
             if call is not None and call.state == "dead" and self.asks_again(turn, slot):
                 call = self.asked_again(call, name)
+            elif self.reopened and call is not None and call.state == "open":
+                call = self.still_open(call, name)
             if call is not None and call.request != name:
                 raise ValueError(
                     f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
@@ -343,10 +346,17 @@ class _Chair:
 
     def asked_again(self, call: Call, name: str) -> Call | None:
         """Return a question as one that is open again; None if another one stands in its place."""
-        if call.request != name:  # since another one before it was answered
-            self.ledger.set_aside(call)
+        self.reopened = True
+        if self.still_open(call, name) is None:
             return None
         call.state, call.outcome, call.note, call.again = "open", "", "", True
+        return call
+
+    def still_open(self, call: Call, name: str) -> Call | None:
+        """Return a question without an answer; None if one before it has been answered since."""
+        if call.request != name:
+            self.ledger.set_aside(call)
+            return None
         return call
 
     def changed(self, reply: Reply) -> bool:

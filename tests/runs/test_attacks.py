@@ -141,7 +141,7 @@ def test_the_breaker_ends_a_command_with_3(tmp_path, knownminds):
     assert "questions in a row had no answer" in broken[1]
     with FaultServer(port=port) as server:
         mended = knownminds(*command, "--base-url", server.address["openai"], "--retry-errors")
-    assert mended[0] == 0
+    assert mended[0] == 0, mended
     assert read_run(tmp_path / "run").errors == 0
 
 
