@@ -300,7 +300,6 @@ class _Chair:
         self.asked = asked_of(study.kept, self.settings)
         self.calls = ledger.calls_of(session)
         self.reason = ""
-        self.reopened = False  # whether a question that had no answer is asked again
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question; see `participant.live`."""
@@ -310,10 +309,11 @@ class _Chair:
         for slot in range(self.study.re_ask + 1):
             place = (self.session, turn, slot)
             call = self.calls.get((turn, slot))
+            if call is not None and call.request != name and self.overtaken(call, turn):
+                self.replace(call)
+                call = None
             if call is not None and call.state == "dead" and self.asks_again(turn, slot):
-                call = self.asked_again(call, name)
-            elif self.reopened and call is not None and call.state == "open":
-                call = self.still_open(call, name)
+                call.state, call.outcome, call.note, call.again = "open", "", "", True
             if call is not None and call.request != name:
                 raise ValueError(
                     f"The ledger in {self.ledger.folder} has another question on trial {turn} of "
@@ -344,20 +344,21 @@ class _Chair:
         """Tell whether a question is put again that had no answer."""
         return False
 
-    def asked_again(self, call: Call, name: str) -> Call | None:
-        """Return a question as one that is open again; None if another one stands in its place."""
-        self.reopened = True
-        if self.still_open(call, name) is None:
-            return None
-        call.state, call.outcome, call.note, call.again = "open", "", "", True
-        return call
+    def overtaken(self, call: Call, turn: int) -> bool:
+        """Tell whether a question has no answer, and one before it was answered late.
 
-    def still_open(self, call: Call, name: str) -> Call | None:
-        """Return a question without an answer; None if one before it has been answered since."""
-        if call.request != name:
-            self.ledger.set_aside(call)
-            return None
-        return call
+        Its words are then not those of today: it told of a trial that had no answer. A question
+        that was answered late was sent more than once.
+        """
+        late = (
+            earlier.state == "done" and earlier.attempts > 1
+            for (before, _), earlier in self.calls.items()
+            if before < turn
+        )
+        return call.state != "done" and any(late)
+
+    def replace(self, call: Call) -> None:
+        """Leave the place of a question to another."""
 
     def changed(self, reply: Reply) -> bool:
         """Tell whether another model has answered than before."""
@@ -398,6 +399,10 @@ class _PaidChair(_Chair):
         """Tell whether a question is put again that had no answer."""
         alone = self.study.environment.replies.stand_alone or turn > self.answered
         return self.runner.retry_errors and slot == 0 and alone
+
+    def replace(self, call: Call) -> None:
+        """Leave the place of a question to another, also in the ledger."""
+        self.ledger.set_aside(call)
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Ask, and tell whoever watches."""

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -15,6 +16,7 @@ from scripted import Scripted
 
 from knownminds.environments import Collider, InstrumentalLearning
 from knownminds.llm_adapters import Rejected, Reply, UnreadableReply, Usage
+from knownminds.llm_adapters.runs.admission import Caps
 from knownminds.llm_adapters.runs.ledger import FILE, Ledger, LedgerFailed, Request, Spent
 from knownminds.llm_adapters.runs.prices import parse_price, price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
@@ -114,6 +116,31 @@ def test_errors_are_asked_again_on_demand_and_answers_never(tmp_path):
     assert frame["errors_before"].tolist() == [0, 0, 1, 1, 2, 2, 2, 2]
     assert again.unanswered.endswith("are asked again: 2.")
     assert read_run(tmp_path).trials.frame.equals(frame)
+
+
+class Chooser(Numbered):
+    """Answers with the last letter that the prompt names, so that later prompts tell of it."""
+
+    def __init__(self):
+        super().__init__(lambda i: None)
+
+    async def complete(self, prompt, *, settings):
+        self.rest = re.findall(r"\b[A-Z]\b", prompt.messages[-1].content)[-1]
+        return await super().complete(prompt, settings=settings)
+
+
+def test_a_retry_that_is_broken_off_leaves_a_run_that_is_read_and_goes_on(tmp_path):
+    first = go(tmp_path, Numbered(lambda i: Rejected("no")), 1, retries=Retries(identical=3))
+    assert (first.errors, first.gave_out) == (2, True)  # the third is open, and tells of two errors
+    # One answer, and the next two questions are not those that had none any more.
+    caps = Caps(calls=first.calls + 1)
+    half = go(tmp_path, Chooser(), 1, retry_errors=True, caps=caps)
+    assert half.trials.frame["outcome"].tolist() == ["ok"]
+    assert read_run(tmp_path).trials.frame.equals(half.trials.frame)
+    whole = go(tmp_path, Chooser(), 1)
+    assert (whole.complete, whole.errors) == (True, 0)
+    alone = go(tmp_path / "alone", Chooser(), 1).trials.frame
+    assert whole.trials.frame.drop(columns="attempt").equals(alone.drop(columns="attempt"))
 
 
 def test_where_trials_stand_alone_every_error_is_asked_again(tmp_path):
