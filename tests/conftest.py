@@ -1,4 +1,4 @@
-"""What tests of the command line share, and figures that are drawn once."""
+"""What tests of the command line share, registries kept as they were, figures drawn once."""
 
 import pytest
 
@@ -7,6 +7,15 @@ def pytest_runtest_setup(item):
     import drawn_once
 
     drawn_once.choose(item.path.stem)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def registries_as_they_were():
+    """What the tests of a file register (pages that bring a model do) ends with the file."""
+    from registries import as_they_were
+
+    with as_they_were():
+        yield
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from pathlib import Path
 import matplotlib
 import pytest
 import typer
+from registries import as_they_were
 
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS, make
 from knownminds.inference import MEASURES
-from knownminds.llm_adapters import ADAPTERS
 from knownminds.validation.cli import app, main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -110,12 +110,9 @@ def parsed(block):
 @pytest.fixture
 def registries():
     """Forget afterwards what a page has registered and imported."""
-    tables = (AGENTS, ENVIRONMENTS, MEASURES, ADAPTERS)
-    before, loaded = [dict(table) for table in tables], set(sys.modules)
-    yield
-    for table, content in zip(tables, before, strict=True):
-        table.clear()
-        table.update(content)
+    loaded = set(sys.modules)
+    with as_they_were():
+        yield
     for name in set(sys.modules) - loaded:
         if not name.startswith("knownminds") and "." not in name:
             file = getattr(sys.modules[name], "__file__", None)
