@@ -26,6 +26,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.told_history import (
     FIRST,
     Found,
@@ -33,7 +34,6 @@ from knownminds.environments.words.told_history import (
     Retelling,
     told_name,
 )
-from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.world import Table, World
 
 if TYPE_CHECKING:
