@@ -37,7 +37,8 @@ def teaches_without_answer(theta, lapse, n_actions, row, start, action, reward):
 
 
 def other_draws(theta, lapse, n_actions, row, start, uniforms, payoffs):
-    return RescorlaWagner.simulate(theta, lapse, n_actions, row, start, 1 - uniforms, payoffs)
+    kernel, _ = RescorlaWagner.simulation(InstrumentalLearning())
+    return kernel(theta, lapse, n_actions, row, start, 1 - uniforms, payoffs)
 
 
 def too_likely(self, observation):
