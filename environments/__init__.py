@@ -10,6 +10,7 @@ from .bandits.horizon import Horizon
 from .bandits.instrumental_learning import InstrumentalLearning
 from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
+from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
 from .bandits.two_step import TwoStep, stages_of_days
 from .causes.collider import Collider
@@ -39,6 +40,7 @@ from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
+from .world import Payoffs, Table, World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
@@ -58,6 +60,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "diagnosis": Diagnosis,
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
+    "reversal_learning": ReversalLearning,
 }
 
 
@@ -121,6 +124,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -128,8 +132,10 @@ __all__ = [
     "Replies",
     "Rerun",
     "RestlessBandit",
+    "ReversalLearning",
     "Session",
     "SomeOf",
+    "Table",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
@@ -137,6 +143,7 @@ __all__ = [
     "Turn",
     "TwoStep",
     "Whole",
+    "World",
     "answer_columns",
     "check_environment",
     "complete_grid",
