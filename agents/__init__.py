@@ -19,6 +19,13 @@ from .bandits.discounters import (
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
 from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .bandits.reversal_learners import (
+    ExperienceWeightedAttraction,
+    FictitiousUpdate,
+    FictitiousUpdateDual,
+    HiddenStateReversal,
+    RewardPunishment,
+)
 from .bandits.two_step_hybrid import (
     TwoStepHybrid,
     TwoStepModelBased,
@@ -112,6 +119,11 @@ AGENTS: dict[str, type[Agent]] = {
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
+    "reward_punishment": RewardPunishment,
+    "fictitious_update": FictitiousUpdate,
+    "fictitious_update_dual": FictitiousUpdateDual,
+    "experience_weighted_attraction": ExperienceWeightedAttraction,
+    "hidden_state_reversal": HiddenStateReversal,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -171,8 +183,12 @@ __all__ = [
     "CueCombiner",
     "CueCombinerEqual",
     "CueCombinerOptimal",
+    "ExperienceWeightedAttraction",
     "ExponentialDiscounter",
+    "FictitiousUpdate",
+    "FictitiousUpdateDual",
     "FrameDependent",
+    "HiddenStateReversal",
     "HorizonBlind",
     "HorizonExplorer",
     "HyperbolicDiscounter",
@@ -219,6 +235,7 @@ __all__ = [
     "RescorlaWagner",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",
+    "RewardPunishment",
     "Selection",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",
