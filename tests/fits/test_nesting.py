@@ -20,7 +20,11 @@ from knownminds.inference.fits.nested_starts import embedded
 EXACT = 1e-6  # log units: rounding
 # Where the inner model lies at infinity it is neared to what a search can reach: 16 prior sds.
 NEARED = 0.02
-LIMITS = {("perseverator", "rescorla_wagner"), ("random_responder", "horizon_blind")}
+LIMITS = {
+    ("perseverator", "rescorla_wagner"),
+    ("choice_kernel", "rescorla_wagner_choice_kernel"),
+    ("random_responder", "horizon_blind"),
+}
 
 
 def by_names(nesting):
