@@ -10,6 +10,7 @@ from .bandits.horizon import Horizon
 from .bandits.instrumental_learning import InstrumentalLearning
 from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
+from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
 from .bandits.two_step import TwoStep, stages_of_days
 from .causes.collider import Collider
@@ -58,6 +59,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "diagnosis": Diagnosis,
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
+    "reversal_learning": ReversalLearning,
 }
 
 
@@ -128,6 +130,7 @@ __all__ = [
     "Replies",
     "Rerun",
     "RestlessBandit",
+    "ReversalLearning",
     "Session",
     "SomeOf",
     "Template",

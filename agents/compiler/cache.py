@@ -19,6 +19,7 @@ from knownminds.agents.sequences import LANES
 from .likelihood import likelihood
 from .program import Program
 from .simulation import simulation
+from .stepping import stepping
 
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
@@ -36,7 +37,8 @@ LOG_TINY = log(TINY)
 
 def source(program: Program) -> str:
     """Return the text of a module with the kernels of a program."""
-    body = "\n".join([*likelihood(program), "", "", *simulation(program)])
+    parts = likelihood(program), simulation(program), stepping(program)
+    body = "\n\n\n".join(map("\n".join, parts))
     title = f'"""Kernels of {program.name} for {program.actions} actions, from its definition."""'
     used = [f for f in (exp_of_negative, exp_of, log_of) if f"{f.__name__}(" in body]
     # What a kernel calls stands in its own file: numba's cache sees no other.

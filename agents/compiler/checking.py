@@ -20,7 +20,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
 
 from . import expressions as ex
-from .definition import SMALLEST, Law, probabilities
+from .definition import SMALLEST, Law, probabilities, shares
 from .program import Program, Through, trace
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def check_kernels(model: type[Model], text: str, actions: int) -> None:
                 "of random trials; keep what stands under logarithms, roots and fractions in range "
                 "(np.clip)."
             )
+        _compare_steps(model, program, kernels, trials, plain[0])
         for lapse, expected in zip((None, LAPSE), plain, strict=True):
             _compare_likelihood(model, program, kernels, trials, lapse, expected)
             _compare_draws(model, program, kernels, trials, lapse)
@@ -165,7 +166,7 @@ def plain_log_likelihood(
             if isinstance(outcome, Law):
                 own, each = float(outcome.log_density(row["response"])), 1.0
             else:
-                p = float(probabilities(outcome)[trial.action])
+                p = probabilities(outcome)[trial.action]
                 own, each = log(p) if p > 0 else -np.inf, 1.0 / program.actions
             total[n] += own if lapse is None else log((1 - lapse) * exp(own) + lapse * each)
             mind.update(trial)
@@ -177,6 +178,31 @@ def _as_trial(row: Mapping[str, float], program: Program) -> SimpleNamespace | N
     whole = {n: int(v) if np.isfinite(v) and v == int(v) else v for n, v in row.items()}
     answer = row["response" if program.law else "action"]
     return None if answer < -1e300 or (not program.law and answer < 0) else SimpleNamespace(**whole)
+
+
+def _compare_steps(
+    model: type[Model], program: Program, kernels: Any, trials: Trials, expected: Array
+) -> None:
+    """Follow the trials with the functions of the step agent."""
+    total, answer = np.zeros(N_SUBJECTS), program.kinds[0].outcome
+    for n, theta in enumerate(trials.theta.tolist()):
+        state = kernels.begin(theta)
+        for t in range(N_TRIALS):
+            row = {name: column[n, t].item() for name, column in trials.columns.items()}
+            trial = _as_trial(row, program)
+            if trial is None:
+                continue
+            seen = vars(trial)
+            parts = kernels.respond(theta, state, seen)
+            if answer.law is not None:
+                total[n] += float(answer.law(*parts).log_density(row["response"]))
+            else:
+                p = (parts if answer.stated else shares(parts))[trial.action]
+                total[n] += log(p) if p > 0 else -np.inf
+            brought = seen.pop("action", -1), seen.pop("reward", np.nan)
+            kernels.update(theta, state, seen, *brought)
+    if not np.allclose(total, expected, rtol=CLOSE, atol=CLOSE):
+        _refuse(model, "log-likelihood, step by step,", total, expected)
 
 
 def _compare_likelihood(
@@ -264,7 +290,7 @@ def _plain_session(
             lapses, u = trials.uniforms[n, t]
             answers[t] = u if lapses < lapse else outcome.at(float(ndtri(max(u, SMALLEST))))
         else:
-            p = (1 - lapse) * probabilities(outcome) + lapse / program.actions
+            p = (1 - lapse) * np.array(probabilities(outcome)) + lapse / program.actions
             action = int((np.cumsum(p)[:-1] <= trials.uniforms[n, t]).sum())
             answers[t] = action
         reward = place.pay(drawn, action)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any, ClassVar
 
 import numpy as np
 
-from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Support
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Support
 
 SMALLEST = 1e-300  # a uniform number whose normal quantile is finite
 HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
@@ -101,19 +102,24 @@ class Probabilities:
     values: Any
 
 
-def probabilities(outcome: Any) -> Array:
+def probabilities(outcome: Any) -> list[float]:
     """Return the probability of each action by what `respond` returned on numbers."""
     if isinstance(outcome, Probabilities):
-        return np.asarray(outcome.values, dtype=float)
-    if np.size(outcome) == 1:
-        x = float(outcome)
+        return [float(p) for p in outcome.values]
+    return shares(np.ravel(outcome).tolist())
+
+
+def shares(numbers: Sequence[float]) -> list[float]:
+    """Return the probability of each action by their utilities, or by the log odds of action 1."""
+    if len(numbers) == 1:
+        (x,) = numbers
         e = exp(-abs(x))
         both = (e, 1.0) if x > 0.0 else (1.0, e)  # neither as 1 less the other: digits are lost
-        return np.array(both) / (1.0 + e)
-    utilities = np.asarray(outcome, dtype=float)
-    weight = np.exp(utilities - utilities.max())
-    share: Array = weight / weight.sum()
-    return share
+        return [b / (1.0 + e) for b in both]
+    top = max(numbers)
+    weights = [exp(u - top) for u in numbers]
+    whole = sum(weights)
+    return [w / whole for w in weights]
 
 
 class World:

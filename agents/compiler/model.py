@@ -20,8 +20,10 @@ from knownminds.environments.environment import Choice, Environment, Observation
 from . import expressions as ex
 from .cache import folder_of, loaded, source
 from .checking import check_kernels
-from .definition import SMALLEST, Law, Payoffs, World, probabilities
+from .definition import SMALLEST, Payoffs, World, shares
 from .program import trace
+
+PRINTED = ("log_likelihood", "simulate", "begin", "respond", "update", "quantile")
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,10 @@ def _two_or_any() -> Any:
 class Model(Agent):
     """A mind written once: parameters as class attributes, and one trial in plain NumPy.
 
-    An author writes `begin`, `respond` and `update`. Run on numbers they are the step agent; run
-    on symbols, at the first use, they become the likelihood with its exact gradient and the
-    simulation. Columns and tables are what the methods read. A subclass holds a parameter by
-    setting it to a number, and ties some by properties.
+    An author writes `begin`, `respond` and `update`. Run on symbols, at the first use, they become
+    the likelihood with its exact gradient, the simulation, and the step agent in plain Python; run
+    on numbers they are what all three are held against. Columns and tables are what the methods
+    read. A subclass holds a parameter by setting it to a number, and ties some by properties.
 
     Attributes
     ----------
@@ -170,7 +172,7 @@ class Model(Agent):
 
     @classmethod
     def kernels(cls, actions: int) -> Any:
-        """Return the module of the kernels for so many actions, `log_likelihood` and `simulate`.
+        """Return the printed functions for so many actions, and what is made of their numbers.
 
         Raises
         ------
@@ -179,14 +181,16 @@ class Model(Agent):
         """
         known = _kernels.setdefault(cls, {})
         if actions not in known:
-            text = cls.kernel_source(actions)
+            with ex.new_graph():
+                program = trace(cls, actions)
+                text, answer = source(program), program.kinds[0].outcome
             module = loaded(
                 text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
             )
-            own = SimpleNamespace(log_likelihood=module.log_likelihood, simulate=module.simulate)
-            if cls.given == "response":
-                own.simulate = _with_noise(module.simulate)
-            known[actions] = own
+            own = {name: value for name, value in vars(module).items() if name in PRINTED}
+            if answer.law is not None:
+                own["simulate"] = _with_noise(module.simulate)
+            known[actions] = SimpleNamespace(**own, law=answer.law, stated=answer.stated)
         return known[actions]
 
     @classmethod
@@ -241,48 +245,68 @@ class Model(Agent):
 
     def reset(self) -> None:
         """Forget everything."""
-        self.minds: dict[tuple[Any, ...], Model] = {}
+        self._made = type(self).kernels(self.actions or 2)
+        self._values = self.theta.tolist()
+        self._states: dict[tuple[Any, ...], list[float]] = {}
 
-    def _mind_of(self, observation: Observation) -> Model:
-        place = tuple(observation[name] for name in self.separate if name in observation)
-        found = self.minds.get(place)
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the functions at home: they are made again where this is read."""
+        return {name: value for name, value in self.__dict__.items() if name != "_made"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the functions again."""
+        self.__dict__.update(state)
+        self._made = type(self).kernels(self.actions or 2)
+
+    def _state(self, observation: Observation) -> list[float]:
+        """Return what is remembered where this trial belongs."""
+        place = tuple([observation[name] for name in self.separate if name in observation])
+        found = self._states.get(place)
         if found is None:
-            values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-            found = self.minds[place] = type(self).mind(values, self.actions)
+            found = self._states[place] = self._made.begin(self._values)
         return found
+
+    def _shares(self, observation: Observation) -> list[float]:
+        parts = self._made.respond(self._values, self._state(observation), observation)
+        return list(parts) if self._made.stated else shares(parts)
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action before any lapse."""
-        if self.given == "response":
+        if self._made.law:
             return np.empty(0)
-        return probabilities(self._mind_of(observation).respond(SimpleNamespace(**observation)))
+        return np.array(self._shares(observation))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; a trial without an answer teaches nothing."""
-        if action >= 0 or self.given == "response":
-            seen = {**observation, "action": action, "reward": reward}
-            self._mind_of(observation).update(SimpleNamespace(**seen))
-
-    def _law(self, observation: Observation) -> Law:
-        law: Law = self._mind_of(observation).respond(SimpleNamespace(**observation))
-        return law
+        if action >= 0 or (self._made.law and observation.get("response", 0.0) is not None):
+            state = self._state(observation)
+            self._made.update(self._values, state, observation, action, reward)
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
     ) -> float:
         """Return the log density of a response."""
-        if self.given != "response":
+        if not self._made.law:
             return super().log_density(observation, response, action)
-        return float(self._law(observation).log_density(response))
+        parts = self._made.respond(self._values, self._state(observation), observation)
+        return float(self._made.law(*parts).log_density(response))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         """Draw what is given: an action with one uniform number, a response with two."""
-        if self.given != "response":
-            return super().choose(observation, rng)
+        if not self._made.law:
+            below, u, found = 0.0, rng.random(), self._shares(observation)
+            each = self.lapse / len(found)
+            for action, share in enumerate(found[:-1]):
+                below += (1.0 - self.lapse) * share + each
+                if u < below:
+                    return action
+            return len(found) - 1
         lapses, u = rng.random(2).tolist()
         if lapses < self.lapse:
             return float(u)
-        return float(self._law(observation).at(float(ndtri(max(u, SMALLEST)))))
+        noise = float(ndtri(max(u, SMALLEST)))
+        state = self._state(observation)
+        return float(self._made.quantile(self._values, state, observation, noise))
 
 
 # Names that a parameter must not have, besides those of every agent.

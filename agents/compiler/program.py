@@ -154,6 +154,9 @@ class _Run:
     def program(self) -> Program:
         kinds = self.model.kinds
         values = kinds[1] if kinds else (None,)
+        found = tuple(self._kind(kinds[0] if kinds else "", value) for value in values)
+        if len({(kind.outcome.law, kind.outcome.stated) for kind in found}) > 1:
+            raise UntraceableError("respond() returns different kinds of answers; return one kind")
         return Program(
             self.model.name,
             self.actions,
@@ -161,7 +164,7 @@ class _Run:
             kinds[0] if kinds else None,
             {n: ex.as_number(v) for n, v in flat(self.begun).items()},
             {n: ex.as_number(v) for n, v in flat(self.world_begun).items()},
-            tuple(self._kind(kinds[0] if kinds else "", value) for value in values),
+            found,
             self.arrays,
         )
 

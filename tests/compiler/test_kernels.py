@@ -1,5 +1,6 @@
 """Kernels from definitions: what they do is what the definition does, and a mistake is found."""
 
+import pickle
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import hand_written_learner
 import numpy as np
 import pytest
 from compiler.definitions import Forgetful, Kalman, Odd, Staged, Stayer, Tied
+from scipy.special import expit
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
 from knownminds.agents.compiler.cache import loaded
@@ -63,6 +65,7 @@ MISTAKES = {
     "a rate for another": (
         r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
     ),
+    "a step that changes another number": (r"state\[0\] = ", "state[1] = ", "log-likelihood, step"),
 }  # fmt: skip
 
 
@@ -74,6 +77,30 @@ def test_a_mistake_of_the_compiler_is_found_and_the_model_refused_by_name(mistak
     assert changed != text
     with pytest.raises(ValueError, match=f"kernel of RescorlaWagnerDual gives another {told}"):
         check_kernels(RescorlaWagnerDual, changed, 2)
+
+
+class Guarded(Forgetful):
+    """Reckons what Python's own functions refuse, where it is not asked for."""
+
+    def respond(self, trial):
+        low = np.where(self.values > 0, np.log(self.values), -3.0)
+        return np.where(self.values > 1, np.sqrt(self.values - 1) / (1 - self.values), low)
+
+
+def test_a_step_agent_is_plain_python_that_takes_what_numpy_takes():
+    agent = pickle.loads(pickle.dumps(RescorlaWagnerDual(
+        alpha_positive=0.3, alpha_negative=0.2, beta=2.0, kappa=0.1
+    )))  # fmt: skip
+    agent.learn({"trial": 0, "context": 0}, 1, 1.0)
+    assert isinstance(agent.choose({"trial": 1, "context": 0}, np.random.default_rng(0)), int)
+    lead = 2.0 * 0.3 * 0.5 + 0.1
+    assert agent.action_probabilities({"context": 0})[1] == pytest.approx(expit(lead), rel=1e-14)
+    assert agent.action_probabilities({"context": 1}).tolist() == [0.5, 0.5]
+    names = {}
+    exec(Guarded.kernel_source().replace("from numba import njit", "njit = lambda **_: id"), names)
+    found = names["respond"]([0.3, 0.2, 1.0], [0.0, 1.0], {})
+    assert found == (-3.0, 0.0)
+    assert names["respond"]([0.3, 0.2, 1.0], [2.0, 0.5], {})[0] == -1.0
 
 
 def test_what_is_refused_leaves_no_file_that_the_next_process_would_take(tmp_path):
