@@ -40,6 +40,7 @@ from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
+from .world import Payoffs, Table, World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
@@ -123,6 +124,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -133,6 +135,7 @@ __all__ = [
     "ReversalLearning",
     "Session",
     "SomeOf",
+    "Table",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
@@ -140,6 +143,7 @@ __all__ = [
     "Turn",
     "TwoStep",
     "Whole",
+    "World",
     "answer_columns",
     "check_environment",
     "complete_grid",

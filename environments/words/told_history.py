@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, setting
 
@@ -194,10 +193,13 @@ class Retelling(Environment):
             asked = message.content
         return turns, observation
 
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._heard: dict[Any, Any] = {}  # their names are those of the session
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a session, in which other things are told by other names."""
+        self._heard: dict[Any, Any] = {}
         self._told: dict[Any, str] = {}
+        return super().reset(seed, options)
 
     def _choose_words(
         self,
