@@ -35,6 +35,13 @@ from .bandits.learners import (
 )
 from .bandits.reasoners import ConservativeBayes, ProbabilityNoise
 from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .bandits.reversal_learners import (
+    ExperienceWeightedAttraction,
+    FictitiousUpdate,
+    FictitiousUpdateDual,
+    HiddenStateReversal,
+    RewardPunishment,
+)
 from .bandits.two_step_hybrid import (
     TwoStepHybrid,
     TwoStepModelBased,
@@ -143,6 +150,11 @@ AGENTS: dict[str, type[Agent]] = {
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
+    "reward_punishment": RewardPunishment,
+    "fictitious_update": FictitiousUpdate,
+    "fictitious_update_dual": FictitiousUpdateDual,
+    "experience_weighted_attraction": ExperienceWeightedAttraction,
+    "hidden_state_reversal": HiddenStateReversal,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -207,11 +219,15 @@ __all__ = [
     "CueCombinerEqual",
     "CueCombinerOptimal",
     "DecayingRateLearner",
+    "ExperienceWeightedAttraction",
     "ExponentialDiscounter",
+    "FictitiousUpdate",
+    "FictitiousUpdateDual",
     "FixedCostDiscounter",
     "ForgettingLearner",
     "FrameDependent",
     "GeneralisedHyperbolicDiscounter",
+    "HiddenStateReversal",
     "HorizonBlind",
     "HorizonExplorer",
     "HyperbolicDiscounter",
@@ -264,6 +280,7 @@ __all__ = [
     "RescorlaWagnerChoiceKernel",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",
+    "RewardPunishment",
     "Selection",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",
