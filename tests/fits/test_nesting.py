@@ -21,7 +21,13 @@ EXACT = 1e-6  # log units: rounding
 # Where the inner model lies at infinity it is neared to what a search can reach: 16 prior sds.
 NEARED = 0.02
 SMALL = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
-LIMITS = {("perseverator", "rescorla_wagner"), ("random_responder", "horizon_blind")}
+LIMITS = {
+    ("perseverator", "rescorla_wagner"),
+    ("choice_kernel", "rescorla_wagner_choice_kernel"),
+    ("rescorla_wagner", "forgetting_learner"),
+    ("hyperbolic_discounter", "fixed_cost_discounter"),
+    ("random_responder", "horizon_blind"),
+}
 
 
 def by_names(nesting):
