@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -37,14 +38,17 @@ def _runs(text: str) -> bool:
     return bool(_RUN.match(text)) and not _NUMBER.fullmatch(text)
 
 
-def _mapped(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
+def _mapped(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Change the texts of a table; each that stands there several times is looked at once."""
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     changed = {}
     for name in texts:
-        column = frame[name]
-        found = column.map(lambda cell: change(cell) if isinstance(cell, str) else cell)
-        if not found.equals(column):
-            changed[name] = found
+        different = {cell for cell in frame[name] if isinstance(cell, str)}
+        by = {cell: new for cell in different if (new := change(cell)) != cell}
+        if by:
+            changed[name] = frame[name].map(
+                lambda cell, by=by: by.get(cell, cell) if isinstance(cell, str) else cell
+            )
     if changed:
         frame = frame.assign(**changed)
     names = {name: change(name) for name in frame.columns if isinstance(name, str)}

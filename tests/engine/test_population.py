@@ -223,12 +223,15 @@ def test_the_step_loop_lives_the_same_session(name, lapse, law):
 
 
 def test_a_broken_reward_is_found(monkeypatch):
-    def wrong(self, trial, action):
-        return 1.0 - self._payoffs[trial][action]
+    step = InstrumentalLearning.step
+
+    def wrong(self, choice):
+        observation, reward, *rest = step(self, choice)
+        return observation, 1.0 - reward, *rest
 
     study = a_study()
     check_step_loop(study)
-    monkeypatch.setattr(InstrumentalLearning, "_reward", wrong)
+    monkeypatch.setattr(InstrumentalLearning, "step", wrong)
     with pytest.raises(RuntimeError, match=f"{MODEL} plays differently in {PLACE} step by step"):
         check_step_loop(study)
 
