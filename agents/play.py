@@ -75,7 +75,7 @@ class Player:
     def learn(self, turn: Turn) -> None:
         """Take in what a trial brought."""
         action = -1 if turn.action is None else turn.action
-        self.agent.learn(turn.observation, action, nan if turn.reward is None else turn.reward)
+        self.agent.learn(turn.known, action, nan if turn.reward is None else turn.reward)
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,9 @@ def play_tables(
     brought = environment.follow(Design(tables), action.reshape(n, n_trials))
     columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
-        {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
+        {name: columns[name] for name in fields}
+        | whole
+        | {name: brought[name].ravel() for name in ("reward", *environment.fields.outcome)}
     )
     if "present" in brought:
         present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))

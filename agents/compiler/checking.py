@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
-from knownminds.environments.world import World
+from knownminds.environments.world import World, outcomes
 
 from . import expressions as ex
 from .definition import SMALLEST, Law, probabilities, shares
@@ -336,9 +336,8 @@ def plain_sessions(
             answer = _answer(mind.respond(Through(drawn, shown)), trials.uniforms[n, t], lapse)
             answers[n, t] = answer
             action = -1 if program.law or np.isnan(answer) else int(answer)
-            paid = place.pay(drawn, action)
-            reward = np.nan if paid is None else _whole(paid)
-            mind.update(Through(drawn, {**shown, "action": action, "reward": reward}))
+            paid = {n: _whole(v) for n, v in outcomes(place.pay(drawn, action)).items()}
+            mind.update(Through(drawn, {**shown, "action": action, **paid}))
     return answers
 
 

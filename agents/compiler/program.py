@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knownminds.environments.world import World
+from knownminds.environments.world import World, outcomes
 
 from . import expressions as ex
 from .definition import Law, Probabilities
@@ -201,8 +201,8 @@ class _Run:
         shown, present, went = self._show(self.world(), tables)
         seen = self._outcome(lambda: Through(tables, {**told, **shown}))
         action = ex.number(-1.0) if outcome.law else ACTION  # where numbers are given there is none
-        reward, world = self._pay(self.world(), tables, went, action)
-        known = {**told, **shown, "action": ACTION, "reward": reward}
+        brought, world = self._pay(self.world(), tables, went, action)
+        known = {**told, **shown, "action": ACTION, **brought}
         played = self._after(lambda: Through(tables, known))
         before = {n: ex.as_number(v) for n, v in flat(symbols).items()}
         for name, value_after in played.items():
@@ -297,21 +297,21 @@ class _Run:
 
     def _pay(
         self, place: World, tables: Seen, shown: Callable[[str], Expr], action: Expr
-    ) -> tuple[Expr, Callable[[Expr], dict[str, Expr]]]:
-        """Run what the world pays; return the reward, and its state if a trial takes place."""
+    ) -> tuple[dict[str, Expr], Callable[[Expr], dict[str, Expr]]]:
+        """Run what the world pays; return it by column, and its state if a trial takes place."""
 
         def run() -> dict[str, Any]:
             vars(place).update(shaped(self.world_begun, shown))
-            reward = place.pay(tables, action)
-            state = {n: ex.as_number(v) for n, v in flat(vars(place)).items()}
-            return {"": np.nan if reward is None else reward, **state}
+            paid = {f"paid {n}": v for n, v in outcomes(place.pay(tables, action)).items()}
+            return {**paid, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
 
         found = merged(run)
-        reward = found.pop("")
+        paid = {n.removeprefix("paid "): x for n, x in found.items() if n.startswith("paid ")}
+        state = {n: x for n, x in found.items() if not n.startswith("paid ")}
         if self._begins_within:
-            found[SPAN] = shown(SPAN)
-        return reward, lambda present: {
-            of_world(n): ex.select(present, x, shown(n)) for n, x in found.items()
+            state[SPAN] = shown(SPAN)
+        return paid, lambda present: {
+            of_world(n): ex.select(present, x, shown(n)) for n, x in state.items()
         }
 
 
