@@ -16,12 +16,13 @@ from scipy.special import ndtri
 from knownminds.agents.agent import Agent, Kernel
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.world import Payoffs, World
 
 from . import expressions as ex
 from .cache import folder_of, loaded, simulation_source, source
 from .checking import check_kernels, check_simulation
 from .definition import SMALLEST, shares
-from .program import Program, trace
+from .program import Program, Shapes, trace
 
 PRINTED = ("log_likelihood", "begin", "respond", "update", "quantile")
 
@@ -65,6 +66,18 @@ class _Kernel:
 
         def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
             return getattr(owner.kernels(n_actions), self.name)(theta, lapse, n_actions, *rest)
+
+        return kernel
+
+
+class _Simulate:
+    """The simulation where actions pay what a table "payoffs" holds; see `Model.simulation`."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+            actions = owner.n_actions or n_actions or 2
+            world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
+            return owner.played_in(world, shapes, actions)[0](theta, lapse, n_actions, *rest)
 
         return kernel
 
@@ -116,6 +129,7 @@ class Model(Agent):
     n_uniforms: ClassVar[int] = _told()
     remembers: ClassVar[bool] = _told()
     log_likelihood: ClassVar[Any] = _kernel()
+    simulate: ClassVar[Any] = _Simulate()
 
     _outline: ClassVar[Outline | None] = None
     _own: frozenset[str]  # names of a mind's attributes that are not remembered
@@ -174,13 +188,9 @@ class Model(Agent):
     @classmethod
     def simulation_source(cls, environment: Environment) -> str:
         """Return the text of the simulation in an experiment."""
-        with ex.new_graph():
-            return simulation_source(cls._played(environment))
-
-    @classmethod
-    def _played(cls, environment: Environment) -> Program:
         actions = cls.n_actions or environment.n_actions or 2
-        return trace(cls, actions, environment.world, environment.drawn)
+        with ex.new_graph():
+            return simulation_source(trace(cls, actions, environment.world, environment.drawn))
 
     @classmethod
     def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
@@ -192,27 +202,33 @@ class Model(Agent):
             If the model or the world cannot be traced, if what the kernel plays is something else
             than what they do, or if the model tells trials apart that the world holds together.
         """
-        if hasattr(cls, "simulate"):  # one by hand
+        actions = cls.n_actions or environment.n_actions or 2
+        if not isinstance(inspect.getattr_static(cls, "simulate"), _Simulate):  # one by hand
             with ex.new_graph():
-                return cls.simulate, cls.design or cls._played(environment).design
-        world, shapes = environment.world, environment.drawn
-        key = (environment.n_actions, world, tuple(sorted(shapes.items())))
+                read = trace(cls, actions, environment.world, environment.drawn).design
+            return cls.simulate, cls.design or read
+        kernel, program = cls.played_in(environment.world, environment.drawn, actions)
+        if program.world_goes_on:
+            _check_stretches(cls, environment)
+        return kernel, program.design
+
+    @classmethod
+    def played_in(cls, world: type[World], shapes: Shapes, actions: int) -> tuple[Kernel, Program]:
+        """Return the kernel that simulates the model in a world, and what it was printed from."""
+        key = actions, world, tuple(sorted(shapes.items()))
         known = _simulations.setdefault(cls, {})
         if key not in known:
             with ex.new_graph():
-                program = cls._played(environment)
+                program = trace(cls, actions, world, shapes)
                 text = simulation_source(program)
-            if program.world_goes_on:
-                _check_stretches(cls, environment)
             module = loaded(
                 text,
                 f"{cls.name}_in_{world.__name__}",
                 folder_of(cls),
-                lambda: check_simulation(cls, text, program.actions, world, shapes),
+                lambda: check_simulation(cls, text, actions, world, shapes),
             )
-            kernel = _with_noise(module.simulate) if program.law else module.simulate
-            known[key] = kernel, program.design
-        found: tuple[Kernel, tuple[str, ...]] = known[key]
+            known[key] = _with_noise(module.simulate) if program.law else module.simulate, program
+        found: tuple[Kernel, Program] = known[key]
         return found
 
     @classmethod
