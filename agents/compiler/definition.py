@@ -143,16 +143,8 @@ class World:
         return {}
 
     def pay(self, drawn: Any, action: Any) -> Any:
-        """Return the reward, and take note of the action.
-
-        Where an action brings more than a reward, a dictionary of "reward" and the other columns.
-        """
+        """Return the reward, and take note of the action."""
         return 0.0
-
-
-def outcomes(paid: Any) -> dict[str, Any]:
-    """Return by column what a world paid."""
-    return paid if isinstance(paid, dict) else {"reward": paid}
 
 
 class Payoffs(World):

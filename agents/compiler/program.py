@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import expressions as ex
-from .definition import Law, Probabilities, outcomes
+from .definition import Law, Probabilities
 from .expressions import ACTION, Expr, UntraceableError
 from .tracing import Seen, flat, merged, shaped, with_symbols
 
@@ -177,8 +177,8 @@ class _Run:
         tables = Seen(told, self.arrays)
         shown, present, went = self._show(tables)
         seen = self._outcome(lambda: Through(tables, {**told, **shown}))
-        brought, world = self._pay(tables, went)
-        known = {**told, **shown, "action": ACTION, **brought}
+        reward, world = self._pay(tables, went)
+        known = {**told, **shown, "action": ACTION, "reward": reward}
         played = self._after(lambda: Through(tables, known))
         before = {n: ex.as_number(v) for n, v in flat(symbols).items()}
         for name, value_after in played.items():
@@ -243,20 +243,18 @@ class _Run:
 
     def _pay(
         self, tables: Seen, shown: Callable[[str], Expr]
-    ) -> tuple[dict[str, Expr], Callable[[Expr], dict[str, Expr]]]:
-        """Run what the world pays; return outcomes, and its state if a trial takes place."""
+    ) -> tuple[Expr, Callable[[Expr], dict[str, Expr]]]:
+        """Run what the world pays; return the reward, and its state if a trial takes place."""
         place = self.world()
 
         def run() -> dict[str, Any]:
             place.__dict__.update(shaped(self.world_begun, shown))
-            brought = outcomes(place.pay(tables, ACTION))
-            state = {n: ex.as_number(v) for n, v in flat(vars(place)).items()}
-            return {**{f"brought {n}": v for n, v in brought.items()}, **state}
+            reward = place.pay(tables, ACTION)
+            return {"": reward, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
 
         found = merged(run)
-        names = [n for n in found if n.startswith("brought ")]
-        brought = {n.removeprefix("brought "): found.pop(n) for n in names}
-        return brought, lambda present: {
+        reward = found.pop("")
+        return reward, lambda present: {
             n: ex.select(present, x, shown(n)) for n, x in found.items()
         }
 
