@@ -180,6 +180,11 @@ class Agent(ABC):
         return cls.log_likelihood
 
     @classmethod
+    def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
+        """Return what simulates the model in an experiment, and the tables that it reads."""
+        return cls.simulate, cls.design
+
+    @classmethod
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError if this model cannot play the environment."""
         if not environment.feedback and ("reward" in cls.columns or "payoffs" in cls.design):

@@ -196,14 +196,15 @@ def play_tables(
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [stimuli[name][present] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
-    packed = model.simulate(
+    kernel, design = model.simulation(environment)
+    packed = kernel(
         theta,
         lapse,
         environment.n_actions,
         sequences.row,
         sequences.start,
         sequences.pack(drawn[present]),
-        *(sequences.pack(flat[name][present]) for name in model.design),
+        *(sequences.pack(flat[name][present]) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)

@@ -247,9 +247,10 @@ class Environment(ABC):
         return ()
 
     @cached_property
-    def drawn(self) -> frozenset[str]:
-        """Names of the design's tables."""
-        return frozenset(self.tables(np.full((1, self.n_draws), 0.5)))
+    def drawn(self) -> dict[str, tuple[int, ...]]:
+        """The design's tables: the shape of what each holds for a trial, () for one number."""
+        tables = self.tables(np.full((1, self.n_draws), 0.5))
+        return {name: table.shape[2:] for name, table in tables.items()}
 
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""

@@ -28,6 +28,15 @@ class World:
 
     span: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse what is no longer declared."""
+        super().__init_subclass__(**options)
+        if "arrays" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has arrays; tables have the shapes that the design gives them. "
+                "Leave it out, and index them as they are."
+            )
+
     def begin(self) -> None:
         """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
 
@@ -109,6 +118,13 @@ class Drawn:
         here["_trial"] = trial
         for name, column in self._columns:
             here[name] = column[trial]
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds, else b: np.where, and quick on plain numbers."""
+    if condition is True:
+        return a
+    return b if condition is False else np.where(condition, a, b)
 
 
 def plain(x: Any) -> Any:
