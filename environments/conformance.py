@@ -116,7 +116,7 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
         _rule(
             np.array_equal(told, got, equal_nan=True), f"`follow` tells {name} as `step` brings it."
         )
-    for name in environment.fields.dependent:
+    for name in [n for n in environment.fields.shown if n in environment.fields.dependent]:
         shown = [turn.observation[name] for turn in turns]
         _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
 

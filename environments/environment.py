@@ -125,7 +125,7 @@ class Environment(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
-    fields: ClassVar[Fields] = Fields()
+    fields: Fields = Fields()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"
@@ -134,7 +134,7 @@ class Environment(ABC):
     performance_bounds: tuple[float, float] | None = (-np.inf, np.inf)
     ends_early: bool = False
     feedback: ClassVar[bool] = True
-    depletes: ClassVar[bool] = False
+    depletes: bool = False
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
 
@@ -521,6 +521,13 @@ class Environment(ABC):
                     break
             trial += 1
         return trial
+
+    def concealed_at(self, trial: int) -> dict[str, int | float]:
+        """Return the hidden fields of the present trial."""
+        depends = [name for name in self.fields.hidden if name in self.fields.dependent]
+        drawn = [name for name in self.fields.hidden if name not in depends]
+        left = {name: plain(self._showing[name]) for name in depends}
+        return {**self.design.at(trial, drawn), **left}
 
     def _observation(self) -> Observation:
         t = self._trial

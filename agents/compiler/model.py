@@ -266,7 +266,8 @@ class Model(Agent):
         And where responses do not go from 0 to 1.
         """
         super().check_plays(environment)
-        hang = environment.fields.dependent
+        fields = environment.fields
+        hang = [name for name in fields.dependent if name not in fields.hidden]
         if "reward" in cls.columns and hang and not set(hang) & set(cls.columns):
             raise ValueError(
                 f"{cls.name} goes by rewards alone; those of {environment.name} hang on "

@@ -14,6 +14,7 @@ from .expressions import Expr, UntraceableError
 
 MOST_COURSES = 4096  # 12 conditions one after the other
 MOST_CONDITIONS = 64  # of one course
+SHORT = 8  # parts that are told apart one after the other
 MOST_QUESTIONS = 2000  # of one course, known answers included
 
 
@@ -85,9 +86,33 @@ def _n(array: np.ndarray[Any, Any], axis: int, index: Expr) -> int:
 
 def chosen(parts: list[Any], k: Expr) -> Any:
     """Return the part whose number is k."""
+    if len(parts) > SHORT and all(is_constant(part) for part in parts):
+        return _looked_up_among([ex.as_number(part) for part in parts], k)
     found = parts[-1]
     for n in reversed(range(len(parts) - 1)):
         found = where(ex.equal(k, n), parts[n], found)
+    return found
+
+
+def is_constant(part: Any) -> bool:
+    """Say whether a part is one number that is known when the kernel is made."""
+    return isinstance(part, Expr) and part.op == "number"
+
+
+def _looked_up_among(parts: list[Expr], k: Expr) -> Expr:
+    """Return the constant whose number is k; a kernel compares k once for each and selects little.
+
+    Places of equal constants are one condition; the most frequent one is what is left.
+    """
+    places: dict[Expr, list[int]] = {}
+    for n, part in enumerate(parts):
+        places.setdefault(part, []).append(n)
+    found, *others = sorted(places, key=lambda part: -len(places[part]))
+    for part in others:
+        condition = ex.equal(k, places[part][0])
+        for n in places[part][1:]:
+            condition = condition | ex.equal(k, n)
+        found = ex.select(condition, part, found)
     return found
 
 
