@@ -46,16 +46,32 @@ def unit(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> A
 class Law:
     """How a number that is given scatters: a dataclass whose fields a definition fills.
 
-    Lapses are uniform between 0 and 1.
+    Its methods are plain NumPy (and `scipy.special.ndtr`, `log_ndtr`), as definitions are.
+
+    Attributes
+    ----------
+    span
+        The range of responses that the law knows, over which lapses are uniform; None where the
+        law says itself what a lapse gives.
     """
 
+    span: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+
     def log_density(self, y: Any) -> Any:
-        """Return the log density of a response."""
+        """Return the log density of a response; where it has a probability, the log of that."""
         raise NotImplementedError
 
     def at(self, normal: Any) -> Any:
         """Return the response at a quantile, given as a standard normal number."""
         raise NotImplementedError
+
+    def lapse_density(self, y: Any) -> Any:
+        """Return the density of a response that is given in a lapse."""
+        return 1.0
+
+    def lapse_at(self, u: Any) -> Any:
+        """Return the response of a lapse at a uniform number."""
+        return u
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,12 @@ def shares(numbers: Sequence[float]) -> list[float]:
     return [w / whole for w in weights]
 
 
+def log_mixed(own: float, each: float, lapse: float) -> float:
+    """Return the log density of a mixture with lapses, whose density is `each`."""
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp(np.log1p(-lapse) + own, np.log(lapse * each)))
+
+
 class World:
     """What a session shows and pays, by what was drawn before it and what was done in it.
 
@@ -158,16 +180,27 @@ class Payoffs(World):
 
 
 class Table:
-    """Constants that are looked up by what is only known in a trial."""
+    """Constants, or parameters, that are looked up by what is only known in a trial.
+
+    More than 16 constants are an array in the kernel; fewer are chosen among by comparisons.
+    """
 
     def __init__(self, values: Any):
         self.values = np.asarray(values)
 
     def __getitem__(self, key: Any) -> Any:
         """Look up, also by expressions."""
-        from .expressions import Expr
+        from .expressions import LONGEST_CHAIN, Expr, as_expr, lookup, used_as_index
         from .tracing import Traced
 
         keys = key if isinstance(key, tuple) else (key,)
-        symbolic = any(isinstance(k, Expr) for k in keys)
-        return Traced.of(self.values)[key] if symbolic else self.values[key]
+        if not any(isinstance(k, Expr) for k in keys):
+            return self.values[key]
+        few = self.values.size <= LONGEST_CHAIN or self.values.dtype.kind == "O"
+        if few or len(keys) < self.values.ndim:
+            return Traced.of(self.values)[key]
+        place: Any = 0
+        for k, size in zip(keys, self.values.shape, strict=True):
+            used_as_index(as_expr(k), size)
+            place = place * size + k
+        return lookup(tuple(self.values.ravel().astype(float).tolist()), place)

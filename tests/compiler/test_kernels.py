@@ -8,7 +8,19 @@ import sys
 import hand_written_learner
 import numpy as np
 import pytest
-from compiler.definitions import Forgetful, Kalman, Odd, Staged, Stayer, Tied
+from compiler.definitions import (
+    Edged,
+    Follower,
+    Forgetful,
+    Kalman,
+    Odd,
+    Staged,
+    StatedTeller,
+    Stayer,
+    Teller,
+    Tied,
+    Weigher,
+)  # fmt: skip
 from scipy.special import expit
 
 from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
@@ -26,6 +38,12 @@ CASES = [
     (Kalman, 2),
     (Stayer, 2),
     (Stayer, 3),
+    (Teller, 2),
+    (Teller, 3),
+    (StatedTeller, 3),
+    (Follower, 2),
+    (Weigher, 3),
+    (Edged, 2),
     (RescorlaWagnerDual, 2),
     (RescorlaWagner, 2),
 ]
@@ -53,6 +71,48 @@ def test_a_generated_kernel_does_what_the_one_written_by_hand_does(name):
             assert (np.abs(x - y) <= 1e-13 * (1 + np.abs(y))).all()
 
 
+def test_what_hangs_on_columns_alone_is_reckoned_once_and_what_is_rare_in_a_pass():
+    text = Weigher.kernel_source()
+    kernel = text[text.index("def log_likelihood") : text.index("def simulate")]
+    assert re.search(r"TABLE_\w+\[int\(", kernel)  # by the streak, which only the trial knows
+    assert "np.exp(cost_t)" in text[text.index("def prepared") :]
+    assert "cost_" not in kernel
+    assert kernel.index("if any_rare_0 > 0:") < kernel.index("log_of(") < kernel.index("side")
+    once = Weigher.prepare(
+        np.zeros(2), np.zeros(2), tuple(np.ones((len(Weigher.columns), 2))), False
+    )
+    assert len(once[2]) == len(re.search(r"start, (.*)\):", kernel).group(1).split(", "))
+    assert Forgetful.prepare is None  # the number of actions is only known with the data
+    assert RescorlaWagnerDual.prepare is None
+
+
+def test_sequences_of_unequal_length_and_gaps_are_read_where_they_begin():
+    """What is the same in all of a sequence is read off its first answered trial."""
+    n, rng = 40, np.random.default_rng(0)
+    subject = np.repeat(np.arange(n), rng.integers(2, 30, n))
+    m = len(subject)
+    window = rng.integers(0, 2, n)[subject]
+    given = rng.random(m) < 0.8
+    columns = {"window": window, "value": rng.uniform(0.5, 3, m), "unit": rng.uniform(1, 2, m),
+               "ceiling": rng.uniform(1, 3, m), "response": rng.uniform(-0.1, 2, m)}  # fmt: skip
+    flat = {name: np.where(given, c, -np.inf if name == "response" else 0.0)
+            for name, c in columns.items()}  # fmt: skip
+    theta = Follower.parameters.draw(rng, n)
+
+    def total(keep, lapse):
+        data = ModelData.of_columns(
+            Follower, [str(k) for k in range(n)], subject[keep], [window[keep]],
+            {name: c[keep] for name, c in flat.items()}, 0,
+        )  # fmt: skip
+        return data.log_likelihood(theta, lapse)
+
+    for lapse in (None, np.full(n, 0.1)):
+        whole, answered = (total(keep, lapse) for keep in (np.full(m, True), given))
+        assert np.isfinite(whole[0]).all()
+        assert np.allclose(whole[0], answered[0], rtol=1e-13)
+        assert np.allclose(whole[1], answered[1], rtol=1e-12)
+
+
 MISTAKES = {
     "a slope with the wrong sign": (r"push = side \* missed", "push = -side * missed", "slope in"),
     "a slope that lapses leave out": (r"\* taken \* missed / mixed", "* taken / mixed", "slope in"),
@@ -60,7 +120,7 @@ MISTAKES = {
     "missing trials that teach": (
         r"(new_last_0) if given > 0.0 else last_0", r"\1", "log-likelihood"
     ),
-    "draws of the other side": (r"uniforms\[t, i\] < p_0", "uniforms[t, i] >= p_0", "draws"),
+    "draws of the other side": ("u < bound", "u >= bound", "draws"),
     "a lapse rate that counts twice": (r"0.5 \* share", "share", "log-likelihood, with lapses"),
     "a rate for another": (
         r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
