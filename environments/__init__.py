@@ -8,6 +8,7 @@ from typing import Any
 from .bandits.balloon_risk import BalloonRisk
 from .bandits.horizon import Horizon
 from .bandits.instrumental_learning import InstrumentalLearning
+from .bandits.iowa_gambling import IowaGambling
 from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
 from .bandits.reversal_learning import ReversalLearning
@@ -40,6 +41,7 @@ from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
+from .world import Payoffs, Table, World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
@@ -60,6 +62,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
     "reversal_learning": ReversalLearning,
+    "iowa_gambling": IowaGambling,
 }
 
 
@@ -113,6 +116,7 @@ __all__ = [
     "Fields",
     "Horizon",
     "InstrumentalLearning",
+    "IowaGambling",
     "LineRatio",
     "Magnitude",
     "MarkerLocation",
@@ -123,6 +127,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -133,6 +138,7 @@ __all__ = [
     "ReversalLearning",
     "Session",
     "SomeOf",
+    "Table",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
@@ -140,6 +146,7 @@ __all__ = [
     "Turn",
     "TwoStep",
     "Whole",
+    "World",
     "answer_columns",
     "check_environment",
     "complete_grid",

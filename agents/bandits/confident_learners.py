@@ -15,7 +15,6 @@ from knownminds.agents.compiler.definition import (
     HALF_LOG_2_PI,
     SMALLEST,
     Law,
-    World,
     positive,
     real,
     unit,
@@ -65,16 +64,6 @@ class Confidence(Law):
         return np.where(x >= LIMIT, 1 - EDGE * np.minimum(above, 1), low)
 
 
-class Machines(World):
-    """Each machine pays the points that were drawn for it."""
-
-    arrays = {"points": None}  # noqa: RUF012
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look them up."""
-        return drawn.points[action]
-
-
 def _read_out(evidence: str) -> tuple[Any, Any, Any]:
     """Declare the parameters of the confidence, which several learners share."""
     return (
@@ -99,7 +88,6 @@ class ConfidentLearner(Model):
     """
 
     separate = ()
-    world = Machines
     c_0: Any
     c_1: Any
     s: Any

@@ -36,7 +36,7 @@ BROUGHT = (exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\
-from math import erfc, exp, log, sqrt
+from math import erfc, exp, log, nan, sqrt
 
 import numpy as np
 from numba import njit
@@ -48,16 +48,25 @@ LOG_TINY = log(TINY)
 
 
 def source(program: Program) -> str:
-    """Return the text of a module with the kernels of a program."""
+    """Return the text of a module with the likelihood and the step agent of a program."""
+    about = f"Kernels of {program.name} for {program.actions} actions, from its definition."
     made = Likelihood(program)
-    parts = [made.lines(), simulation(program), stepping(program)]
-    parts += [preparation(made)] if made.once else []
+    parts = [made.lines(), stepping(program)] + ([preparation(made)] if made.once else [])
+    return _module(about, program, *parts)
+
+
+def simulation_source(program: Program) -> str:
+    """Return the text of a module with the simulation of a program in its world."""
+    about = f"Simulation of {program.name} for {program.actions} actions, in {program.world}."
+    return _module(about, program, simulation(program))
+
+
+def _module(about: str, program: Program, *parts: list[str]) -> str:
     body = "\n\n\n".join(map("\n".join, parts))
-    title = f'"""Kernels of {program.name} for {program.actions} actions, from its definition."""'
     # What a kernel calls stands in its own file: numba's cache sees no other.
     used = [f for f in BROUGHT if re.search(rf"\b{f.__name__}\(", body)]
     texts = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]
-    heads = [title, HEAD + imported_by(body), *tables_in(program, body)]
+    heads = [f'"""{about}"""', HEAD + imported_by(body), *tables_in(program, body)]
     return "\n\n".join([*heads, *("\n" + text for text in texts), "\n" + body + "\n"])
 
 

@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import log
+from math import log, prod
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
+from knownminds.environments.world import World, outcomes
 
 from . import expressions as ex
 from .answers import form_of
 from .definition import SMALLEST, Law, log_mixed, probabilities, shares
-from .program import Program, Through, trace
+from .program import Program, Shapes, Through, trace
 
 if TYPE_CHECKING:
     from .model import Model
@@ -49,7 +50,7 @@ class Trials:
 
 
 def check_kernels(model: type[Model], text: str, actions: int) -> None:
-    """Raise ValueError if the kernels of a text do not do what the definition says."""
+    """Raise ValueError if likelihood and step agent do not do what the definition says."""
     with ex.new_graph():
         program = trace(model, actions)
         hints = hints_of(program)
@@ -61,15 +62,37 @@ def check_kernels(model: type[Model], text: str, actions: int) -> None:
             if np.isfinite(plain).all():
                 break
         else:
-            raise ValueError(
-                f"{model.__name__} gives no finite likelihood on any of {2 * len(RANGES)} sets "
-                "of random trials; keep what stands under logarithms, roots and fractions in range "
-                "(np.clip)."
-            )
+            _refuse_as_never_finite(model, "likelihood")
         _compare_steps(model, program, kernels, trials, plain[0])
         for lapse, expected in zip((None, LAPSE), plain, strict=True):
             _compare_likelihood(model, program, kernels, trials, lapse, expected)
-            _compare_draws(model, program, kernels, trials, lapse)
+
+
+def check_simulation(
+    model: type[Model], text: str, actions: int, world: type[World], shapes: Shapes
+) -> None:
+    """Raise ValueError if a simulation does not play what definition and world do."""
+    with ex.new_graph():
+        program = trace(model, actions, world, shapes)
+        hints = hints_of(program)
+    kernels = _as_python(text)
+    with np.errstate(all="ignore"):
+        for span, bounded in product(RANGES, (True, False)):
+            trials = random_trials(model, program, hints, span, bounded, (world, shapes))
+            lived = [plain_sessions(model, program, trials, lapse, world) for lapse in (0.0, LAPSE)]
+            if not np.isnan(lived).any():
+                break
+        else:
+            _refuse_as_never_finite(model, f"simulation in {world.__name__}")
+        for lapse, expected in zip((None, LAPSE), lived, strict=True):
+            _compare_draws(model, program, kernels, trials, lapse, expected)
+
+
+def _refuse_as_never_finite(model: type[Model], what: str) -> NoReturn:
+    raise ValueError(
+        f"{model.__name__} gives no finite {what} on any of {2 * len(RANGES)} sets of random "
+        "trials; keep what stands under logarithms, roots and fractions in range (np.clip)."
+    )
 
 
 def _as_python(text: str) -> SimpleNamespace:
@@ -113,9 +136,17 @@ def hints_of(program: Program) -> Hints:
 
 
 def random_trials(
-    model: type[Model], program: Program, hints: Hints, span: tuple[float, float], bounded: bool
+    model: type[Model],
+    program: Program,
+    hints: Hints,
+    span: tuple[float, float],
+    bounded: bool,
+    played: tuple[type[World], Shapes] | None = None,
 ) -> Trials:
-    """Draw trials; numbers lie in a span, on both sides of bounds if `bounded`."""
+    """Draw trials; numbers lie in a span, on both sides of bounds if `bounded`.
+
+    With the tables of a world, if it is to be `played`.
+    """
     rng = np.random.default_rng(7)
     shape = (N_SUBJECTS, N_TRIALS)
 
@@ -144,12 +175,18 @@ def random_trials(
         columns["response"] = np.where(given, response, -np.inf)
     if not program.law:
         columns["action"] = np.where(given, rng.integers(0, program.actions, shape), MISSING)
+    world, shapes = played or (None, {})
     tables = {
-        name: np.stack([numbers(f"{name}_{k}") for k in range(int(np.prod(size)))], axis=-1)
-        if (size := program.arrays.get(name)) is not None
+        name: np.stack([numbers(f"{name}_{k}") for k in range(prod(size))], -1).reshape(
+            *shape, *size
+        )
+        if size
         else columns.get(name, numbers(name))
-        for name in program.design
+        for name, size in {**dict.fromkeys(program.design, ()), **shapes}.items()
     }
+    if world is not None and world.span is not None:
+        runs = np.arange(N_TRIALS) // (N_TRIALS if world.span in model.separate else 3)
+        tables[world.span] = np.broadcast_to(runs.astype(float), shape)
     uniforms = rng.random(shape) if program.given == "action" else rng.random((*shape, 2))
     theta = model.parameters.draw(rng, N_SUBJECTS)
     return Trials(theta, columns, tables, uniforms)
@@ -182,11 +219,18 @@ def plain_log_likelihood(
     return total
 
 
-def _as_trial(row: Mapping[str, float], program: Program) -> SimpleNamespace | None:
+class _Trial(SimpleNamespace):
+    """A trial; what a definition asks for although no answer hangs on it is any number."""
+
+    def __getattr__(self, name: str) -> float:
+        return 1.0
+
+
+def _as_trial(row: Mapping[str, float], program: Program) -> _Trial | None:
     """Return a trial as definitions see it, whole numbers as such; None without an answer."""
     whole = {n: int(v) if np.isfinite(v) and v == int(v) else v for n, v in row.items()}
     answer = row["response" if program.law else "action"]
-    return None if answer < -1e300 or (not program.law and answer < 0) else SimpleNamespace(**whole)
+    return None if answer < -1e300 or (not program.law and answer < 0) else _Trial(**whole)
 
 
 def _compare_steps(
@@ -255,7 +299,12 @@ def _compare_likelihood(
 
 
 def _compare_draws(
-    model: type[Model], program: Program, kernels: Any, trials: Trials, lapse: float | None
+    model: type[Model],
+    program: Program,
+    kernels: Any,
+    trials: Trials,
+    lapse: float | None,
+    expected: Array,
 ) -> None:
     sequences = Sequences.group(np.repeat(np.arange(N_SUBJECTS), N_TRIALS), (), N_SUBJECTS)
 
@@ -270,56 +319,67 @@ def _compare_draws(
         trials.theta, rates, program.actions, sequences.row, sequences.start,
         packed(trials.uniforms), *design,
     )  # fmt: skip
-    parts = drawn if program.given == "both" else (drawn,)
-    n = N_SUBJECTS * N_TRIALS
+    parts, n = (drawn if program.given == "both" else (drawn,)), N_SUBJECTS * N_TRIALS
     got = np.stack([sequences.unpack(p, n).reshape(N_SUBJECTS, N_TRIALS) for p in parts], axis=-1)
-    lived = [_plain_session(model, program, trials, k, lapse or 0.0) for k in range(N_SUBJECTS)]
-    expected = np.stack(lived)
-    if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+    if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE):
         _refuse(model, "draws", got, expected)
 
 
-def _plain_session(
-    model: type[Model], program: Program, trials: Trials, n: int, lapse: float
+def plain_sessions(
+    model: type[Model], program: Program, trials: Trials, lapse: float, world: type[World]
 ) -> Array:
-    """Let the definition live one session among the tables, on numbers; return its answers."""
-    values = dict(zip(program.parameters, trials.theta[n].tolist(), strict=True))
-    mind, place = model.mind(values, program.actions), model.world()
-    place.begin()
-    answers = np.full((N_TRIALS, 2 if program.given == "both" else 1), MISSING)
-    for t in range(N_TRIALS):
-        row: dict[str, Any] = {}
-        for name, table in trials.tables.items():
-            value = table[n, t]
-            shape = program.arrays.get(name)
-            row[name] = _whole(value.item()) if shape is None else value.reshape(shape)
-        unread = dict.fromkeys(program.arrays, np.zeros(8))  # tables that no kernel reads
-        drawn = SimpleNamespace(**{**unread, **row})
-        shown = place.show(drawn)
-        if not shown.pop("present", True):
-            continue
-        shown = {name: _whole(value) for name, value in shown.items()}
-        outcome, u = mind.respond(Through(drawn, shown)), np.ravel(trials.uniforms[n, t])
-        action, joint = -1, len(u) > 1
-        if not isinstance(outcome, Law):
-            p, each = np.array(probabilities(outcome)), np.full(program.actions, lapse)
-            own = lapse + (1 - lapse) * np.cumsum(p) if joint else np.cumsum((1 - lapse) * p)
-            any_of = np.cumsum(each / program.actions)
-            bounds = (any_of if u[0] < lapse else own) if joint else own + any_of
-            action = int((bounds[:-1] <= u[0]).sum())
-            answers[t, 0] = action
-            if joint:
-                outcome = mind.report(Through(drawn, {**shown, "action": action}))
-        if isinstance(outcome, Law):
-            noise = float(ndtri(max(u[1], SMALLEST)))
-            answers[t, -1] = outcome.lapse_at(u[1]) if u[0] < lapse else outcome.at(noise)
-        reward = place.pay(drawn, action)
-        mind.update(Through(drawn, {**shown, "action": action, "reward": reward}))
+    """Let definition and world live sessions among the tables, on numbers; return the answers.
+
+    One that has no number is NaN.
+    """
+    answers = np.full((N_SUBJECTS, N_TRIALS, 2 if program.given == "both" else 1), MISSING)
+    for n, theta in enumerate(trials.theta.tolist()):
+        mind = model.mind(dict(zip(program.parameters, theta, strict=True)), program.actions)
+        place, begun = world(), None
+        place.begin()
+        for t in range(N_TRIALS):
+            row = {name: _entry(table[n, t]) for name, table in trials.tables.items()}
+            if world.span is not None and row[world.span] != begun:
+                begun = row[world.span]
+                place.begin()
+            drawn = SimpleNamespace(**row)
+            shown = place.show(drawn)
+            if not shown.pop("present", True):
+                continue
+            shown = {name: _whole(value) for name, value in shown.items()}
+            u, action = np.ravel(trials.uniforms[n, t]), -1
+            outcome = mind.respond(Through(drawn, shown))
+            if not isinstance(outcome, Law):
+                answers[n, t, 0] = found = _chosen(probabilities(outcome), u, lapse)
+                action = -1 if np.isnan(found) else int(found)
+                if len(u) > 1:
+                    outcome = mind.report(Through(drawn, {**shown, "action": action}))
+            if isinstance(outcome, Law):
+                noise = float(ndtri(max(u[1], SMALLEST)))
+                lapses = u[0] < lapse
+                answers[n, t, -1] = outcome.lapse_at(u[1]) if lapses else outcome.at(noise)
+            paid = {n: _whole(v) for n, v in outcomes(place.pay(drawn, action)).items()}
+            mind.update(Through(drawn, {**shown, "action": action, **paid}))
     return answers
 
 
+def _chosen(shares: list[float], u: Array, lapse: float) -> float:
+    """Return the action at a uniform number, which with a second also decides on a lapse."""
+    p = np.array(shares)
+    own, any_of = np.cumsum(p), np.arange(1, len(p) + 1) / len(p)
+    bounds = (1 - lapse) * own + lapse * any_of
+    if len(u) > 1:
+        bounds = lapse * any_of if u[0] < lapse else lapse + (1 - lapse) * own
+    return float(np.nan if np.isnan(p).any() else (bounds[:-1] <= u[0]).sum())
+
+
+def _entry(value: Any) -> Any:
+    """Return what a table holds for a trial, as the step interface has it."""
+    return _whole(value.item()) if value.ndim == 0 else value
+
+
 def _whole(x: Any) -> Any:
-    return int(x) if float(x) == int(x) else float(x)
+    return int(x) if np.isfinite(x) and float(x) == int(x) else float(x)
 
 
 def _refuse(model: type[Model], what: str, got: Array, expected: Array) -> None:

@@ -1,4 +1,4 @@
-"""What a definition is made of besides its methods: parameters, laws of answers, a world."""
+"""What a definition is made of besides its methods: parameters and laws of answers."""
 
 from __future__ import annotations
 
@@ -142,65 +142,3 @@ def log_mixed(own: float, each: float, lapse: float) -> float:
     """Return the log density of a mixture with lapses, whose density is `each`."""
     with np.errstate(divide="ignore"):
         return float(np.logaddexp(np.log1p(-lapse) + own, np.log(lapse * each)))
-
-
-class World:
-    """What a session shows and pays, by what was drawn before it and what was done in it.
-
-    Simulation runs it between the trials. `drawn` has the design's tables of the trial as
-    attributes; those with several numbers a trial are named in `arrays` with their shape (None:
-    one number per action).
-    """
-
-    arrays: ClassVar[dict[str, Any]] = {}
-
-    def begin(self) -> None:
-        """Set what changes in the course of a session."""
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Return the columns of a trial that hang on earlier actions.
-
-        Where they include "present" and that is false, the trial falls away.
-        """
-        return {}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Return the reward, and take note of the action."""
-        return 0.0
-
-
-class Payoffs(World):
-    """Each action pays what was drawn for it."""
-
-    arrays: ClassVar[dict[str, Any]] = {"payoffs": None}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
-        return drawn.payoffs[action]
-
-
-class Table:
-    """Constants, or parameters, that are looked up by what is only known in a trial.
-
-    More than 16 constants are an array in the kernel; fewer are chosen among by comparisons.
-    """
-
-    def __init__(self, values: Any):
-        self.values = np.asarray(values)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Look up, also by expressions."""
-        from .expressions import LONGEST_CHAIN, Expr, as_expr, lookup, used_as_index
-        from .tracing import Traced
-
-        keys = key if isinstance(key, tuple) else (key,)
-        if not any(isinstance(k, Expr) for k in keys):
-            return self.values[key]
-        few = self.values.size <= LONGEST_CHAIN or self.values.dtype.kind == "O"
-        if few or len(keys) < self.values.ndim:
-            return Traced.of(self.values)[key]
-        place: Any = 0
-        for k, size in zip(keys, self.values.shape, strict=True):
-            used_as_index(as_expr(k), size)
-            place = place * size + k
-        return lookup(tuple(self.values.ravel().astype(float).tolist()), place)

@@ -29,7 +29,7 @@ RESERVED = frozenset((
     "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
     "response", "action", "noise", "state", "trial", "u", "bound", "p", "meant", "any_of",
     "lapses", "any_number", "each", "there", "both", "alone", "fewer", "part", "exp",
-    "log", "sqrt", "abs", "max", "min", "np",
+    "log", "nan", "sqrt", "abs", "max", "min", "np",
 ))
 # fmt: on
 

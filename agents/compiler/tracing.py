@@ -221,9 +221,22 @@ def _ufunc_of_expression(self: Expr, *args: Any, **options: Any) -> Any:
     return applied(*args, **options)
 
 
-# An expression alone is to NumPy what an array of them is.
+def _looked_up(self: Expr, values: Any, key: Any) -> Any:
+    keys = key if isinstance(key, tuple) else (key,)
+    few = values.size <= ex.LONGEST_CHAIN or values.dtype.kind == "O"
+    if few or len(keys) < values.ndim:
+        return Traced.of(values)[key]
+    place: Any = 0
+    for k, size in zip(keys, values.shape, strict=True):
+        ex.used_as_index(ex.as_expr(k), size)
+        place = place * size + k
+    return ex.lookup(tuple(values.ravel().astype(float).tolist()), place)
+
+
+# An expression alone is to NumPy what an array of them is, and to a table of constants an index.
 Expr.__array_ufunc__ = _ufunc_of_expression  # type: ignore[attr-defined]
 Expr.__array_function__ = _of_expression  # type: ignore[attr-defined]
+Expr.looked_up = _looked_up  # type: ignore[attr-defined]
 
 
 class Course:

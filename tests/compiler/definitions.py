@@ -11,13 +11,14 @@ from knownminds.agents import (
     LogitNormal,
     Model,
     Normal,
+    Payoffs,
     Probabilities,
     Table,
     World,
     positive,
     real,
     unit,
-)  # fmt: skip
+)
 
 
 class Forgetful(Model):
@@ -78,20 +79,20 @@ class Odd(Model):
 class Stage(World):
     """First choices lead to a place, which pays."""
 
-    arrays = {"gems": (2, 2)}  # noqa: RUF012
+    span = "day"
     waits = Table([[0.0, 1.0], [1.0, 0.0]])
 
     def begin(self):
-        self.went = self.place = 0
+        self.went = self.place = self.never = 0
 
     def show(self, drawn):
         self.place = np.where(drawn.arrives > 0, self.went, 1 - self.went)
-        return {"state": self.place}
+        return {"state": self.place, "present": self.went >= self.never}
 
     def pay(self, drawn, action):
         if drawn.stage == 0:
             self.went = action
-            return 0.0
+            return None
         return drawn.gems[self.place, action] + self.waits[action, self.place]
 
 
@@ -102,21 +103,22 @@ class Staged(Model):
     A_1 = positive("inverse temperature")
     kinds = ("stage", (0, 1))
     separate = ()
-    world = Stage
 
     def begin(self):
         self.t1 = np.full((2, 2), 0.5)
         self.a_1 = np.zeros(2)
+        self.place = 0  # as the world calls something of its own
 
     def respond(self, trial):
         if trial.stage == 1:
             return self.A_1 * self.t1[trial.state]
-        return self.t1.max(axis=1) + self.a_1
+        return self.t1.max(axis=1) + self.a_1 * np.where(self.place > 0, 0.9, 1.1)
 
     def update(self, trial):
         if trial.stage == 0:
             self.a_1[:] = 0
             self.a_1[trial.action] = 1
+            self.place = trial.action
         else:
             surprise = trial.reward - self.t1[trial.state, trial.action]
             self.t1[trial.state, trial.action] += self.x * surprise
@@ -136,7 +138,6 @@ class Kalman(Model):
     mu = real("first belief", mean=0.5, sd=0.2)
     sigma = positive("standard deviation of the answer", mean=-2.0, sd=0.5)
     separate = ()
-    world = World
 
     def begin(self):
         self.mean, self.variance = self.mu, self.first
@@ -183,7 +184,6 @@ class StatedTeller(Stayer):
     """States probabilities, and a number with each choice."""
 
     sigma = positive("standard deviation")
-    world = World
 
     def report(self, trial):
         return LogitNormal(self.last[trial.action], self.sigma)
@@ -284,3 +284,47 @@ class EvenAtTheEnds(Law):
         x = self.mean + self.sd * normal
         share = ndtr(normal) / np.maximum(ndtr((0.2 - self.mean) / self.sd), 1e-300)
         return np.where(x < 0.2, 0.2 * np.minimum(share, 1), x)
+
+
+class Falling(World):
+    """Trials fall away after an action; what is remembered is an array."""
+
+    span = "walk"
+
+    def begin(self):
+        self.left = np.full(2, 2.0)
+
+    def show(self, drawn):
+        return {"state": np.where(self.left[0] > self.left[1], 1, 0), "present": self.left[0] > 0}
+
+    def pay(self, drawn, action):
+        self.left[action] -= 1
+        return drawn.payoffs[action] if self.left.sum() > 1 else None
+
+
+class Walker(Odd):
+    """Plays where trials fall away; NaN for what is not paid would show in its values."""
+
+    separate = ()
+
+    def update(self, trial):
+        if trial.reward > 0:
+            super().update(trial)
+
+
+STAGE = {"day": (), "stage": (), "arrives": (), "gems": (2, 2)}
+
+
+def world_of(model, actions):
+    """Return the world in which a definition is tried, and its tables."""
+    asked = dict.fromkeys(("state", "place", "item", "cue", "cost"), ())
+    payoffs = (Payoffs, {"payoffs": (actions,), **asked})
+    others = {
+        Staged: (Stage, STAGE),
+        Tied: (Stage, STAGE),
+        Kalman: (World, {"value": ()}),
+        Edged: (World, {"value": ()}),
+        Follower: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
+        Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
+    }
+    return others.get(model, payoffs)
