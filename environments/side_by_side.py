@@ -100,8 +100,10 @@ class _Beside:
 
     def __getattr__(self, name: str) -> Any:
         """Find a table at its first use."""
-        values = np.moveaxis(column_of(self._table, name)[self._rows], 0, -1)
+        values = column_of(self._table, name)[self._rows]
         found = values.astype(np.int64) if values.dtype == bool else values
+        if found.ndim > 1:
+            found = np.moveaxis(found, 0, -1)
         self.__dict__[name] = lanes = found.view(Lanes)
         return lanes
 
@@ -150,18 +152,19 @@ def follow_world(
     state = {name: _spread(value, len(begin)) for name, value in vars(place).items()}
     parts: dict[str, list[tuple[NDArray[np.int64], Any]]] = {"reward": []}
     for k in range(int(length.max(initial=0))):
-        n = int(np.count_nonzero(length > k))
+        n = int(np.searchsorted(-length, -k))  # as many are longer
         rows = lived[begin[:n] + k]
         drawn, state = _Beside(flat, rows), _of(state, slice(n))
         shown, state = _run(place, state, drawn, None)
         present = shown.pop("present", True)
         falls |= present is not True
-        held = np.broadcast_to(np.asarray(present, dtype=bool), rows.shape)
+        held = np.asarray(present, dtype=bool)
         for name, value in shown.items():
             parts.setdefault(name, []).append((rows, value))
         if held.all():
             paid, state = _run(place, state, drawn, taken[rows].view(Lanes))
         else:
+            held = np.broadcast_to(held, rows.shape)
             there[rows], rows = held, rows[held]
             own = taken[rows].view(Lanes)
             paid, moved = _run(place, _of(state, held), _Beside(flat, rows), own)
@@ -184,9 +187,12 @@ def _stretches(
     """
     if not begun:
         return np.arange(len(lived)), np.ones(len(lived), dtype=np.int64)
-    anew = np.diff(lived // flat.shape[-1], prepend=-1) != 0
+    anew = np.zeros(len(lived) + 1, dtype=bool)
+    anew[np.searchsorted(lived, np.arange(0, lived.max(initial=0) + 1, flat.shape[-1]))] = True
     if world.span is not None:
-        anew[1:] |= np.diff(flat[world.span][lived]) != 0
+        span = flat[world.span][lived]
+        anew[1:-1] |= span[1:] != span[:-1]
+    anew = anew[:-1]
     begin = np.flatnonzero(anew)
     length = np.diff(begin, append=len(lived))
     longest_first = np.argsort(-length, kind="stable")

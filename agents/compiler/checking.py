@@ -288,8 +288,10 @@ def _compare_likelihood(
             h = np.zeros_like(trials.theta)
             h[:, k] = size * np.minimum(1.0, np.abs(trials.theta[:, k]))
             slopes.append((at(trials.theta + h) - at(trials.theta - h)) / (2 * h[:, k]))
-        smooth = np.abs(slopes[0] - slopes[1]) < KINK * (1 + np.abs(slopes[1]))
-        off = np.abs(gradient[:, k] - slopes[1]) > AS_DIFFERENCES * (1 + np.abs(expected))
+        apart = np.abs(slopes[0] - slopes[1])  # three times what the second is off by
+        smooth = apart < KINK * (1 + np.abs(slopes[1]))
+        bound = AS_DIFFERENCES * (1 + np.abs(expected)) + apart
+        off = np.abs(gradient[:, k] - slopes[1]) > bound
         if (smooth & off).any():
             _refuse(model, f"slope in {name}{told}", gradient[:, k], slopes[1])
     if lapse is not None:
