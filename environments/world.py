@@ -80,7 +80,10 @@ class Points(World):
 
 
 class Table:
-    """Constants that are looked up by what is only known in a trial."""
+    """Constants, or parameters, that are looked up by what is only known in a trial.
+
+    More than 16 constants are an array in a kernel; fewer are chosen among by comparisons.
+    """
 
     def __init__(self, values: Any):
         self.values = np.asarray(values)
