@@ -110,7 +110,7 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
     _rule(
         np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
     )
-    for name in environment.fields.outcome:
+    for name in environment.fields.feedback:
         got = np.array([turn.brought.get(name, np.nan) for turn in turns])
         told = np.where(answered, brought[name][lived], np.nan)
         _rule(

@@ -58,7 +58,7 @@ class Session:
         self._seen, reward, *_, info = environment.step(choice)
         turn = Turn(seen, action, reward, text, response, info.get("brought", {}))
         given = {name: getattr(turn, name) for name in answer_columns(environment)}
-        brought = {name: turn.brought.get(name) for name in environment.fields.outcome}
+        brought = {name: turn.brought.get(name) for name in environment.fields.feedback}
         self.turns.append(turn)
         self.rows.append({**seen, **hidden, **given, "reward": reward, **brought})
         return turn

@@ -18,7 +18,7 @@ from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
-from knownminds.environments.world import World, outcomes
+from knownminds.environments.world import World, by_column
 
 from . import expressions as ex
 from .answers import form_of
@@ -360,7 +360,7 @@ def plain_sessions(
                 noise = float(ndtri(max(u[1], SMALLEST)))
                 lapses = u[0] < lapse
                 answers[n, t, -1] = outcome.lapse_at(u[1]) if lapses else outcome.at(noise)
-            paid = {n: _whole(v) for n, v in outcomes(place.pay(drawn, action)).items()}
+            paid = {n: _whole(v) for n, v in by_column(place.pay(drawn, action)).items()}
             mind.update(Through(drawn, {**shown, "action": action, **paid}))
     return answers
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knownminds.environments.environment import Given
-from knownminds.environments.world import World, outcomes
+from knownminds.environments.world import World, by_column
 
 from . import expressions as ex
 from .definition import Law, Probabilities
@@ -350,7 +350,7 @@ class _Run:
 
         def run() -> dict[str, Any]:
             vars(place).update(shaped(self.world_begun, shown))
-            paid = {f"paid {n}": v for n, v in outcomes(place.pay(tables, action)).items()}
+            paid = {f"paid {n}": v for n, v in by_column(place.pay(tables, action)).items()}
             return {**paid, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
 
         found = merged(run)
