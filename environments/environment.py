@@ -262,7 +262,7 @@ class Environment(ABC):
         """Return what the actions of a whole session bring, each [n_trials].
 
         "reward", NaN without feedback; dependent and feedback fields; and "present", where a trial
-        takes place, if some may fall away. Of trials that do not take place the values mean nothing.
+        takes place, if some may fall away. Of those that do not the values mean nothing.
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
