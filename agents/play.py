@@ -196,14 +196,15 @@ def play_tables(
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [stimuli[name][present] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
-    packed = model.simulate(
+    kernel, design = model.simulation(environment)
+    packed = kernel(
         theta,
         lapse,
         environment.n_actions,
         sequences.row,
         sequences.start,
         sequences.pack(drawn[present]),
-        *(sequences.pack(flat[name][present]) for name in model.design),
+        *(sequences.pack(flat[name][present]) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)
@@ -223,7 +224,7 @@ def play_tables(
     columns = (
         {name: columns[name] for name in fields}
         | whole
-        | {name: brought[name].ravel() for name in ("reward", *environment.fields.outcome)}
+        | {name: brought[name].ravel() for name in ("reward", *environment.fields.feedback)}
     )
     if "present" in brought:
         present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))

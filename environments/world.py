@@ -28,6 +28,15 @@ class World:
 
     span: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse what is no longer declared."""
+        super().__init_subclass__(**options)
+        if "arrays" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has arrays; tables have the shapes that the design gives them. "
+                "Leave it out, and index them as they are."
+            )
+
     def begin(self) -> None:
         """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
 
@@ -41,13 +50,13 @@ class World:
     def pay(self, drawn: Any, action: Any) -> Any:
         """Return the reward, None where nothing is paid, and take note of the action.
 
-        Where an action brings outcome fields as well, a dictionary of "reward" and these.
+        Where an action brings feedback fields as well, a dictionary of "reward" and these.
         A trial without an action has -1; what it pays is not looked at.
         """
         return None
 
 
-def outcomes(paid: Any) -> dict[str, Any]:
+def by_column(paid: Any) -> dict[str, Any]:
     """Return by column what a world paid; the reward is NaN where nothing is paid."""
     if isinstance(paid, dict):
         return paid
@@ -71,7 +80,10 @@ class Points(World):
 
 
 class Table:
-    """Constants that are looked up by what is only known in a trial."""
+    """Constants, or parameters, that are looked up by what is only known in a trial.
+
+    More than 16 constants are an array in a kernel; fewer are chosen among by comparisons.
+    """
 
     def __init__(self, values: Any):
         self.values = np.asarray(values)
@@ -109,6 +121,13 @@ class Drawn:
         here["_trial"] = trial
         for name, column in self._columns:
             here[name] = column[trial]
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds, else b: np.where, and quick on plain numbers."""
+    if condition is True:
+        return a
+    return b if condition is False else np.where(condition, a, b)
 
 
 def plain(x: Any) -> Any:

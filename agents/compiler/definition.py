@@ -1,4 +1,4 @@
-"""What a definition is made of besides its methods: parameters, laws of answers, a world."""
+"""What a definition is made of besides its methods: parameters and laws of answers."""
 
 from __future__ import annotations
 
@@ -46,16 +46,32 @@ def unit(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> A
 class Law:
     """How a number that is given scatters: a dataclass whose fields a definition fills.
 
-    Lapses are uniform between 0 and 1.
+    Its methods are plain NumPy (and `scipy.special.ndtr`, `log_ndtr`), as definitions are.
+
+    Attributes
+    ----------
+    span
+        The range of responses that the law knows, over which lapses are uniform; None where the
+        law says itself what a lapse gives.
     """
 
+    span: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+
     def log_density(self, y: Any) -> Any:
-        """Return the log density of a response."""
+        """Return the log density of a response; where it has a probability, the log of that."""
         raise NotImplementedError
 
     def at(self, normal: Any) -> Any:
         """Return the response at a quantile, given as a standard normal number."""
         raise NotImplementedError
+
+    def lapse_density(self, y: Any) -> Any:
+        """Return the density of a response that is given in a lapse."""
+        return 1.0
+
+    def lapse_at(self, u: Any) -> Any:
+        """Return the response of a lapse at a uniform number."""
+        return u
 
 
 @dataclass(frozen=True)
@@ -122,52 +138,7 @@ def shares(numbers: Sequence[float]) -> list[float]:
     return [w / whole for w in weights]
 
 
-class World:
-    """What a session shows and pays, by what was drawn before it and what was done in it.
-
-    Simulation runs it between the trials. `drawn` has the design's tables of the trial as
-    attributes; those with several numbers a trial are named in `arrays` with their shape (None:
-    one number per action).
-    """
-
-    arrays: ClassVar[dict[str, Any]] = {}
-
-    def begin(self) -> None:
-        """Set what changes in the course of a session."""
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Return the columns of a trial that hang on earlier actions.
-
-        Where they include "present" and that is false, the trial falls away.
-        """
-        return {}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Return the reward, and take note of the action."""
-        return 0.0
-
-
-class Payoffs(World):
-    """Each action pays what was drawn for it."""
-
-    arrays: ClassVar[dict[str, Any]] = {"payoffs": None}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
-        return drawn.payoffs[action]
-
-
-class Table:
-    """Constants that are looked up by what is only known in a trial."""
-
-    def __init__(self, values: Any):
-        self.values = np.asarray(values)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Look up, also by expressions."""
-        from .expressions import Expr
-        from .tracing import Traced
-
-        keys = key if isinstance(key, tuple) else (key,)
-        symbolic = any(isinstance(k, Expr) for k in keys)
-        return Traced.of(self.values)[key] if symbolic else self.values[key]
+def log_mixed(own: float, each: float, lapse: float) -> float:
+    """Return the log density of a mixture with lapses, whose density is `each`."""
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp(np.log1p(-lapse) + own, np.log(lapse * each)))

@@ -13,20 +13,28 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-PARAMETER, DATA, STATE = 1, 2, 4  # what an expression hangs on, as bits
+# What an expression hangs on, as bits; SEQUENCE is a column that is the same in all of a sequence.
+PARAMETER, DATA, STATE, SEQUENCE = 1, 2, 4, 8
 
 CONDITIONS = ("greater", "equal", "not", "and")
 MOST_FACTORS = 8  # of a power that is written as a product
 
+HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp,
     "log": math.log,
     "sqrt": math.sqrt,
     "abs": abs,
     "over": lambda x: 1.0 / x,
+    "ndtr": lambda x: float(special.ndtr(x)),
+    "log_ndtr": lambda x: float(special.log_ndtr(x)),
+    "mills": lambda x: math.exp(-0.5 * x * x - HALF_LOG_2_PI - special.log_ndtr(x)),
 }
-COSTLY = ("over", "exp", "log", "sqrt")
+SCALAR = ("ndtr", "log_ndtr", "mills")  # calls that no vector instruction does
+COSTLY = ("over", "exp", "log", "sqrt", *SCALAR)
+LONGEST_CHAIN = 16  # of selections among the entries of a table; others are looked up
 
 
 class UntraceableError(TypeError):
@@ -165,6 +173,7 @@ def is_number(x: object) -> bool:
 
 
 _known: dict[tuple[Any, ...], Expr] = {}
+_not_negative: frozenset[Expr] = frozenset()
 _index_sizes: dict[Expr, int] = {}
 _lasting: list[tuple[tuple[Any, ...], Expr]] = []
 _decide: Callable[[Expr], bool] | None = None
@@ -200,6 +209,34 @@ def deciding(decide: Callable[[Expr], bool]) -> Iterator[None]:
         yield
     finally:
         _decide = before
+
+
+@contextmanager
+def not_negative(symbols: Iterable[Expr]) -> Iterator[None]:
+    """Take symbols for numbers that are never negative."""
+    global _not_negative
+    before, _not_negative = _not_negative, _not_negative | set(symbols)
+    try:
+        yield
+    finally:
+        _not_negative = before
+
+
+def never_negative(x: Expr) -> bool:
+    """Say whether x is 0 or more, by the way it is made; an action that was taken is."""
+    match x.op:
+        case "number":
+            return bool(x.value >= 0.0)
+        case "symbol":
+            return x is ACTION or x in _not_negative
+        case "select" | "max" | "min":
+            arms = map(never_negative, x.args[-2:])
+            return any(arms) if x.op == "max" else all(arms)
+        case "add":
+            return min(x.value) > 0.0 and all(map(never_negative, x.args))
+        case "multiply":
+            return all(map(never_negative, x.args))
+    return x.op in ("exp", "sqrt", "abs")
 
 
 def node(op: str, args: tuple[Expr, ...] = (), value: Any = None, on: int = 0) -> Expr:
@@ -333,7 +370,10 @@ def multiply(factors: Iterable[Any]) -> Expr:
 
 
 def apply(op: str, x: Any) -> Expr:
-    """Apply a function of one number: exp, log, sqrt, abs, or over, which is 1 / x."""
+    """Apply a function of one number: exp, log, sqrt, abs, over, ndtr, log_ndtr or mills.
+
+    `over` is 1 / x and `mills` the slope of log_ndtr.
+    """
     x = as_number(x)
     if x.op == "number":
         return number(FUNCTIONS[op](x.value))
@@ -343,11 +383,21 @@ def apply(op: str, x: Any) -> Expr:
     return node(op, (x,))
 
 
+def lookup(table: tuple[float, ...], place: Any) -> Expr:
+    """Return the entry of a table at a place, a whole number from 0 to less than its length."""
+    place = as_number(place)
+    if place.op == "number":
+        return number(table[int(place.value)])
+    return node("lookup", (place,), table)
+
+
 def greater(a: Any, b: Any) -> Expr:
     """Return the condition a > b."""
     a, b = as_number(a), as_number(b)
     if a.op == b.op == "number":
         return TRUE if a.value > b.value else FALSE
+    if a.op == "number" and a.value <= 0.0 and never_negative(b):
+        return FALSE
     return FALSE if a is b else node("greater", (a, b))
 
 
@@ -360,6 +410,8 @@ def equal(a: Any, b: Any) -> Expr:
         a, b = b, a
     if b.op == "number":
         a, b = b, a
+    if a.op == "number" and a.value < 0.0 and never_negative(b):
+        return FALSE
     return TRUE if a is b else node("equal", (a, b))
 
 
@@ -445,6 +497,8 @@ def rebuilt(x: Expr, args: list[Expr]) -> Expr:
         return multiply(args)
     if x.op in FUNCTIONS:
         return apply(x.op, args[0])
+    if x.op == "lookup":
+        return lookup(x.value, args[0])
     made: dict[str, Callable[..., Expr]] = {
         "select": select,
         "greater": greater,
@@ -453,6 +507,13 @@ def rebuilt(x: Expr, args: list[Expr]) -> Expr:
         "and": both,
     }
     return made[x.op](*args) if x.op in made else node(x.op, tuple(args), x.value)
+
+
+def substituted(x: Expr, by: dict[Expr, Expr]) -> Expr:
+    """Put expressions in the place of symbols; `by` takes up what was found on the way."""
+    if x not in by:
+        by[x] = rebuilt(x, [substituted(a, by) for a in x.args]) if x.args else x
+    return by[x]
 
 
 def within(roots: Iterable[Expr], stop: Collection[Expr] = ()) -> list[Expr]:

@@ -1,8 +1,24 @@
 """Definitions that tests of the compiler share."""
 
-import numpy as np
+from dataclasses import dataclass
+from typing import Any
 
-from knownminds.agents import Model, Normal, Probabilities, Table, World, positive, real, unit
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from knownminds.agents import (
+    Law,
+    LogitNormal,
+    Model,
+    Normal,
+    Payoffs,
+    Probabilities,
+    Table,
+    World,
+    positive,
+    real,
+    unit,
+)
 
 
 class Forgetful(Model):
@@ -63,20 +79,20 @@ class Odd(Model):
 class Stage(World):
     """First choices lead to a place, which pays."""
 
-    arrays = {"gems": (2, 2)}  # noqa: RUF012
+    span = "day"
     waits = Table([[0.0, 1.0], [1.0, 0.0]])
 
     def begin(self):
-        self.went = self.place = 0
+        self.went = self.place = self.never = 0
 
     def show(self, drawn):
         self.place = np.where(drawn.arrives > 0, self.went, 1 - self.went)
-        return {"state": self.place}
+        return {"state": self.place, "present": self.went >= self.never}
 
     def pay(self, drawn, action):
         if drawn.stage == 0:
             self.went = action
-            return 0.0
+            return None
         return drawn.gems[self.place, action] + self.waits[action, self.place]
 
 
@@ -87,21 +103,22 @@ class Staged(Model):
     A_1 = positive("inverse temperature")
     kinds = ("stage", (0, 1))
     separate = ()
-    world = Stage
 
     def begin(self):
         self.t1 = np.full((2, 2), 0.5)
         self.a_1 = np.zeros(2)
+        self.place = 0  # as the world calls something of its own
 
     def respond(self, trial):
         if trial.stage == 1:
             return self.A_1 * self.t1[trial.state]
-        return self.t1.max(axis=1) + self.a_1
+        return self.t1.max(axis=1) + self.a_1 * np.where(self.place > 0, 0.9, 1.1)
 
     def update(self, trial):
         if trial.stage == 0:
             self.a_1[:] = 0
             self.a_1[trial.action] = 1
+            self.place = trial.action
         else:
             surprise = trial.reward - self.t1[trial.state, trial.action]
             self.t1[trial.state, trial.action] += self.x * surprise
@@ -121,7 +138,6 @@ class Kalman(Model):
     mu = real("first belief", mean=0.5, sd=0.2)
     sigma = positive("standard deviation of the answer", mean=-2.0, sd=0.5)
     separate = ()
-    world = World
 
     def begin(self):
         self.mean, self.variance = self.mu, self.first
@@ -153,3 +169,162 @@ class Stayer(Model):
     def update(self, trial):
         self.last[:] = 0
         self.last[trial.action] = 1
+
+
+class Teller(Forgetful):
+    """Says with each choice how much it is ahead."""
+
+    noise = positive("standard deviation of what is said, in log odds", mean=-0.5)
+
+    def report(self, trial):
+        return LogitNormal(self.beta * (self.values[trial.action] - 0.5), self.noise)
+
+
+class StatedTeller(Stayer):
+    """States probabilities, and a number with each choice."""
+
+    sigma = positive("standard deviation")
+
+    def report(self, trial):
+        return LogitNormal(self.last[trial.action], self.sigma)
+
+
+@dataclass(frozen=True)
+class Held(Law):
+    """A normal number in fractions of a unit, held between 0 and the ceiling."""
+
+    mean: Any
+    sd: Any
+    unit: Any
+    ceiling: Any
+    span = None
+
+    def log_density(self, y):
+        off = (y / self.unit - self.mean) / self.sd
+        inside = -0.5 * off**2 - np.log(self.sd) - np.log(self.unit) - 0.5 * np.log(2 * np.pi)
+        below, above = y <= 0, y >= self.ceiling
+        return np.where(below | above, log_ndtr(np.where(below, off, -off)), inside)
+
+    def at(self, normal):
+        return np.clip((self.mean + self.sd * normal) * self.unit, 0, self.ceiling)
+
+    def lapse_density(self, y):
+        return np.where((y > 0) & (y < self.ceiling), 1 / self.ceiling, 0.0)
+
+    def lapse_at(self, u):
+        return u * self.ceiling
+
+
+class Follower(Kalman):
+    """Begins with a belief that hangs on what is the same in all of a sequence."""
+
+    mu_2 = real("first belief in the other window", mean=0.3, sd=0.2)
+    separate = ("window",)
+
+    def begin(self):
+        self.moved, self.rest, self.variance = 0.0, 1.0, self.first
+
+    def respond(self, trial):
+        mean, _, rest = self.after(trial)
+        start = Table([self.mu, self.mu_2])[trial.window]
+        return Held(mean + rest * start, self.sigma, trial.unit, trial.ceiling)
+
+    def update(self, trial):
+        self.moved, self.variance, self.rest = self.after(trial)
+
+    def after(self, trial):
+        before = self.variance + self.drift
+        gain = before / (before + 1)
+        x = np.log(trial.value / trial.unit + 0.001)
+        return self.moved + gain * (x - self.moved), gain, self.rest * (1 - gain)
+
+
+class Weigher(Model):
+    """Looks up, works out what hangs on columns alone, and reckons rarely."""
+
+    weight = positive("weight of the table")
+    tempo = unit("rate")
+    entries = Table(np.sin(np.arange(30.0)).reshape(5, 6))
+    n_actions = 3
+
+    def begin(self):
+        self.level, self.streak = 0.0, 0
+
+    def respond(self, trial):
+        found = self.entries[trial.place, self.streak]
+        known = self.entries[trial.place, trial.item]
+        aim = np.log(1 + self.level**2) if trial.cue == 1 else self.level
+        return np.array([self.weight * found, self.weight * known, aim * np.exp(trial.cost)])
+
+    def update(self, trial):
+        self.level += self.tempo * (trial.reward - self.level)
+        self.streak = min(self.streak + 1, 5) if trial.reward > 0.5 else 0
+
+
+class Edged(Kalman):
+    """Gives numbers that are even within the ends of the range."""
+
+    def respond(self, trial):
+        return EvenAtTheEnds(self.after(trial)[0], self.sigma)
+
+
+@dataclass(frozen=True)
+class EvenAtTheEnds(Law):
+    """A normal number; below .2 any from 0 to .2."""
+
+    mean: Any
+    sd: Any
+
+    def log_density(self, y):
+        off = (np.maximum(y, 0.2) - self.mean) / self.sd
+        own = -0.5 * off**2 - np.log(self.sd) - 0.5 * np.log(2 * np.pi)
+        return np.where(y < 0.2, log_ndtr((0.2 - self.mean) / self.sd) - np.log(0.2), own)
+
+    def at(self, normal):
+        x = self.mean + self.sd * normal
+        share = ndtr(normal) / np.maximum(ndtr((0.2 - self.mean) / self.sd), 1e-300)
+        return np.where(x < 0.2, 0.2 * np.minimum(share, 1), x)
+
+
+class Falling(World):
+    """Trials fall away after an action; what is remembered is an array."""
+
+    span = "walk"
+
+    def begin(self):
+        self.left = np.full(2, 2.0)
+
+    def show(self, drawn):
+        return {"state": np.where(self.left[0] > self.left[1], 1, 0), "present": self.left[0] > 0}
+
+    def pay(self, drawn, action):
+        self.left[action] -= 1
+        return drawn.payoffs[action] if self.left.sum() > 1 else None
+
+
+class Walker(Odd):
+    """Plays where trials fall away; NaN for what is not paid would show in its values."""
+
+    separate = ()
+
+    def update(self, trial):
+        if trial.reward > 0:
+            super().update(trial)
+
+
+STAGE = {"day": (), "stage": (), "arrives": (), "gems": (2, 2)}
+
+
+def world_of(model, actions):
+    """Return the world in which a definition is tried, and its tables."""
+    asked = dict.fromkeys(("state", "place", "item", "cue", "cost"), ())
+    payoffs = (Payoffs, {"payoffs": (actions,), **asked})
+    others = {
+        Staged: (Stage, STAGE),
+        Tied: (Stage, STAGE),
+        Kalman: (World, {"value": ()}),
+        Edged: (World, {"value": ()}),
+        Follower: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
+        Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
+    }
+    return others.get(model, payoffs)
