@@ -5,6 +5,8 @@ once or an `Agent` with kernels of its own, and a line here; the contract tests 
 dictionary.
 """
 
+from knownminds.environments.world import Payoffs, Table, World
+
 from .agent import Agent, Selection, merging
 from .bandits.balloon_pumper import BalloonPumper
 from .bandits.belief_learners import LeakyBeta
@@ -69,10 +71,7 @@ from .compiler.definition import (
     Law,
     LogitNormal,
     Normal,
-    Payoffs,
     Probabilities,
-    Table,
-    World,
     positive,
     real,
     unit,

@@ -74,8 +74,9 @@ def played(model, theta, environment, rates):
     flat = {name: t.reshape(n * n_trials, *t.shape[2:]) for name, t in tables.items()}
     sequences = Sequences.group(np.arange(n * n_trials) // n_trials, [flat["context"]], n)
     own = sequences.pack(drawn[:, environment.n_draws :].ravel())
-    packed = [own, *(sequences.pack(flat[name]) for name in model.design)]
-    return lambda: model.simulate(theta, rates, 2, sequences.row, sequences.start, *packed)
+    kernel, design = model.simulation(environment)
+    packed = [own, *(sequences.pack(flat[name]) for name in design)]
+    return lambda: kernel(theta, rates, 2, sequences.row, sequences.start, *packed)
 
 
 def against_hand_written():

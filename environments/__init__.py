@@ -8,6 +8,7 @@ from typing import Any
 from .bandits.balloon_risk import BalloonRisk
 from .bandits.horizon import Horizon
 from .bandits.instrumental_learning import InstrumentalLearning
+from .bandits.iowa_gambling import IowaGambling
 from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
 from .bandits.reversal_learning import ReversalLearning
@@ -61,6 +62,7 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
     "reversal_learning": ReversalLearning,
+    "iowa_gambling": IowaGambling,
 }
 
 
@@ -114,6 +116,7 @@ __all__ = [
     "Fields",
     "Horizon",
     "InstrumentalLearning",
+    "IowaGambling",
     "LineRatio",
     "Magnitude",
     "MarkerLocation",

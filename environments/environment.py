@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from warnings import warn
@@ -63,6 +63,7 @@ class Turn:
     """One past trial as its player knows it.
 
     Action, response and reward are None if nothing was given, the reward also where none is paid.
+    `brought` are the outcome fields, by name, where something was given.
     """
 
     observation: Observation
@@ -70,6 +71,12 @@ class Turn:
     reward: float | None
     text: str = ""
     response: float | None = None
+    brought: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Observation:
+        """What was seen and what it brought."""
+        return {**self.observation, **self.brought} if self.brought else self.observation
 
 
 class Environment(ABC):
@@ -106,6 +113,9 @@ class Environment(ABC):
     world
         What happens between trials: what dependent fields show, which trials fall away, what an
         action pays. By default what the table "payoffs" holds, or nothing without feedback.
+    depletes
+        Whether what an action pays hangs on earlier actions that no field shows, as cards that
+        are taken from a deck.
     past
         What a prompt tells of earlier trials: "all", a "part" such as the last ten (a model that
         remembers more has to live through the rest by itself), or "none": each trial then stands
@@ -124,6 +134,7 @@ class Environment(ABC):
     performance_bounds: tuple[float, float] | None = (-np.inf, np.inf)
     ends_early: bool = False
     feedback: ClassVar[bool] = True
+    depletes: ClassVar[bool] = False
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
 
@@ -236,9 +247,10 @@ class Environment(ABC):
         return ()
 
     @cached_property
-    def drawn(self) -> frozenset[str]:
-        """Names of the design's tables."""
-        return frozenset(self.tables(np.full((1, self.n_draws), 0.5)))
+    def drawn(self) -> dict[str, tuple[int, ...]]:
+        """The design's tables: the shape of what each holds for a trial, () for one number."""
+        tables = self.tables(np.full((1, self.n_draws), 0.5))
+        return {name: table.shape[2:] for name, table in tables.items()}
 
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""
@@ -249,8 +261,9 @@ class Environment(ABC):
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of a whole session bring, each [n_trials].
 
-        "reward", NaN without feedback; the dependent fields; and "present", where a trial takes
-        place, if some may fall away. Of trials that do not take place the values mean nothing.
+        "reward", NaN without feedback; the dependent and the outcome fields; and "present", where a
+        trial takes place, if some may fall away. Of trials that do not take place the values mean
+        nothing.
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
@@ -324,7 +337,8 @@ class Environment(ABC):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
         rewards = ("reward",) if self.feedback else ()
-        for column in (*self.fields.stimulus, *answer_columns(self), *rewards):
+        needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.outcome)
+        for column in needed:
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
@@ -416,7 +430,7 @@ class Environment(ABC):
 
         Returns observation, reward, terminated, truncated, info. The observation is None after
         the last trial. The reward is None where none is paid, and for a missing answer, which
-        also has info["missing"].
+        also has info["missing"]. Where there are outcome fields, info["brought"] has them.
         """
         t = self._trial
         if t >= self._end:
@@ -431,15 +445,20 @@ class Environment(ABC):
         else:
             asked = self.given if self.given != "either" else self.asks(self._observation())
             action, _ = self.split(choice, asked)
-        reward = None
+        reward, brought = None, {}
         if self._pays:
             if not self._goes_on:
                 self._cursor.at(t)
             paid = self._world.pay(self._cursor, -1 if action is None else action)
+            if type(paid) is dict:
+                brought = {name: plain(paid[name]) for name in self.fields.outcome}
+                paid = paid["reward"]
             reward = None if choice is None else plain(paid)
         self._trial = t = self._next(t + 1)
         over = t >= self._end
-        info = {"missing": True} if choice is None else {}
+        info: dict[str, Any] = {"missing": True} if choice is None else {}
+        if brought and choice is not None:
+            info["brought"] = brought
         return None if over else self._observation(), reward, over, False, info
 
     def split(self, choice: Choice, asked: Given | None = None) -> tuple[int | None, float | None]:

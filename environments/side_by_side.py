@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .world import World, column_of
+from .world import World, column_of, outcomes
 
 State = dict[str, Any]
 _FUNCTIONS = (np.where, np.clip)
@@ -137,8 +137,9 @@ def follow_world(
 ) -> dict[str, NDArray[Any]]:
     """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
 
-    "reward", NaN where nothing is paid; what the world shows; and "present", which trials take
-    place, if some may fall away. Sessions, and the spans within them, are run side by side.
+    "reward", NaN where nothing is paid, and outcome fields; what the world shows; and "present",
+    which trials take place, if some may fall away. Sessions, and the spans within them, are run
+    side by side.
     """
     flat, taken = _Flat(table, actions.shape), actions.reshape(-1)
     there = flat["present"].astype(bool) if "present" in table else np.ones(taken.shape, dtype=bool)
@@ -166,7 +167,8 @@ def follow_world(
             paid, moved = _run(place, _of(state, held), _Beside(flat, rows), own)
             left = _of(state, ~held)
             state = {name: _joined(held, moved[name], left[name]) for name in state}
-        parts["reward"].append((rows, paid["reward"]))
+        for name, value in paid.items():
+            parts.setdefault(name, []).append((rows, value))
     brought = {name: _laid_out(column, taken.size) for name, column in parts.items()}
     if falls:
         brought["present"] = there
@@ -196,12 +198,8 @@ def _run(place: World, state: State, drawn: _Beside, action: Any) -> tuple[State
     vars(place).clear()
     vars(place).update({name: _own(value) for name, value in state.items()})
     try:
-        if action is None:
-            found = dict(place.show(drawn))
-        else:
-            reward = place.pay(drawn, action)
-            found = {"reward": np.nan if reward is None else reward}
-        return found, dict(vars(place))
+        found = place.show(drawn) if action is None else outcomes(place.pay(drawn, action))
+        return dict(found), dict(vars(place))
     except _Apart as apart:
         held = apart.held
     sides = [_run(place, _of(state, m), drawn.of(m), _at(action, m)) for m in (held, ~held)]

@@ -28,6 +28,15 @@ class World:
 
     span: ClassVar[str | None] = None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse what is no longer declared."""
+        super().__init_subclass__(**options)
+        if "arrays" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has arrays; tables have the shapes that the design gives them. "
+                "Leave it out, and index them as they are."
+            )
+
     def begin(self) -> None:
         """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
 
@@ -41,9 +50,17 @@ class World:
     def pay(self, drawn: Any, action: Any) -> Any:
         """Return the reward, None where nothing is paid, and take note of the action.
 
+        Where an action brings outcome fields as well, a dictionary of "reward" and these.
         A trial without an action has -1; what it pays is not looked at.
         """
         return None
+
+
+def outcomes(paid: Any) -> dict[str, Any]:
+    """Return by column what a world paid; the reward is NaN where nothing is paid."""
+    if isinstance(paid, dict):
+        return paid
+    return {"reward": np.nan if paid is None else paid}
 
 
 class Payoffs(World):
@@ -101,6 +118,13 @@ class Drawn:
         here["_trial"] = trial
         for name, column in self._columns:
             here[name] = column[trial]
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds, else b: np.where, and quick on plain numbers."""
+    if condition is True:
+        return a
+    return b if condition is False else np.where(condition, a, b)
 
 
 def plain(x: Any) -> Any:

@@ -6,26 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import World, positive, real, unit
+from knownminds.agents.compiler.definition import positive, real, unit
 from knownminds.agents.compiler.model import Model
-
-
-class Inflating(World):
-    """A balloon is there until it is not inflated; a pump brings a point, or loses all."""
-
-    def begin(self) -> None:
-        """The balloon is there."""
-        self.there: Any = 1
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell which pump is next."""
-        self.there = np.where(drawn.pump == 1, 1, self.there)
-        return {"pump": drawn.pump, "present": self.there == 1}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Pay for a pump; what is no pump brings nothing."""
-        self.there = action
-        return action * (1.0 - drawn.bursts * drawn.pump)
 
 
 class MeanVariancePumper(Model):
@@ -41,7 +23,6 @@ class MeanVariancePumper(Model):
     summary = "weighs the mean and the variance of each pump; beliefs move to what was seen"
     source = "Park, Yang, Vassileva and Ahn 2021"
     separate = ("type",)
-    world = Inflating
 
     phi = unit("prior belief that a pump bursts", mean=-3.0, sd=1.0, source="Park et al. 2021")
     xi = positive(

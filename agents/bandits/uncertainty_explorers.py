@@ -6,36 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import World, real
+from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
 from knownminds.environments.environment import Environment
 
 # What the observer knows of the machines, in points: before any play, and of a play around a mean.
 MEAN, SPREAD, NOISE = 50.0, 16.0, 8.0
 UNIT_OF_POINTS = 10.0
-
-
-class Machines(World):
-    """Two machines of a game, and what all plays of it, the forced ones too, have shown."""
-
-    arrays = {"forced_count": 2, "forced_sum": 2, "points": 2}  # noqa: RUF012
-
-    def begin(self) -> None:
-        """No free play has been made."""
-        self.plays = np.zeros(2)
-        self.paid = np.zeros(2)
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Tell how often each machine was played, and what it paid on average."""
-        count = drawn.forced_count + self.plays
-        mean = (drawn.forced_sum + self.paid) / count
-        return {"mean_0": mean[0], "mean_1": mean[1], "count_0": count[0], "count_1": count[1]}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look the points up, and count the play."""
-        self.plays[action] += 1
-        self.paid[action] += drawn.points[action]
-        return drawn.points[action]
 
 
 def _belief(count: Any, mean: Any) -> tuple[Any, Any]:
@@ -60,8 +37,7 @@ class UncertaintyExplorer(Model):
 
     summary = "explores what is less known, and at random where little is known"
     source = "Gershman 2018; Speekenbrink and Konstantinidis 2015; Daw et al. 2006"
-    separate = ("game",)
-    world = Machines
+    separate = ()
 
     w_value = real("weight of the difference in value", mean=1.0, sd=1.0, source="Gershman 2018")
     w_directed = real(

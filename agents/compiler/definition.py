@@ -1,4 +1,4 @@
-"""What a definition is made of besides its methods: parameters, laws of answers, a world."""
+"""What a definition is made of besides its methods: parameters and laws of answers."""
 
 from __future__ import annotations
 
@@ -120,54 +120,3 @@ def shares(numbers: Sequence[float]) -> list[float]:
     weights = [exp(u - top) for u in numbers]
     whole = sum(weights)
     return [w / whole for w in weights]
-
-
-class World:
-    """What a session shows and pays, by what was drawn before it and what was done in it.
-
-    Simulation runs it between the trials. `drawn` has the design's tables of the trial as
-    attributes; those with several numbers a trial are named in `arrays` with their shape (None:
-    one number per action).
-    """
-
-    arrays: ClassVar[dict[str, Any]] = {}
-
-    def begin(self) -> None:
-        """Set what changes in the course of a session."""
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Return the columns of a trial that hang on earlier actions.
-
-        Where they include "present" and that is false, the trial falls away.
-        """
-        return {}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Return the reward, and take note of the action."""
-        return 0.0
-
-
-class Payoffs(World):
-    """Each action pays what was drawn for it."""
-
-    arrays: ClassVar[dict[str, Any]] = {"payoffs": None}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
-        return drawn.payoffs[action]
-
-
-class Table:
-    """Constants that are looked up by what is only known in a trial."""
-
-    def __init__(self, values: Any):
-        self.values = np.asarray(values)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Look up, also by expressions."""
-        from .expressions import Expr
-        from .tracing import Traced
-
-        keys = key if isinstance(key, tuple) else (key,)
-        symbolic = any(isinstance(k, Expr) for k in keys)
-        return Traced.of(self.values)[key] if symbolic else self.values[key]

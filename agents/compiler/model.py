@@ -13,17 +13,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import ndtri
 
-from knownminds.agents.agent import Agent
+from knownminds.agents.agent import Agent, Kernel
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.world import Payoffs, World
 
 from . import expressions as ex
-from .cache import folder_of, loaded, source
-from .checking import check_kernels
-from .definition import SMALLEST, Payoffs, World, shares
-from .program import trace
+from .cache import folder_of, loaded, simulation_source, source
+from .checking import check_kernels, check_simulation
+from .definition import SMALLEST, shares
+from .program import Program, Shapes, trace
 
-PRINTED = ("log_likelihood", "simulate", "begin", "respond", "update", "quantile")
+PRINTED = ("log_likelihood", "begin", "respond", "update", "quantile")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,6 @@ class Outline:
     """What a definition tells by itself, for so many actions."""
 
     columns: tuple[str, ...]
-    design: tuple[str, ...]
     given: str
     n_uniforms: int
     remembers: bool
@@ -70,8 +70,22 @@ class _Kernel:
         return kernel
 
 
-# By class and number of actions; not on the class, which may be sent to another process.
+class _Simulate:
+    """The simulation where actions pay what a table "payoffs" holds; see `Model.simulation`."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+            actions = owner.n_actions or n_actions or 2
+            world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
+            return owner.played_in(world, shapes, actions)[0](theta, lapse, n_actions, *rest)
+
+        return kernel
+
+
+# By class and number of actions, and for simulation by the world and its tables; not on the class,
+# which may be sent to another process.
 _kernels: WeakKeyDictionary[type[Model], dict[int, Any]] = WeakKeyDictionary()
+_simulations: WeakKeyDictionary[type[Model], dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _told() -> Any:
@@ -102,8 +116,6 @@ class Model(Agent):
     kinds
         A column that tells kinds of trials apart, and its values: `trial.stage` is then a
         number, and `if trial.stage == 0` is decided when the kernel is made.
-    world
-        What the experiment does between trials, which simulation needs.
     """
 
     source: ClassVar[str] = ""
@@ -111,20 +123,24 @@ class Model(Agent):
     parameters: ClassVar[Parameters] = Parameters()
     n_actions: ClassVar[int | None] = _two_or_any()
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
-    world: ClassVar[type[World]] = Payoffs
     columns: ClassVar[tuple[str, ...]] = _told()
-    design: ClassVar[tuple[str, ...]] = _told()
+    design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
     given: ClassVar[Any] = _told()
     n_uniforms: ClassVar[int] = _told()
     remembers: ClassVar[bool] = _told()
     log_likelihood: ClassVar[Any] = _kernel()
-    simulate: ClassVar[Any] = _kernel()
+    simulate: ClassVar[Any] = _Simulate()
 
     _outline: ClassVar[Outline | None] = None
     _own: frozenset[str]  # names of a mind's attributes that are not remembered
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "world" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has a world; what happens between trials is said once, beside the "
+                "experiment (`Environment.world`), and a model is played in any. Leave it out."
+            )
         found: dict[str, Parameter] = {}
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
@@ -157,7 +173,6 @@ class Model(Agent):
                 program = trace(cls, declared if isinstance(declared, int) else 2)
                 cls._outline = Outline(
                     program.columns,
-                    program.design,
                     "response" if program.law else "action",
                     2 if program.law else 1,
                     program.remembers,
@@ -166,9 +181,55 @@ class Model(Agent):
 
     @classmethod
     def kernel_source(cls, actions: int | None = None) -> str:
-        """Return the text of the kernels, for so many actions."""
+        """Return the text of the likelihood and the step agent, for so many actions."""
         with ex.new_graph():
             return source(trace(cls, actions or cls.n_actions or 2))
+
+    @classmethod
+    def simulation_source(cls, environment: Environment) -> str:
+        """Return the text of the simulation in an experiment."""
+        actions = cls.n_actions or environment.n_actions or 2
+        with ex.new_graph():
+            return simulation_source(trace(cls, actions, environment.world, environment.drawn))
+
+    @classmethod
+    def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
+        """Return what simulates the model in an experiment, and the tables that it reads.
+
+        Raises
+        ------
+        ValueError
+            If the model or the world cannot be traced, if what the kernel plays is something else
+            than what they do, or if the model tells trials apart that the world holds together.
+        """
+        actions = cls.n_actions or environment.n_actions or 2
+        if not isinstance(inspect.getattr_static(cls, "simulate"), _Simulate):  # one by hand
+            with ex.new_graph():
+                read = trace(cls, actions, environment.world, environment.drawn).design
+            return cls.simulate, cls.design or read
+        kernel, program = cls.played_in(environment.world, environment.drawn, actions)
+        if program.world_goes_on:
+            _check_stretches(cls, environment)
+        return kernel, program.design
+
+    @classmethod
+    def played_in(cls, world: type[World], shapes: Shapes, actions: int) -> tuple[Kernel, Program]:
+        """Return the kernel that simulates the model in a world, and what it was printed from."""
+        key = actions, world, tuple(sorted(shapes.items()))
+        known = _simulations.setdefault(cls, {})
+        if key not in known:
+            with ex.new_graph():
+                program = trace(cls, actions, world, shapes)
+                text = simulation_source(program)
+            module = loaded(
+                text,
+                f"{cls.name}_in_{world.__name__}",
+                folder_of(cls),
+                lambda: check_simulation(cls, text, actions, world, shapes),
+            )
+            known[key] = _with_noise(module.simulate) if program.law else module.simulate, program
+        found: tuple[Kernel, Program] = known[key]
+        return found
 
     @classmethod
     def kernels(cls, actions: int) -> Any:
@@ -188,8 +249,6 @@ class Model(Agent):
                 text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
             )
             own = {name: value for name, value in vars(module).items() if name in PRINTED}
-            if answer.law is not None:
-                own["simulate"] = _with_noise(module.simulate)
             known[actions] = SimpleNamespace(**own, law=answer.law, stated=answer.stated)
         return known[actions]
 
@@ -202,8 +261,17 @@ class Model(Agent):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where responses do not go from 0 to 1."""
+        """Raise ValueError also where rewards hang on what the model does not look at.
+
+        And where responses do not go from 0 to 1.
+        """
         super().check_plays(environment)
+        hang = environment.fields.dependent
+        if "reward" in cls.columns and hang and not set(hang) & set(cls.columns):
+            raise ValueError(
+                f"{cls.name} goes by rewards alone; those of {environment.name} hang on "
+                f"{hang[0]!r} as well, which it does not look at. Choose another model."
+            )
         low, high = environment.response_range
         if cls.given == "response" and (low, high) != (0.0, 1.0):
             raise ValueError(
@@ -311,6 +379,21 @@ class Model(Agent):
 
 # Names that a parameter must not have, besides those of every agent.
 _OWN = ("theta", "lapse", "actions", "minds", "action", "reward", "response", "trial")
+
+
+def _check_stretches(model: type[Model], environment: Environment) -> None:
+    """Raise ValueError if a model forgets between trials that a world holds together."""
+    span = environment.world.span
+    tables = environment.tables(np.full((1, environment.n_draws), 0.5))
+    within = np.ones(environment.n_trials - 1, dtype=bool)
+    if span is not None:
+        within = np.diff(tables[span][0]) == 0
+    for name in model.separate:
+        if name in tables and (np.diff(tables[name][0])[within] != 0).any():
+            raise ValueError(
+                f"{model.name} tells trials apart by {name!r}, and what {environment.name} shows "
+                f"and pays hangs on earlier trials of another {name!r}. Leave it out of `separate`."
+            )
 
 
 def _with_noise(simulate: Any) -> Any:

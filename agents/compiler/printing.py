@@ -18,8 +18,8 @@ RESERVED = frozenset((
     "block", "i", "q", "t", "side", "x", "e", "missed", "push", "taken", "share", "mixed",
     "product", "large", "own", "weight", "density", "logarithm", "slope", "change", "top",
     "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
-    "response", "action", "noise", "state", "trial", "exp", "log", "sqrt", "abs", "max", "min",
-    "np",
+    "response", "action", "noise", "state", "trial", "exp", "log", "nan", "sqrt", "abs", "max",
+    "min", "np",
 ))
 # fmt: on
 

@@ -34,7 +34,7 @@ from knownminds.environments.words.told_history import (
     Retelling,
     told_name,
 )
-from knownminds.environments.world import Table, World
+from knownminds.environments.world import Table, World, where
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -114,23 +114,18 @@ class Questionnaire(World):
 
     def show(self, drawn: Any) -> dict[str, Any]:
         """Offer the sum at the present factor; where there is none, nothing."""
-        if drawn.ladder == 0:
-            self.factor = START
-            self.baselines += 1
-        elif drawn.ladder == LADDER:
-            self.factor = self.waits_at
+        begins, builds = drawn.ladder == 0, drawn.ladder == LADDER
+        self.factor = where(begins, START, where(builds, self.waits_at, self.factor))
+        self.baselines = self.baselines + where(begins, 1, 0)
         return {"later_amount": drawn.later_amounts[self.factor], "present": self.factor >= 0}
 
     def pay(self, drawn: Any, action: Any) -> Any:
         """Go on with a baseline by the choice; nothing is paid."""
         if drawn.ladder == LADDER:
             return
-        if action < 0:
-            self.factor = OVER
-            return
-        if self.baselines == 1:
-            self.waits_at = self.waits[action, self.factor]
-        self.factor = self.following[action, self.factor]
+        answered, waits = action >= 0, self.waits[action, self.factor]
+        self.waits_at = where((self.baselines == 1) & answered, waits, self.waits_at)
+        self.factor = where(answered, self.following[action, self.factor], OVER)
 
 
 class Grid(World):

@@ -10,8 +10,8 @@ import pandas as pd
 
 # What a spreadsheet may run; an apostrophe before it makes it text. So it does here, and one that
 # stands there already gets another, so that every text comes back.
-_RUN = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+_RUN = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -22,7 +22,10 @@ def csv_text(frame: pd.DataFrame, **how: Any) -> str:
 
 
 def guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before each text that a spreadsheet would run."""
+    """Return a table with an apostrophe before each text that a spreadsheet would run.
+
+    Names of columns are such texts, too.
+    """
     return _mapped(frame, lambda text: f"'{text}" if _runs(text) else text)
 
 
@@ -46,4 +49,8 @@ def _mapped(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
             changed[name] = frame[name].map(
                 lambda cell, by=by: by.get(cell, cell) if isinstance(cell, str) else cell
             )
-    return frame.assign(**changed) if changed else frame
+    if changed:
+        frame = frame.assign(**changed)
+    names = {name: change(name) for name in frame.columns if isinstance(name, str)}
+    renamed = {old: new for old, new in names.items() if old != new}
+    return frame.rename(columns=renamed) if renamed else frame

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
@@ -116,6 +117,10 @@ class Retelling(Environment):
     def _reward_of(self, kind: str, found: Found) -> float | None:
         """Return what a feedback tells of the reward; None where it tells none."""
         return told_number(found["reward"]) if "reward" in found else None
+
+    def _outcomes_of(self, kind: str, found: Found) -> Mapping[str, float]:
+        """Return the outcome fields that a feedback tells."""
+        return {}
 
     def _options(self, observation: Observation) -> list[str]:
         """Return how the actions are called."""
@@ -263,7 +268,7 @@ class Retelling(Environment):
 
     def _line(self, turn: Turn) -> str:
         """Return a line of the history; each prompt repeats those of the one before."""
-        play = (*turn.observation.values(), turn.action, turn.response, turn.reward)
+        play = (*turn.known.values(), turn.action, turn.response, turn.reward)
         line = self._told.get(play)
         if line is None:
             form = self._lines[self._kind(turn.observation), is_missing(turn)]
@@ -314,6 +319,7 @@ class Retelling(Environment):
                 )
             reward = self._reward_of(own, before)
             turn = Turn(observation, read.action, reward, heard, read.response)
+            turn = replace(turn, brought=self._outcomes_of(own, before))
         return turn, self._seen(kind, found, [*turns, turn])
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:

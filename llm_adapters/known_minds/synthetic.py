@@ -300,7 +300,7 @@ class _Session:
             if turn.action is not None or turn.response is not None:
                 action = -1 if turn.action is None else turn.action
                 reward = nan if turn.reward is None else turn.reward
-                seen = {**turn.observation}
+                seen = {**turn.known}
                 if turn.response is not None:
                     seen["response"] = turn.response
                 self.agent.learn(seen, action, reward)

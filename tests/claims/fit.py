@@ -653,6 +653,7 @@ REPORT = Report(
             SETTINGS,
             _better_wins,
         ),
+        Explanation("Decks began anew, with the published cards in their order."),
         Claim(
             "Which planet was reached and what the aliens paid was drawn anew, their chances "
             "between {low} and {high} with daily steps of sd {drift}.",

@@ -29,6 +29,7 @@ FACTORS = {
     "two_step": {"history": HISTORIES, "reasoning": REASONINGS, "released": (False, True)},
     "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
     "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
+    "iowa_gambling": {"n_cards": (25,), "history": HISTORIES, "reasoning": REASONINGS},
     "reversal_learning": {"n_plays": (25,), "history": HISTORIES, "reasoning": REASONINGS},
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},

@@ -243,11 +243,11 @@ def test_a_broken_design_is_found(monkeypatch):
         check_step_loop(a_study())
 
 
-@pytest.mark.parametrize("method", ["learn", "action_probabilities"])
+@pytest.mark.parametrize("method", ["learn", "choose"])
 def test_a_broken_agent_is_found(monkeypatch, method):
     broken = {
         "learn": lambda self, observation, action, reward: None,
-        "action_probabilities": lambda self, observation: np.array([0.5, 0.5]),
+        "choose": lambda self, observation, rng: int(rng.random() < 0.5),
     }
     # A mind that learns much and chooses by it: chance hardly plays the same 96 trials.
     cell = Cell(PLACE, {}, MODEL, {"alpha_positive": 0.5, "alpha_negative": 0.5, "beta": 8.0})
