@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .world import World, column_of, outcomes
+from .world import World, by_column, column_of
 
 State = dict[str, Any]
 _FUNCTIONS = (np.where, np.clip)
@@ -69,6 +69,8 @@ class Lanes(np.ndarray[Any, Any]):
         if len(keys) >= self.ndim:
             raise IndexError("A world indexes tables with several numbers a trial; this has one.")
         if any(isinstance(k, Lanes) for k in keys):
+            if len(keys) < self.ndim - 1:
+                raise IndexError("What differs between sessions indexes numbers; name all places.")
             return (*map(_index, keys), np.arange(self.shape[-1]))
         return key
 
@@ -100,8 +102,10 @@ class _Beside:
 
     def __getattr__(self, name: str) -> Any:
         """Find a table at its first use."""
-        values = np.moveaxis(column_of(self._table, name)[self._rows], 0, -1)
+        values = column_of(self._table, name)[self._rows]
         found = values.astype(np.int64) if values.dtype == bool else values
+        if found.ndim > 1:
+            found = np.moveaxis(found, 0, -1)
         self.__dict__[name] = lanes = found.view(Lanes)
         return lanes
 
@@ -137,7 +141,7 @@ def follow_world(
 ) -> dict[str, NDArray[Any]]:
     """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
 
-    "reward", NaN where nothing is paid, and outcome fields; what the world shows; and "present",
+    "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
     which trials take place, if some may fall away. Sessions, and the spans within them, are run
     side by side.
     """
@@ -150,18 +154,19 @@ def follow_world(
     state = {name: _spread(value, len(begin)) for name, value in vars(place).items()}
     parts: dict[str, list[tuple[NDArray[np.int64], Any]]] = {"reward": []}
     for k in range(int(length.max(initial=0))):
-        n = int(np.count_nonzero(length > k))
+        n = int(np.searchsorted(-length, -k))  # as many are longer
         rows = lived[begin[:n] + k]
         drawn, state = _Beside(flat, rows), _of(state, slice(n))
         shown, state = _run(place, state, drawn, None)
         present = shown.pop("present", True)
         falls |= present is not True
-        held = np.broadcast_to(np.asarray(present, dtype=bool), rows.shape)
+        held = np.asarray(present, dtype=bool)
         for name, value in shown.items():
             parts.setdefault(name, []).append((rows, value))
         if held.all():
             paid, state = _run(place, state, drawn, taken[rows].view(Lanes))
         else:
+            held = np.broadcast_to(held, rows.shape)
             there[rows], rows = held, rows[held]
             own = taken[rows].view(Lanes)
             paid, moved = _run(place, _of(state, held), _Beside(flat, rows), own)
@@ -184,9 +189,12 @@ def _stretches(
     """
     if not begun:
         return np.arange(len(lived)), np.ones(len(lived), dtype=np.int64)
-    anew = np.diff(lived // flat.shape[-1], prepend=-1) != 0
+    anew = np.zeros(len(lived) + 1, dtype=bool)
+    anew[np.searchsorted(lived, np.arange(0, lived.max(initial=0) + 1, flat.shape[-1]))] = True
     if world.span is not None:
-        anew[1:] |= np.diff(flat[world.span][lived]) != 0
+        span = flat[world.span][lived]
+        anew[1:-1] |= span[1:] != span[:-1]
+    anew = anew[:-1]
     begin = np.flatnonzero(anew)
     length = np.diff(begin, append=len(lived))
     longest_first = np.argsort(-length, kind="stable")
@@ -198,7 +206,7 @@ def _run(place: World, state: State, drawn: _Beside, action: Any) -> tuple[State
     vars(place).clear()
     vars(place).update({name: _own(value) for name, value in state.items()})
     try:
-        found = place.show(drawn) if action is None else outcomes(place.pay(drawn, action))
+        found = place.show(drawn) if action is None else by_column(place.pay(drawn, action))
         return dict(found), dict(vars(place))
     except _Apart as apart:
         held = apart.held
