@@ -82,6 +82,10 @@ FAULTS: dict[str, bool] = {
     "no_finish": True,
     "flood": True,  # 64 MB of answer
     "echo_key": True,  # the answer repeats the key that was sent
+    # what becomes of a request in a batch only, see batch_server.py
+    "expired": False,
+    "canceled": False,
+    "missing": False,  # there is nothing of it in the results
 }
 
 Message = tuple[str, str]
@@ -233,12 +237,16 @@ class FaultServer:
         self._bill = None
         if bill is not None:
             self._bill = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._server = _Listener(("127.0.0.1", port), _Handler)
+        self._server = _Listener(("127.0.0.1", port), self.handler())
         self._server.provider = self
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
+
+    def handler(self) -> type[Handler]:
+        """Return what takes the calls."""
+        return Handler
 
     @property
     def url(self) -> str:
@@ -317,6 +325,21 @@ class FaultServer:
         said = self.answer(call)
         return (said, "stop") if isinstance(said, str) else said
 
+    def reply(self, call: Call) -> dict[str, Any]:
+        """Return the body of an answer."""
+        text, why = self.said(call)
+        if call.fault == "empty":
+            text = ""
+        elif call.fault == "garbage":
+            text = GARBAGE
+        elif call.fault == "refusal":
+            text, why = "I will not.", "refusal"
+        elif call.fault == "length":
+            text, why = text[: len(text) // 2], "length"
+        elif call.fault == "echo_key":
+            text = f"Your key is {_offered_key(call)}."
+        return _WRITE[call.wire](self, call, text, why)
+
     def usage(self, call: Call, text: str) -> tuple[int, int]:
         """Count the words sent and received, with the reasoning among the latter."""
         sent = sum(len(said.split()) for _, said in call.messages) + 100 * len(call.images)
@@ -363,7 +386,7 @@ class _Listener(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave together
@@ -381,7 +404,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.posted(self.rfile.read(int(self.headers.get("content-length", 0))))
+
+    def posted(self, raw: bytes) -> None:
+        """Answer a call with this body."""
         found = _place(self.path, raw)
         if found is None:
             self._send(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
@@ -433,19 +459,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(call)
 
     def _reply(self, call: Call) -> None:
-        provider = self.server.provider
-        text, why = provider.said(call)
-        if call.fault == "empty":
-            text = ""
-        elif call.fault == "garbage":
-            text = GARBAGE
-        elif call.fault == "refusal":
-            text, why = "I will not.", "refusal"
-        elif call.fault == "length":
-            text, why = text[: len(text) // 2], "length"
-        elif call.fault == "echo_key":
-            text = f"Your key is {_offered_key(call)}."
-        content = json.dumps(_WRITE[call.wire](provider, call, text, why)).encode()
+        content = json.dumps(self.server.provider.reply(call)).encode()
         if call.fault == "cut":
             content = content[: len(content) // 2]
         if call.fault == "cut_body":

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -18,7 +19,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import Endpoint, count, parsed
+from .endpoint import MOST_BYTES, Endpoint, count, parsed
 
 try:
     import anthropic
@@ -29,8 +30,11 @@ except ImportError:
         'Anthropic models need the anthropic package: pip install "knownminds[anthropic]"'
     ) from None
 
+T = TypeVar("T")
+
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
+_ARGUMENTS = ("model", "messages", "system", "max_tokens")  # of the package's method
 _REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -96,16 +100,7 @@ class Anthropic:
         self.base_url = base_url
         self.key_variable = key_variable
         self.capabilities = capabilities or capabilities_of(model)
-        self._client = anthropic.AsyncAnthropic(
-            api_key="none",  # the client below writes it when sending
-            base_url=base_url,
-            max_retries=0,
-            timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
-            default_headers={"anthropic-version": _VERSION},
-            # Not the package's own client, which takes the environment's proxies nevertheless.
-            # Where both headers are sent, this one counts, in all versions of the interface.
-            http_client=client(self._endpoint.sign("x-api-key")),
-        )
+        self._client = self.client(timeout)
 
     def __repr__(self) -> str:
         """Show where it asks, and never the key."""
@@ -113,36 +108,72 @@ class Anthropic:
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
-        check_capable(self, settings, images=bool(prompt.images))
-        endpoint = self._endpoint
-        options = self._options(settings)
+        images = bool(prompt.images)
+        check_capable(self, settings, images=images)
+        body = self.body(prompt, settings)
+        return await self.guarded(lambda: self._ask(body), settings, images=images)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    def client(self, timeout: float, most: int = MOST_BYTES) -> anthropic.AsyncAnthropic:
+        """Return the package's client, which reads bodies of at most `most` bytes."""
+        return anthropic.AsyncAnthropic(
+            api_key="none",  # the client below writes it when sending
+            base_url=self.base_url,
+            max_retries=0,
+            timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            default_headers={"anthropic-version": _VERSION},
+            # Not the package's own client, which takes the environment's proxies nevertheless.
+            # Where both headers are sent, this one counts, in all versions of the interface.
+            http_client=client(self._endpoint.sign("x-api-key"), most),
+        )
+
+    def body(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent for a prompt."""
         system, messages = _messages(prompt)
-        if system:
-            options["system"] = system
-        endpoint.key()  # if it is gone, that is told before anything is sent
+        shown = {"system": system} if system else {}
+        return {"model": self.model, "messages": messages, **shown, **self._options(settings)}
+
+    async def _ask(self, body: dict[str, Any]) -> Reply:
+        own = {name: body[name] for name in _ARGUMENTS if name in body}
+        # Not all others are arguments in all versions of the package.
+        extra = {name: value for name, value in body.items() if name not in own}
+        response = await self._client.messages.with_raw_response.create(**own, extra_body=extra)
+        http = response.http_response
+        return self.read(http.text, http.headers.get("request-id", ""))
+
+    async def guarded(
+        self,
+        ask: Callable[[], Awaitable[T]],
+        settings: Sampling,
+        *,
+        images: bool = False,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what the package is asked; its failures become an `AdapterError`."""
+        endpoint = self._endpoint
         failure: AdapterError
         try:
-            async with asyncio.timeout(endpoint.timeout):
-                response = await self._client.messages.with_raw_response.create(
-                    model=self.model, messages=messages, **options
-                )
-            http = response.http_response
-            return self._read(http.text, http.headers.get("request-id", ""))
+            endpoint.key()  # if it is gone, that is told before anything is sent
+            async with asyncio.timeout(timeout or endpoint.timeout):
+                return await ask()
         except TimeoutError:
             failure = endpoint.late()
         except anthropic.APIStatusError as error:
             http = error.response
             failure = endpoint.failed(
-                http.status_code, http.headers, http.text, settings, images=bool(prompt.images)
+                http.status_code, http.headers, http.text, settings, images=images
             )
         except anthropic.APIConnectionError as error:
             failure = endpoint.unreachable(error.__cause__ or error)
         # Outside of the handlers, for the package's error holds the request and with it the key.
         raise failure
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
+    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
+        """Return what a status and a body mean that stand for one of several requests."""
+        return self._endpoint.failed(status, {}, body, settings)
 
     def _options(self, settings: Sampling) -> dict[str, Any]:
         if settings.temperature is not None and settings.temperature > 1:
@@ -153,11 +184,12 @@ class Anthropic:
             raise NotCapable(
                 f"{self.model} takes either temperature or top_p; got both. Leave one out."
             )
-        options: dict[str, Any] = {"max_tokens": settings.max_tokens}
-        sampled = {"temperature": settings.temperature, "top_p": settings.top_p}
-        extra: dict[str, Any] = {
-            name: value for name, value in sampled.items() if value is not None
+        asked = {
+            "max_tokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
         }
+        options: dict[str, Any] = {name: v for name, v in asked.items() if v is not None}
         if settings.reasoning == "none":
             thinking = _off(self.model)
             if thinking is None:
@@ -166,15 +198,14 @@ class Anthropic:
                     "Ask for 'low', or choose another model."
                 )
             if thinking:
-                extra["thinking"] = thinking
+                options["thinking"] = thinking
         elif settings.reasoning is not None:
-            extra["thinking"] = {"type": "adaptive"}
-            extra["output_config"] = {"effort": settings.reasoning}
-        if extra:  # not all of them are arguments in all versions of the package
-            options["extra_body"] = extra
+            options["thinking"] = {"type": "adaptive"}
+            options["output_config"] = {"effort": settings.reasoning}
         return options
 
-    def _read(self, body: str, request_id: str) -> Reply:
+    def read(self, body: str, request_id: str) -> Reply:
+        """Read the body of an answer."""
         endpoint = self._endpoint
         raw = endpoint.masked(body)
         try:

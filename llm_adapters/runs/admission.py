@@ -155,9 +155,27 @@ class Gate:
                 return due
         return self.stopped
 
+    def reserve(self, session: int, most: Spent) -> Spent | str:
+        """Reserve what a request of a batch uses at most, without waiting for its turn.
+
+        Return what is reserved; or why it may not be sent as yet.
+        """
+        own, due = self.sessions.setdefault(session, Spent()), self.foreseen(most)
+        if over := _over(own, due, self.caps.of_session):
+            return f"the session's cap of {over} is reached"
+        if over := _over(self.total, due, self.caps.of_run):
+            return f"the cap of {over} is reached"
+        for count in (own, self.total, self.reserved):
+            count.add(due)
+        return due
+
     def leave(self, session: int, most: Spent, used: Spent) -> None:
         """Settle a call that was let through."""
         self.under_way -= 1
+        self.settle(session, most, used)
+
+    def settle(self, session: int, most: Spent, used: Spent) -> None:
+        """Count what a call has used instead of what was reserved for it."""
         self.reserved.settle(most, Spent())
         for count in (self.sessions[session], self.total):
             count.settle(most, used)

@@ -11,7 +11,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import Context, Decimal, InvalidOperation
@@ -44,6 +44,7 @@ REMEDY = (
     'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
 )
 GIVEN = "given by the user"
+HALVED = ", halved for batches"
 
 _KEYS = ("input", "output", "cached_input", "date")
 # 15 digits survive being written as a JSON number.
@@ -240,6 +241,21 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     except (IndexError, LookupError):
         raise ValueError(_no_such(llm, given)) from None
     return _listed(llm, sellers[0].id, row, day)
+
+
+def in_batches(price: Price) -> Price:
+    """Return the price of requests that are sent in batches: half of that of tokens.
+
+    So it is at OpenAI, Anthropic and Google, for what is written to and read from a cache too.
+    """
+    rates = tuple(
+        Rates(
+            rates.above,
+            *(None if rate is None else rate / 2 for rate in astuple(rates)[1:]),  # type: ignore[arg-type]
+        )
+        for rates in price.rates
+    )
+    return replace(price, rates=rates, source=price.source + HALVED)
 
 
 def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:

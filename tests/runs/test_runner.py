@@ -112,7 +112,7 @@ def attempts_in(folder):
     """How often each (prompt, session) was sent, by what became of it."""
     found = Counter()
     with Ledger.read(folder) as ledger:
-        rows = ledger._all(
+        rows = ledger.rows(
             "SELECT c.session, r.body, a.state FROM attempt a JOIN call c ON c.id = a.call "
             "JOIN request r ON r.hash = c.request"
         )
@@ -892,7 +892,7 @@ def test_a_run_killed_at_twenty_moments_is_that_of_an_unbroken_one_and_pays_noth
     assert cost_of(read_bill(broken / "bill")) <= run.dollars
     assert cost_of(read_bill(whole / "bill")) == unbroken_run.dollars
     with Ledger.read(broken / "run") as ledger:
-        counts = dict(ledger._all("SELECT outcome, COUNT(*) FROM call GROUP BY outcome"))
+        counts = dict(ledger.rows("SELECT outcome, COUNT(*) FROM call GROUP BY outcome"))
     assert counts == run.trials.frame["outcome"].value_counts().to_dict()
     for file in (broken / "run").iterdir():
         assert KEY.encode() not in file.read_bytes()
