@@ -57,6 +57,17 @@ class Made:
     files: dict[str, bytes] = field(default_factory=dict)
 
 
+class Limited(FaultServer):
+    """A provider that takes only so many calls at a time, and says so with 429 and Retry-After."""
+
+    def __init__(self, *given: Any, at_once: int, **options: Any):
+        super().__init__(*given, script=self._fate_now, **options)
+        self.at_once = at_once
+
+    def _fate_now(self, call: Call) -> str:
+        return "ok" if self._under_way <= self.at_once else "429_seconds"
+
+
 class BatchServer(FaultServer):
     """Providers that take batches.
 

@@ -184,8 +184,8 @@ class FaultServer:
         What a 400 says.
     log_probabilities
         False to ignore that they are asked for.
-    reasoning_tokens, cached_tokens
-        Details of the usage.
+    reasoning_tokens, cached_tokens, written_tokens
+        Details of the usage; Google tells nothing of the last.
     """
 
     def __init__(
@@ -206,6 +206,7 @@ class FaultServer:
         log_probabilities: bool = True,
         reasoning_tokens: int = 0,
         cached_tokens: int = 0,
+        written_tokens: int = 0,
         port: int = 0,
     ):
         strange = set(faults or ()) | (set(script) if not callable(script) else set())
@@ -227,6 +228,7 @@ class FaultServer:
         self.log_probabilities = log_probabilities
         self.reasoning_tokens = reasoning_tokens
         self.cached_tokens = cached_tokens
+        self.written_tokens = written_tokens
         self.calls: list[Call] = []
         self.flooded = 0  # bytes of floods that were sent
         self.peak = 0  # calls under way at the same time, at most
@@ -639,7 +641,10 @@ def _write_openai(provider: FaultServer, call: Call, text: str, why: str) -> dic
             "prompt_tokens": sent,
             "completion_tokens": received,
             "total_tokens": sent + received,
-            "prompt_tokens_details": {"cached_tokens": provider.cached_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": provider.cached_tokens,
+                "cache_write_tokens": provider.written_tokens,
+            },
             "completion_tokens_details": {"reasoning_tokens": provider.reasoning_tokens},
         },
     }
@@ -655,9 +660,10 @@ def _write_anthropic(provider: FaultServer, call: Call, text: str, why: str) -> 
         "content": [{"type": "text", "text": text}] if text else [],
         "stop_sequence": None,
         "usage": {
-            "input_tokens": sent - provider.cached_tokens,  # what is read from the cache is apart
+            # what is read from the cache and put into it is apart
+            "input_tokens": sent - provider.cached_tokens - provider.written_tokens,
             "output_tokens": received,
-            "cache_creation_input_tokens": 0,
+            "cache_creation_input_tokens": provider.written_tokens,
             "cache_read_input_tokens": provider.cached_tokens,
             "output_tokens_details": {"thinking_tokens": provider.reasoning_tokens},
         },

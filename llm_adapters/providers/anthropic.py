@@ -110,7 +110,7 @@ class Anthropic:
         """Ask once."""
         images = bool(prompt.images)
         check_capable(self, settings, images=images)
-        body = self.body(prompt, settings)
+        body = self.body(prompt, settings, cached=True)
         return await self.guarded(lambda: self._ask(body), settings, images=images)
 
     async def close(self) -> None:
@@ -130,9 +130,11 @@ class Anthropic:
             http_client=client(self._endpoint.sign("x-api-key"), most),
         )
 
-    def body(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
-        """Return what is sent for a prompt."""
+    def body(self, prompt: Prompt, settings: Sampling, *, cached: bool = False) -> dict[str, Any]:
+        """Return what is sent for a prompt; if `cached`, with marks on what later ones repeat."""
         system, messages = _messages(prompt)
+        if cached:
+            _mark(system, messages)
         shown = {"system": system} if system else {}
         return {"model": self.model, "messages": messages, **shown, **self._options(settings)}
 
@@ -215,9 +217,10 @@ class Anthropic:
             received = usage.get("output_tokens_details") or {}
             reason = str(content.get("stop_reason") or "")
             cached = count(usage.get("cache_read_input_tokens"))
+            written = count(usage.get("cache_creation_input_tokens"))
             sent = count(usage.get("input_tokens"))
             if sent is not None:  # what goes to and comes from the cache is counted apart
-                sent += (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+                sent += (cached or 0) + (written or 0)
             return Reply(
                 text=text,
                 finish_reason=_REASONS.get(reason, reason),
@@ -226,6 +229,7 @@ class Anthropic:
                     count(usage.get("output_tokens")),
                     count(received.get("thinking_tokens")),
                     cached,
+                    written,
                 ),
                 model_served=str(content.get("model") or ""),
                 raw=raw,
@@ -260,12 +264,31 @@ def _off(model: str) -> dict[str, str] | None:
     return next((off for pattern, off in _EFFORTS if pattern.match(model)), None)
 
 
-def _messages(prompt: Prompt) -> tuple[list[dict[str, str]], list[Any]]:
+def _mark(system: list[dict[str, Any]], messages: list[Any]) -> None:
+    """Mark the beginning that other calls share, for Anthropic puts nothing else into its cache.
+
+    It is what all prompts begin with, and a conversation so far: the next call repeats and
+    prolongs it. What is shorter than a model's least (1,024 to 4,096 tokens) is passed over by the
+    server, and costs nothing. A single message is not marked: nothing says that it comes again.
+    """
+    marked = [system[-1]] if system else []
+    if any(message["role"] == "assistant" for message in messages):
+        last = messages[-1]
+        if isinstance(last["content"], str):
+            last["content"] = [{"type": "text", "text": last["content"]}]
+        marked.append(last["content"][-1])
+    for part in marked:
+        part["cache_control"] = {"type": "ephemeral"}
+
+
+def _messages(prompt: Prompt) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the system's messages, which stand apart, and the others."""
     n = next((i for i, m in enumerate(prompt.messages) if m.role != "system"), 0)
     if any(m.role == "system" for m in prompt.messages[n:]):
         raise NotCapable("Anthropic takes system messages at the beginning of a prompt only.")
-    system = [{"type": "text", "text": m.content} for m in prompt.messages[:n]]
+    system: list[dict[str, Any]] = [
+        {"type": "text", "text": m.content} for m in prompt.messages[:n]
+    ]
     messages: list[Any] = []
     for message in prompt.messages[n:]:
         shown = [

@@ -193,6 +193,7 @@ class OpenAI:
                     count(usage.get("completion_tokens")),
                     count(received.get("reasoning_tokens")),
                     count(sent.get("cached_tokens")),
+                    count(sent.get("cache_write_tokens")),
                 ),
                 model_served=str(content.get("model") or ""),
                 raw=raw,

@@ -68,7 +68,7 @@ CREATE TABLE attempt (
     began REAL NOT NULL, ended REAL, status TEXT, message TEXT, request_id TEXT,
     reserved_tokens INTEGER NOT NULL, reserved INTEGER, tokens INTEGER, cost INTEGER,
     input_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cached_tokens INTEGER,
-    reply TEXT, raw TEXT,
+    reply TEXT, raw TEXT, written_tokens INTEGER,
     UNIQUE (call, number));
 """
 # Added when the first batch is prepared.
@@ -172,7 +172,7 @@ class Account:
     re_asked : how often a question was put again because its answer was malformed
     untold : answers that came without their number of tokens, which count nothing in the next
     unforeseen : answers that used more tokens than could be foreseen
-    input_tokens, output_tokens, reasoning_tokens, cached_tokens : of all answers
+    input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens : of all answers
     paid : nano-dollars of the answers whose tokens are known
     reserved : nano-dollars that all other calls may have cost at most
     """
@@ -186,6 +186,7 @@ class Account:
     output_tokens: int
     reasoning_tokens: int
     cached_tokens: int
+    written_tokens: int
     paid: int
     reserved: int
 
@@ -412,7 +413,7 @@ class Ledger:
         rows = self.rows(
             "SELECT c.turn, c.slot, c.id, c.request, c.state, c.outcome, c.note, a.reply, a.raw, "
             "a.request_id, a.input_tokens, a.output_tokens, a.reasoning_tokens, a.cached_tokens, "
-            "a.cost, (SELECT COUNT(*) FROM attempt WHERE call = c.id), "
+            f"{self._written('a.')}, a.cost, (SELECT COUNT(*) FROM attempt WHERE call = c.id), "
             "(SELECT COUNT(*) FROM attempt WHERE call = c.id "
             "AND state NOT IN ('inflight', 'unknown')) "
             "FROM call c LEFT JOIN attempt a ON a.id = c.answer "
@@ -457,11 +458,11 @@ class Ledger:
         paid = cost.get("ok", 0) - estimated
         tokens = self.rows(
             "SELECT SUM(input_tokens), SUM(output_tokens), "
-            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)) "
-            "FROM attempt"
+            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)), "
+            f"SUM(MIN({self._written()}, input_tokens)) FROM attempt"
         )[0]
         re_asked = self.rows("SELECT COUNT(*) FROM call WHERE slot > 0")[0][0]
-        sent, received, reasoning, cached = (n or 0 for n in tokens)
+        sent, received, reasoning, cached, written = (n or 0 for n in tokens)
         return Account(
             {state: count for state, count, _ in states},
             self._batches(),
@@ -472,6 +473,7 @@ class Ledger:
             received,
             reasoning,
             cached,
+            written,
             paid,
             sum(cost.values()) - paid,
         )
@@ -575,7 +577,7 @@ class Ledger:
             (
                 "UPDATE attempt SET state = 'ok', ended = ?, request_id = ?, tokens = ?, cost = ?, "
                 "input_tokens = ?, output_tokens = ?, reasoning_tokens = ?, cached_tokens = ?, "
-                "reply = ?, raw = ? WHERE id = ?",
+                "written_tokens = ?, reply = ?, raw = ? WHERE id = ?",
                 (
                     time.time(),
                     reply.request_id,
@@ -585,6 +587,7 @@ class Ledger:
                     usage.output_tokens,
                     usage.reasoning_tokens,
                     usage.cached_tokens,
+                    usage.written_tokens,
                     _write_reply(reply),
                     reply.raw,
                     attempt,
@@ -693,6 +696,8 @@ class Ledger:
                 ("sessions", sessions),
             ):
                 run("INSERT INTO meta VALUES (?, ?)", (name, str(value)))
+        if self._written() == "NULL":  # a ledger of an earlier version
+            run("ALTER TABLE attempt ADD COLUMN written_tokens INTEGER")
         run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
         if price is not None and json.loads(self._meta("price")) is None:
             self._adopt(price)
@@ -789,7 +794,7 @@ class Ledger:
         sizes = dict(self.rows("SELECT hash, LENGTH(png) FROM image"))
         attempts = self.rows(
             "SELECT a.id, a.state, a.reserved_tokens, r.body, a.input_tokens, a.output_tokens, "
-            "a.reasoning_tokens, a.cached_tokens "
+            "a.reasoning_tokens, a.cached_tokens, a.written_tokens "
             "FROM attempt a JOIN call c ON c.id = a.call JOIN request r ON r.hash = c.request"
         )
         cheaper = self.rows("SELECT attempt FROM batched") if self.holds_batches else []
@@ -806,6 +811,11 @@ class Ledger:
                 "UPDATE attempt SET reserved = ?, cost = ? WHERE id = ?",
                 (reserved, None if state == "inflight" else cost.get(state, reserved), attempt),
             )
+
+    def _written(self, table: str = "") -> str:
+        """Return what a query calls the tokens that were put into a cache."""
+        found = self.rows("SELECT 1 FROM pragma_table_info('attempt') WHERE name='written_tokens'")
+        return f"{table}written_tokens" if found else "NULL"
 
     @property
     def holds_batches(self) -> bool:
@@ -1006,10 +1016,12 @@ def most_spent(price: Price | None, sent: int, received: int) -> Spent:
     """Return the most that a call of so many tokens can use."""
     if price is None:
         return Spent(1, sent + received)
-    ways = [price.cost(sent, received), price.cost(sent, 0, reasoning_tokens=received)]
-    if price.cached_input is not None:  # to put a prompt into a cache may cost more
-        ways.append(price.cost(sent, received, cached_tokens=0))
-    return Spent(1, sent + received, nano_dollars(max(ways)))
+    dearest = max(
+        price.cost(sent, said, reasoning_tokens=received - said, cached_tokens=cached)
+        for said in (0, received)
+        for cached in (None, 0)  # to put all into a cache may cost more
+    )
+    return Spent(1, sent + received, nano_dollars(dearest))
 
 
 def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received: int) -> Spent:
@@ -1019,11 +1031,17 @@ def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received:
     if price is None:
         return Spent(1, sent + received)
     reasoning = min(usage.reasoning_tokens or 0, received)
-    # Our adapters ask for no cache that charges for writing, so 0 read is a call without one.
-    cached = min(usage.cached_tokens or 0, sent) or None
+    cached = min(usage.cached_tokens or 0, sent)
+    written = min(usage.written_tokens or 0, sent - cached)
     if price.cached_input is None:
-        cached = None  # at the full price
-    cost = price.cost(sent, received - reasoning, reasoning_tokens=reasoning, cached_tokens=cached)
+        cached = 0  # at the full price
+    cost = price.cost(
+        sent,
+        received - reasoning,
+        reasoning_tokens=reasoning,
+        cached_tokens=cached if cached or written else None,
+        written_tokens=written,
+    )
     return Spent(1, sent + received, nano_dollars(cost))
 
 

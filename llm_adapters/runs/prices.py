@@ -47,6 +47,7 @@ GIVEN = "given by the user"
 HALVED = ", halved for batches"
 
 _KEYS = ("input", "output", "cached_input", "date")
+_WRITING = Decimal("1.25")  # times the price of input: what Anthropic takes to cache it 5 minutes
 # 15 digits survive being written as a JSON number.
 _DIGITS = Context(prec=15)
 
@@ -168,7 +169,7 @@ class Price:
         rates = held[-1] if held else self.rates[0]
         fresh, dollars = input_tokens, Decimal(0)
         if cached_tokens is not None:
-            if rates.cached_input is None:
+            if rates.cached_input is None and cached_tokens:
                 raise ValueError(
                     f"{self.source} has no price of cached input for {self.llm}. "
                     "Leave the cache out, or give cached_input in a price file."
@@ -176,7 +177,7 @@ class Price:
             others = input_tokens - cached_tokens
             written = others if written_tokens is None else written_tokens
             write_rate = rates.input if rates.cache_write is None else rates.cache_write
-            dollars += cached_tokens * rates.cached_input + written * write_rate
+            dollars += cached_tokens * (rates.cached_input or 0) + written * write_rate
             fresh = others - written
         dollars += fresh * rates.input + output_tokens * rates.output
         dollars += reasoning_tokens * (rates.output if rates.reasoning is None else rates.reasoning)
@@ -420,13 +421,15 @@ def _given(llm: str, price: object, source: str, day: Date) -> Price:
     if "input" not in price or "output" not in price:
         raise ValueError(f"{rule}; {source} has only {', '.join(price) or 'nothing'}.")
     cached = price.get("cached_input")
+    provider, _, model = llm.partition(":")
+    given = _rate(llm, "input", price["input"])
     rates = Rates(
         0,
-        _rate(llm, "input", price["input"]),
+        given,
         _rate(llm, "output", price["output"]),
         None if cached is None else _rate(llm, "cached_input", cached),
+        given * _WRITING if provider == "anthropic" else None,
     )
-    provider, _, model = llm.partition(":")
     return Price(llm, provider, model, (rates,), source, day, _day(llm, price.get("date")))
 
 

@@ -217,6 +217,7 @@ class Run(Result):
             "output_tokens": account.output_tokens,
             "reasoning_tokens": account.reasoning_tokens,
             "cached_tokens": account.cached_tokens,
+            "cache_written_tokens": account.written_tokens,
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,

@@ -68,6 +68,7 @@ from .run_result import ASSUMED_ANSWER, Run, Unfinished
 TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
+_OVERLOADED = (503, 529)  # the status of a provider that has too much to do
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
 
@@ -175,7 +176,8 @@ async def run_sessions_in(
     settings
         Sampling settings but the seed, which is the number of the session.
     concurrency
-        How many sessions are under way at a time; too many calls (429) halve how many calls are.
+        How many sessions are under way at a time, at most; how many calls are, rises and falls
+        with what the provider takes, see `Gate`.
     retries, caps
         See `Retries` and `Caps`. Caps count all starts of a run together; a resumed run may have
         other ones.
@@ -529,8 +531,9 @@ class _PaidChair(_Chair):
                 reply = await runner.adapter.complete(prompt, settings=self.settings)
             except AdapterError as error:
                 failure = error
-                if isinstance(error, RateLimited):
-                    gate.slow_down(entered, min(error.retry_after or 0.0, self.longest_wait))
+                if isinstance(error, RateLimited) or error.status in _OVERLOADED:
+                    wait = error.retry_after if isinstance(error, TryAgain) else None
+                    gate.slow_down(entered, min(wait or 0.0, self.longest_wait))
                 used = Spent(1) if error.charged is False else most
                 await ledger.failed(call, attempt, error, used)
             else:

@@ -336,7 +336,8 @@ def nursery():
     nursery = Nursery()
     yield nursery
     nursery.process.stdin.close()
-    nursery.process.wait(10)
+    nursery.process.kill()
+    nursery.process.wait()
     nursery.process.stdout.close()
 
 

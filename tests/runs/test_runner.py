@@ -242,6 +242,9 @@ def test_pauses_double_and_are_spread_and_a_wish_to_wait_is_granted_by_all_sessi
 def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them():
     async def run():
         gate = Gate(8, Caps(), {})
+        for _ in range(8 - gate.allowed):
+            gate.went_well()
+        assert gate.allowed == 8
         gate.slow_down(gate.now(), 0.0)
         assert gate.allowed == 4
         gate.slow_down(gate.now() - 1.0, 0.0)  # sent before the halving: the same trouble
@@ -502,13 +505,18 @@ def test_what_a_provider_does_not_say_counts_at_its_most(tmp_path):
     [
         ({}, 1000 * 1 + 50 * 4),  # the price of cached input is not known: it counts in full
         ({"cached_input": 0.25}, 600 * 1 + 400 * Decimal("0.25") + 50 * 4),
+        ({"cached_input": 0.25, "llm": "anthropic:b"}, 300 + 300 * 1.25 + 100 + 50 * 4),
+        ({"llm": "anthropic:b"}, 700 + 300 * 1.25 + 50 * 4),
     ],
 )
 def test_an_answer_costs_what_its_tokens_cost(tmp_path, rates, cost):
-    price = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4, **rates}})
-    reply = Reply("x", usage=Usage(1000, 50, reasoning_tokens=30, cached_tokens=400))
+    llm = rates.pop("llm", "a:b")  # of those that charge for writing, what is known of them counts
+    price = price_of(llm, overrides={llm: {"input": 1, "output": 4, **rates}})
+    usage = Usage(1000, 50, reasoning_tokens=30, cached_tokens=400, written_tokens=300)
+    reply = Reply("x", usage=usage)
     run = go(tmp_path, Scripted(*[reply] * N_TRIALS), 1, price=price)
-    assert run.dollars == N_TRIALS * cost / Decimal(10**6)
+    assert run.dollars == N_TRIALS * Decimal(cost) / Decimal(10**6)
+    assert run.account.written_tokens == 300 * N_TRIALS
     assert (run.account.cached_tokens, run.account.reasoning_tokens) == (
         400 * N_TRIALS,
         30 * N_TRIALS,

@@ -317,10 +317,7 @@ def budget(
     agent = resolve_model(model)
     environment = resolve_environment(environment, trials, listed=False)
     agent.check_plays(environment)
-    day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
-    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
-    if pricing.get("batch"):
-        charged = [_in_batches(price) for price in charged]
+    charged = _charged(names, **pricing)
 
     runs = {
         environment.n_trials: dry_runs_of(environment, agent, dry_runs, seed, thinking, looking)
@@ -383,11 +380,16 @@ def read_budget(folder: str | Path) -> Budget:
         ) from None
 
 
-def _in_batches(price: Price) -> Price:
-    provider = price.llm.partition(":")[0]
-    if provider not in BATCHES:
-        raise ValueError(unknown("provider with batches", provider, BATCHES))
-    return in_batches(price)
+def _charged(names: Sequence[str | Price], **pricing: Unpack[Pricing]) -> list[Price]:
+    """Look prices up."""
+    day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
+    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
+    if not pricing.get("batch"):
+        return charged
+    for provider in (price.llm.partition(":")[0] for price in charged):
+        if provider not in BATCHES:
+            raise ValueError(unknown("provider with batches", provider, BATCHES))
+    return [in_batches(price) for price in charged]
 
 
 def _range(name: str, unit: str, given: tuple[int, int]) -> Range:

@@ -31,6 +31,7 @@ from knownminds.validation.studies import STUDIES
 if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.llm_adapters import Sampling
+    from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
 
@@ -172,14 +173,12 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import (
         MOST_SESSIONS,
-        TRIALS,
         Retries,
         price_in,
         read_run,
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
-    from knownminds.validation.report import write_report
 
     provider, _, model = asked.llm.partition(":")
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
@@ -254,6 +253,14 @@ def _run(given: dict[str, Any]) -> None:
         if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
+    _leave(lived, folder, as_json)
+
+
+def _leave(lived: Run, folder: Path, as_json: bool) -> None:
+    """Print a run and leave its report; its exit code says how it went."""
+    from knownminds.llm_adapters.runs.runner import TRIALS
+    from knownminds.validation.report import write_report
+
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
     if lived.trials is not None:
         notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)
