@@ -5,12 +5,21 @@ once or an `Agent` with kernels of its own, and a line here; the contract tests 
 dictionary.
 """
 
+from knownminds.environments.world import Payoffs, Table, World
+
 from .agent import Agent, Selection, merging
 from .bandits.balloon_pumper import BalloonPumper
+from .bandits.belief_learners import LeakyBeta
 from .bandits.confident_learners import (
     ChangePointObserver,
     RandomResponderConfidence,
     RescorlaWagnerConfidence,
+)
+from .bandits.curved_discounters import (
+    ConstantSensitivityDiscounter,
+    FixedCostDiscounter,
+    GeneralisedHyperbolicDiscounter,
+    RachlinDiscounter,
 )
 from .bandits.discounters import (
     ExponentialDiscounter,
@@ -18,7 +27,23 @@ from .bandits.discounters import (
     QuasiHyperbolicDiscounter,
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from .bandits.learners import (
+    ActorCritic,
+    DecayingRateLearner,
+    ForgettingLearner,
+    OutcomeSensitivity,
+    PearceHall,
+    RescorlaWagnerChoiceKernel,
+)
+from .bandits.reasoners import ConservativeBayes, ProbabilityNoise
 from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
+from .bandits.reversal_learners import (
+    ExperienceWeightedAttraction,
+    FictitiousUpdate,
+    FictitiousUpdateDual,
+    HiddenStateReversal,
+    RewardPunishment,
+)
 from .bandits.two_step_hybrid import (
     TwoStepHybrid,
     TwoStepModelBased,
@@ -26,6 +51,7 @@ from .bandits.two_step_hybrid import (
     TwoStepReduced,
 )
 from .bandits.weighted_bayes import WeightedBayes
+from .baselines.choice_kernel import ChoiceKernel
 from .baselines.perseverator import Perseverator
 from .baselines.random_rater import RandomRater
 from .baselines.random_responder import RandomResponder
@@ -39,10 +65,7 @@ from .compiler.definition import (
     Law,
     LogitNormal,
     Normal,
-    Payoffs,
     Probabilities,
-    Table,
-    World,
     positive,
     real,
     unit,
@@ -94,15 +117,29 @@ from .play import play, simulate
 AGENTS: dict[str, type[Agent]] = {
     "rescorla_wagner": RescorlaWagner,
     "rescorla_wagner_dual": RescorlaWagnerDual,
+    "rescorla_wagner_choice_kernel": RescorlaWagnerChoiceKernel,
+    "forgetting_learner": ForgettingLearner,
+    "pearce_hall": PearceHall,
+    "decaying_rate_learner": DecayingRateLearner,
+    "outcome_sensitivity": OutcomeSensitivity,
+    "actor_critic": ActorCritic,
+    "leaky_beta": LeakyBeta,
     "random_responder": RandomResponder,
     "perseverator": Perseverator,
+    "choice_kernel": ChoiceKernel,
     "win_stay_lose_shift": WinStayLoseShift,
     "balloon_pumper": BalloonPumper,
     "random_rater": RandomRater,
     "weighted_bayes": WeightedBayes,
+    "conservative_bayes": ConservativeBayes,
+    "probability_noise": ProbabilityNoise,
     "exponential_discounter": ExponentialDiscounter,
     "hyperbolic_discounter": HyperbolicDiscounter,
     "quasi_hyperbolic_discounter": QuasiHyperbolicDiscounter,
+    "generalised_hyperbolic_discounter": GeneralisedHyperbolicDiscounter,
+    "rachlin_discounter": RachlinDiscounter,
+    "constant_sensitivity_discounter": ConstantSensitivityDiscounter,
+    "fixed_cost_discounter": FixedCostDiscounter,
     "two_step_hybrid": TwoStepHybrid,
     "two_step_model_free": TwoStepModelFree,
     "two_step_model_based": TwoStepModelBased,
@@ -112,6 +149,11 @@ AGENTS: dict[str, type[Agent]] = {
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
+    "reward_punishment": RewardPunishment,
+    "fictitious_update": FictitiousUpdate,
+    "fictitious_update_dual": FictitiousUpdateDual,
+    "experience_weighted_attraction": ExperienceWeightedAttraction,
+    "hidden_state_reversal": HiddenStateReversal,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -161,18 +203,30 @@ __all__ = [
     "LAPSE",
     "POSITIVE",
     "UNIT",
+    "ActorCritic",
     "Agent",
     "AssociativeReasoner",
     "BalloonPumper",
     "BeliefSampler",
     "BeliefSamplerStated",
     "ChangePointObserver",
+    "ChoiceKernel",
+    "ConservativeBayes",
+    "ConstantSensitivityDiscounter",
     "Contaminants",
     "CueCombiner",
     "CueCombinerEqual",
     "CueCombinerOptimal",
+    "DecayingRateLearner",
+    "ExperienceWeightedAttraction",
     "ExponentialDiscounter",
+    "FictitiousUpdate",
+    "FictitiousUpdateDual",
+    "FixedCostDiscounter",
+    "ForgettingLearner",
     "FrameDependent",
+    "GeneralisedHyperbolicDiscounter",
+    "HiddenStateReversal",
     "HorizonBlind",
     "HorizonExplorer",
     "HyperbolicDiscounter",
@@ -186,6 +240,7 @@ __all__ = [
     "KalmanObserverShared",
     "KalmanObserverSharedLog",
     "Law",
+    "LeakyBeta",
     "LinearObserver",
     "LinearObserverLog",
     "LogisticCollider",
@@ -204,21 +259,27 @@ __all__ = [
     "NonMonotoneDecider",
     "Normal",
     "OutcomePeeker",
+    "OutcomeSensitivity",
     "Parameter",
     "Parameters",
     "Payoffs",
+    "PearceHall",
     "Perseverator",
     "Probabilities",
+    "ProbabilityNoise",
     "ProspectUtility",
     "ProspectUtilityTverskyKahneman",
     "QuasiHyperbolicDiscounter",
+    "RachlinDiscounter",
     "RandomRater",
     "RandomResponder",
     "RandomResponderConfidence",
     "RandomUtility",
     "RescorlaWagner",
+    "RescorlaWagnerChoiceKernel",
     "RescorlaWagnerConfidence",
     "RescorlaWagnerDual",
+    "RewardPunishment",
     "Selection",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",

@@ -180,6 +180,11 @@ class Agent(ABC):
         return cls.log_likelihood
 
     @classmethod
+    def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
+        """Return what simulates the model in an experiment, and the tables that it reads."""
+        return cls.simulate, cls.design
+
+    @classmethod
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError if this model cannot play the environment."""
         if not environment.feedback and ("reward" in cls.columns or "payoffs" in cls.design):
@@ -197,7 +202,7 @@ class Agent(ABC):
                 f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
                 f"{_ASKED[environment.given]}. Choose another model."
             )
-        shown = {*environment.fields.stimulus, *ANSWERS}
+        shown = {*environment.fields.stimulus, *environment.fields.outcome, *ANSWERS}
         unknown = [name for name in cls.columns if name not in shown]
         unknown += [name for name in cls.design if name not in environment.drawn]
         if unknown:

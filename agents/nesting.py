@@ -7,8 +7,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knownminds.agents.bandits.discounters import ExponentialDiscounter, QuasiHyperbolicDiscounter
+from knownminds.agents.bandits.curved_discounters import (
+    ConstantSensitivityDiscounter,
+    FixedCostDiscounter,
+    GeneralisedHyperbolicDiscounter,
+    RachlinDiscounter,
+)
+from knownminds.agents.bandits.discounters import (
+    ExponentialDiscounter,
+    HyperbolicDiscounter,
+    QuasiHyperbolicDiscounter,
+)
 from knownminds.agents.bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from knownminds.agents.bandits.learners import (
+    ForgettingLearner,
+    OutcomeSensitivity,
+    PearceHall,
+    RescorlaWagnerChoiceKernel,
+)
+from knownminds.agents.bandits.reasoners import ConservativeBayes
 from knownminds.agents.bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
 from knownminds.agents.bandits.two_step_hybrid import (
     TwoStepHybrid,
@@ -16,6 +33,8 @@ from knownminds.agents.bandits.two_step_hybrid import (
     TwoStepModelFree,
     TwoStepReduced,
 )
+from knownminds.agents.bandits.weighted_bayes import WeightedBayes
+from knownminds.agents.baselines.choice_kernel import ChoiceKernel
 from knownminds.agents.baselines.perseverator import Perseverator
 from knownminds.agents.baselines.random_responder import RandomResponder
 from knownminds.agents.causes.associative_reasoner import AssociativeReasoner
@@ -99,6 +118,12 @@ def _quasi_hyperbolic(theta: Array) -> Array:
     return np.column_stack([np.ones(len(theta)), np.exp(-theta[:, 0]), theta[:, 1:]])
 
 
+def _outcomes_alike(theta: Array) -> Array:
+    """Let wins and their absence count half of beta each."""
+    half = theta[:, 1] / 2
+    return np.column_stack([theta[:, 0], half, half, theta[:, 2]])
+
+
 def _cues_at_best(theta: Array) -> Array:
     """Weight the text by the variance of the picture's answers."""
     text, image = theta[:, 0] ** 2, theta[:, 1] ** 2
@@ -115,6 +140,12 @@ _DECIDER = tuple(range(8))
 NESTED: tuple[Nesting, ...] = (
     Nesting(RescorlaWagner, RescorlaWagnerDual, _laid_out(0, 0, 1, 2)),
     Nesting(Perseverator, RescorlaWagner, _laid_out(0.5, 0.0, 0)),
+    Nesting(RescorlaWagner, RescorlaWagnerChoiceKernel, _laid_out(0, 1, 1.0, 2)),
+    Nesting(RescorlaWagner, ForgettingLearner, _laid_out(0, 0.0, 1, 2)),
+    Nesting(RescorlaWagner, PearceHall, _laid_out(0, 0.0, 1, 2)),
+    Nesting(RescorlaWagner, OutcomeSensitivity, _outcomes_alike),
+    Nesting(Perseverator, ChoiceKernel, _laid_out(1.0, 0)),
+    Nesting(ChoiceKernel, RescorlaWagnerChoiceKernel, _laid_out(0.5, 0.0, 0, 1)),
     Nesting(RandomResponder, Perseverator, _laid_out(0.0)),
     Nesting(RandomResponder, HorizonBlind, _laid_out(0.0, 0.0, _INFINITE)),
     Nesting(HorizonBlind, HorizonExplorer, _laid_out(0, 0, 1, 2, 2)),
@@ -122,6 +153,11 @@ NESTED: tuple[Nesting, ...] = (
     Nesting(TwoStepModelBased, TwoStepHybrid, _laid_out(0.5, 0, 0.5, 1, 2, 1.0, 3)),
     Nesting(TwoStepReduced, TwoStepHybrid, _laid_out(0, 0, 1.0, 1, 1, 2, 3)),
     Nesting(ExponentialDiscounter, QuasiHyperbolicDiscounter, _quasi_hyperbolic),
+    Nesting(ExponentialDiscounter, ConstantSensitivityDiscounter, _laid_out(0, 1.0, 1, 2)),
+    Nesting(HyperbolicDiscounter, GeneralisedHyperbolicDiscounter, _laid_out(0, 1.0, 1, 2)),
+    Nesting(HyperbolicDiscounter, RachlinDiscounter, _laid_out(0, 1.0, 1, 2)),
+    Nesting(HyperbolicDiscounter, FixedCostDiscounter, _laid_out(0, 0.0, 1, 2)),
+    Nesting(ConservativeBayes, WeightedBayes, _laid_out(0, 1, 1, 2)),
     Nesting(NoisyOrThree, NoisyOr, _laid_out(0, 1, 2, 2, 3)),
     Nesting(NoisyOr, NoisyOrFive, _laid_out(0, 0, 1, 2, 3, 4)),
     Nesting(NoisyOr, MutationSampler, _laid_out(0, 1, 2, 3, _INFINITE, 4)),

@@ -75,7 +75,7 @@ class Player:
     def learn(self, turn: Turn) -> None:
         """Take in what a trial brought."""
         action = -1 if turn.action is None else turn.action
-        self.agent.learn(turn.observation, action, nan if turn.reward is None else turn.reward)
+        self.agent.learn(turn.known, action, nan if turn.reward is None else turn.reward)
 
 
 @dataclass(frozen=True)
@@ -196,14 +196,15 @@ def play_tables(
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [stimuli[name][present] for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
-    packed = model.simulate(
+    kernel, design = model.simulation(environment)
+    packed = kernel(
         theta,
         lapse,
         environment.n_actions,
         sequences.row,
         sequences.start,
         sequences.pack(drawn[present]),
-        *(sequences.pack(flat[name][present]) for name in model.design),
+        *(sequences.pack(flat[name][present]) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)
@@ -221,7 +222,9 @@ def play_tables(
     brought = environment.follow(Design(tables), action.reshape(n, n_trials))
     columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
-        {name: columns[name] for name in fields} | whole | {"reward": brought["reward"].ravel()}
+        {name: columns[name] for name in fields}
+        | whole
+        | {name: brought[name].ravel() for name in ("reward", *environment.fields.outcome)}
     )
     if "present" in brought:
         present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))

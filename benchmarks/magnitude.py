@@ -164,7 +164,7 @@ def kalman():
     ratios = side_by_side(
         f"kalman_observer: {N} subjects, {n_trials} trials, one thread",
         {
-            "fused kernel": lambda: model.simulate(*given),
+            "fused kernel": lambda: model.simulation(environment)[0](*given),
             "with designs drawn (simulate_sessions)": lambda: simulate_sessions(
                 model, theta, environment, 5
             ),

@@ -77,12 +77,11 @@ def simulation(theta):
     payoffs = np.concatenate([d.table["payoffs"] for d in designs])
     sequences = Sequences.group(np.repeat(np.arange(N), T), [context], N)
     packed = sequences.pack(uniforms), sequences.pack(payoffs)
+    kernel, _ = MODEL.simulation(ENVIRONMENT)
     ratios = side_by_side(
         "Simulation of dual-rate learners in instrumental_learning, one thread",
         {
-            "fused kernel": lambda: MODEL.simulate(
-                theta, None, 2, sequences.row, sequences.start, *packed
-            ),
+            "fused kernel": lambda: kernel(theta, None, 2, sequences.row, sequences.start, *packed),
             WHOLE: lambda: simulate_sessions(MODEL, theta, ENVIRONMENT, 5),
             "with the checked record (simulate)": lambda: simulate(MODEL, theta, ENVIRONMENT, 5),
             "step loop: choose, step, learn; 10 learners x 100": lambda: [

@@ -32,17 +32,17 @@ N, FEW = 1000, 10
 
 def arguments_of_kernel(model, theta, environment):
     """Return what `simulate_sessions` hands to the model's kernel."""
-    kept, kernel = [], model.simulate
+    kept, (kernel, design) = [], model.simulation(environment)
 
     def listen(*given):
         kept.append(given)
         return kernel(*given)
 
-    model.simulate = staticmethod(listen)
+    model.simulation = classmethod(lambda *_: (listen, design))
     try:
         sessions = simulate_sessions(model, theta, environment, 5)
     finally:
-        model.simulate = staticmethod(kernel)
+        del model.simulation
     return kept[0], len(sessions.trial)
 
 
@@ -66,6 +66,7 @@ def task(name):
     model, environment = AGENTS[TASKS[name][0]], make(name, **TASKS[name][1])
     theta = model.parameters.draw(np.random.default_rng(1), N)
     given, n_trials = arguments_of_kernel(model, theta, environment)
+    kernel, _ = model.simulation(environment)
     designs = [environment.draw(session_stream(5, i)) for i in range(FEW)]
     agents = [model.from_theta(theta[i], actions=environment.n_actions) for i in range(FEW)]
     rngs = [np.random.default_rng(i) for i in range(FEW)]
@@ -75,7 +76,7 @@ def task(name):
     ratios = side_by_side(
         f"{name}, {model.name}: {N} subjects, {n_trials} trials, one thread",
         {
-            "fused kernel": lambda: model.simulate(*given),
+            "fused kernel": lambda: kernel(*given),
             "with designs drawn (simulate_sessions)": lambda: simulate_sessions(
                 model, theta, environment, 5
             ),

@@ -58,10 +58,11 @@ def kernels():
     flat = {k: v.reshape(n * 2 * DAYS, *v.shape[2:]) for k, v in tables.items()}
     sequences = Sequences.group(np.repeat(np.arange(n), 2 * DAYS), (), n)
     packed = [sequences.pack(drawn[:, environment.n_draws :].ravel())]
-    packed += [sequences.pack(flat[name]) for name in MODEL.design]
+    played, design = MODEL.simulation(environment)
+    packed += [sequences.pack(flat[name]) for name in design]
 
     def kernel():
-        MODEL.simulate(theta, None, 2, sequences.row, sequences.start, *packed)
+        played(theta, None, 2, sequences.row, sequences.start, *packed)
 
     agent, few = MODEL.from_theta(theta[0]), 500
     print(f"\nSimulation, sessions of {DAYS} days")

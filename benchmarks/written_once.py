@@ -69,13 +69,19 @@ def in_turn(ways):
 def played(model, theta, environment, rates):
     """Return the simulation kernel alone, its tables drawn and packed beforehand."""
     n, n_trials = len(theta), environment.n_trials
-    drawn = session_uniforms(5, [(i,) for i in range(n)], environment.n_draws + n_trials)
+    length = environment.n_draws + model.n_uniforms * n_trials
+    drawn = session_uniforms(5, [(i,) for i in range(n)], length)
     tables = environment.tables(drawn[:, : environment.n_draws])
     flat = {name: t.reshape(n * n_trials, *t.shape[2:]) for name, t in tables.items()}
-    sequences = Sequences.group(np.arange(n * n_trials) // n_trials, [flat["context"]], n)
-    own = sequences.pack(drawn[:, environment.n_draws :].ravel())
-    packed = [own, *(sequences.pack(flat[name]) for name in model.design)]
-    return lambda: model.simulate(theta, rates, 2, sequences.row, sequences.start, *packed)
+    there = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    separate = [flat[name][there] for name in model.separate if name in flat]
+    sequences = Sequences.group(there // n_trials, separate, n)
+    uniforms = drawn[:, environment.n_draws :].reshape(n * n_trials, -1)
+    own = sequences.pack((uniforms if model.n_uniforms > 1 else uniforms[:, 0])[there])
+    kernel, design = model.simulation(environment)
+    packed = [own, *(sequences.pack(flat[name][there]) for name in design)]
+    actions = environment.n_actions
+    return lambda: kernel(theta, rates, actions, sequences.row, sequences.start, *packed)
 
 
 def against_hand_written():
@@ -114,7 +120,9 @@ def against_hand_written():
 
 def all_models():
     """Print the time per trial of every model that is written once, in its first experiment."""
-    print(f"\n{'model':<30}{'lines of kernel':>16}{'likelihood and gradient, ns per trial':>40}")
+    heads = ("lines of kernel", "likelihood", "with lapses", "simulation")
+    print(f"\n{'model; ns per trial, gradient included':<40}{heads[0]:>16}", end="")
+    print("".join(f"{head:>13}" for head in heads[1:]))
     for name, model in AGENTS.items():
         if not issubclass(model, Model):
             continue
@@ -122,10 +130,13 @@ def all_models():
         theta = model.parameters.draw(np.random.default_rng(1), 300)
         trials = simulate(model, theta, place, 3)
         data = ModelData.read(model, trials, place.n_actions or None, all_trials=True)
-        way = {k: lambda d=data, t=theta: d.log_likelihood(t) for k in range(2)}
-        seconds = in_turn(way)[0]
+        ways = {rates: lambda d=data, t=theta, r=rates: d.log_likelihood(t, r and np.full(300, r))
+                for rates in (None, 0.1)}  # fmt: skip
+        plain, lapses, _ = in_turn(ways)
+        simulation = in_turn({k: played(model, theta, place, None) for k in range(2)})[0]
         lines = len(model.kernel_source(place.n_actions or 2).splitlines())
-        print(f"{name:<30}{lines:>16}{seconds / len(trials.frame) * 1e9:>40.2f}")
+        each = (seconds / len(trials.frame) * 1e9 for seconds in (plain, lapses, simulation))
+        print(f"{name:<40}{lines:>16}" + "".join(f"{ns:>13.2f}" for ns in each))
 
 
 def first_fit():

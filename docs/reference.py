@@ -1,8 +1,9 @@
 """The generated parts of the pages: from docstrings, the command line, and stored results.
 
 A hook of MkDocs: a line `<!-- names of PACKAGE -->` becomes the public names of a package,
-`<!-- the commands -->` all commands with their arguments and options, and
-`<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures.
+`<!-- the commands -->` all commands with their arguments and options,
+`<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures, and
+`<!-- parameters of NAME -->` the parameters of a model with their priors.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ REGISTRIES = {"ENVIRONMENTS": "Experiments", "AGENTS": "Models", "MEASURES": "Me
 NAMES = re.compile(r"<!-- names of (\w+) -->")
 COMMANDS = "<!-- the commands -->"
 STORED = re.compile(r"<!-- stored runs of ([\w ]+) -->")
+PARAMETERS = re.compile(r"<!-- parameters of (\w+) -->")
 RESULTS = ROOT / "validation" / "gates" / "stored_results.json"
 
 _package = tempfile.TemporaryDirectory(prefix="knownminds-docs-")
@@ -47,6 +49,7 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the generated parts of a page."""
     markdown = NAMES.sub(lambda found: "\n".join(_names(found[1])), markdown)
+    markdown = PARAMETERS.sub(lambda found: "\n".join(_parameters(found[1])), markdown)
     markdown = STORED.sub(lambda found: "\n".join(_runs(found[1].split())), markdown)
     return markdown.replace(COMMANDS, "\n".join(_commands())) if COMMANDS in markdown else markdown
 
@@ -119,6 +122,16 @@ def _runs(names: list[str]) -> Iterator[str]:
     absent = [f"`{name}`" for name in names if name not in {run["name"] for run in told}]
     if absent:
         yield f"\nNo run is stored yet of {', '.join(absent)}."
+
+
+def _parameters(model: str) -> Iterator[str]:
+    """Write a table of a model's parameters: range, prior, what each is."""
+    from knownminds.agents import AGENTS
+    from knownminds.validation.gates.gallery import told_prior
+
+    yield "| parameter | range | prior: median (central 95%); law | what it is |\n|---|---|---|---|"
+    for one in AGENTS[model].parameters:
+        yield f"| `{one.name}` | {one.support} | {told_prior(one)} | {_plain(one.description)} |"
 
 
 def _with_error(found: dict[str, Any], name: str) -> str:

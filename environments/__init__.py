@@ -8,8 +8,10 @@ from typing import Any
 from .bandits.balloon_risk import BalloonRisk
 from .bandits.horizon import Horizon
 from .bandits.instrumental_learning import InstrumentalLearning
+from .bandits.iowa_gambling import IowaGambling
 from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
+from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
 from .bandits.two_step import TwoStep, stages_of_days
 from .causes.collider import Collider
@@ -39,6 +41,7 @@ from .session import Session
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
+from .world import Payoffs, Table, World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
     "instrumental_learning": InstrumentalLearning,
@@ -58,6 +61,8 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "diagnosis": Diagnosis,
     "two_step": TwoStep,
     "restless_bandit": RestlessBandit,
+    "reversal_learning": ReversalLearning,
+    "iowa_gambling": IowaGambling,
 }
 
 
@@ -111,6 +116,7 @@ __all__ = [
     "Fields",
     "Horizon",
     "InstrumentalLearning",
+    "IowaGambling",
     "LineRatio",
     "Magnitude",
     "MarkerLocation",
@@ -121,6 +127,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -128,8 +135,10 @@ __all__ = [
     "Replies",
     "Rerun",
     "RestlessBandit",
+    "ReversalLearning",
     "Session",
     "SomeOf",
+    "Table",
     "Template",
     "TemporalDiscounting",
     "TrialSchema",
@@ -137,6 +146,7 @@ __all__ = [
     "Turn",
     "TwoStep",
     "Whole",
+    "World",
     "answer_columns",
     "check_environment",
     "complete_grid",

@@ -48,7 +48,7 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
             drawn[0] == drawn[1],
             "What is shown was drawn up front, but for the dependent fields.",
         )
-        if a.action == b.action and a.observation == b.observation:
+        if a.action == b.action and a.observation == b.observation and not environment.depletes:
             _rule(
                 a.reward == b.reward,
                 "What an action pays on a trial was drawn up front; on trial "
@@ -110,6 +110,12 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
     _rule(
         np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
     )
+    for name in environment.fields.outcome:
+        got = np.array([turn.brought.get(name, np.nan) for turn in turns])
+        told = np.where(answered, brought[name][lived], np.nan)
+        _rule(
+            np.array_equal(told, got, equal_nan=True), f"`follow` tells {name} as `step` brings it."
+        )
     for name in environment.fields.dependent:
         shown = [turn.observation[name] for turn in turns]
         _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
@@ -142,7 +148,7 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
         shared = len(replies.together(observation)) > 1 or replies.continues(observation)
         text = "?" if missing or shared else environment.say(choice, observation)
         action, response = environment.split(choice, environment.asks(observation))
-        turns.append(Turn(observation, action, reward, text, response))
+        turns.append(Turn(observation, action, reward, text, response, info.get("brought", {})))
         _rule((following is None) == over, "Before the end, and only then, a step shows a trial.")
         observation, before = following or observation, trial
     return turns
@@ -236,9 +242,9 @@ def _check_words(
         past, seen = environment.read(prompt.messages)
         _rule(seen == observation, f"`read` inverts `render`; {observation} came back as {seen}.")
         _rule(
-            [(turn.action, turn.response, turn.reward) for turn in past]
-            == [(turn.action, turn.response, turn.reward) for turn in before],
-            "`read` gives back the actions, responses and rewards of the history.",
+            [(turn.action, turn.response, turn.reward, turn.brought) for turn in past]
+            == [(turn.action, turn.response, turn.reward, turn.brought) for turn in before],
+            "`read` gives back the actions, responses and outcomes of the history.",
         )
         for a, b in zip(past, before, strict=True):
             shared = {name: b.observation[name] for name in a.observation}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from warnings import warn
@@ -19,6 +19,8 @@ from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
 from .replies import Replies
 from .rerun import Rerun
+from .side_by_side import follow_world
+from .world import Drawn, Payoffs, World, plain
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,6 +54,8 @@ _MOVED = {
     "forgets": 'past == "part"',
     "scored": "performance_bounds is not None",
 }
+# What the world says once, and an earlier version said twice.
+_TO_THE_WORLD = ("_shown", "_take", "_pointless", "_reward", "_begin", "_pays")
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,7 @@ class Turn:
     """One past trial as its player knows it.
 
     Action, response and reward are None if nothing was given, the reward also where none is paid.
+    `brought` are the outcome fields, by name, where something was given.
     """
 
     observation: Observation
@@ -66,6 +71,12 @@ class Turn:
     reward: float | None
     text: str = ""
     response: float | None = None
+    brought: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Observation:
+        """What was seen and what it brought."""
+        return {**self.observation, **self.brought} if self.brought else self.observation
 
 
 class Environment(ABC):
@@ -99,6 +110,12 @@ class Environment(ABC):
         well or badly.
     feedback
         Whether an action brings a reward. Where it does not, that of every trial is None.
+    world
+        What happens between trials: what dependent fields show, which trials fall away, what an
+        action pays. By default what the table "payoffs" holds, or nothing without feedback.
+    depletes
+        Whether what an action pays hangs on earlier actions that no field shows, as cards that
+        are taken from a deck.
     past
         What a prompt tells of earlier trials: "all", a "part" such as the last ten (a model that
         remembers more has to live through the rest by itself), or "none": each trial then stands
@@ -117,8 +134,9 @@ class Environment(ABC):
     performance_bounds: tuple[float, float] | None = (-np.inf, np.inf)
     ends_early: bool = False
     feedback: ClassVar[bool] = True
+    depletes: ClassVar[bool] = False
     past: ClassVar[Past] = "all"
-    _pays: ClassVar[str] = "payoffs"  # the table of what actions pay
+    world: type[World] = Payoffs
 
     _design: Design | None = None
     _trial: int = 0
@@ -130,6 +148,14 @@ class Environment(ABC):
         old = sorted(_MOVED.keys() & vars(cls).keys())
         if old:
             raise TypeError(f"{cls.__name__} has {old[0]}; {_MOVED[old[0]]} took its place.")
+        old = [name for name in _TO_THE_WORLD if name in vars(cls)]
+        if old:
+            raise TypeError(
+                f"{cls.__name__} has {old[0]}; what happens between trials is said once, by the "
+                "class attribute `world`: write a World with begin, show and pay."
+            )
+        if not cls.feedback and cls.world is Payoffs:
+            cls.world = World
         cls.setting_table = settings_of(cls, cls.setting_table)
         for name in [name for name, found in vars(cls).items() if isinstance(found, Setting)]:
             delattr(cls, name)  # an attribute is found faster where its class has none of that name
@@ -221,9 +247,10 @@ class Environment(ABC):
         return ()
 
     @cached_property
-    def drawn(self) -> frozenset[str]:
-        """Names of the design's tables."""
-        return frozenset(self.tables(np.full((1, self.n_draws), 0.5)))
+    def drawn(self) -> dict[str, tuple[int, ...]]:
+        """The design's tables: the shape of what each holds for a trial, () for one number."""
+        tables = self.tables(np.full((1, self.n_draws), 0.5))
+        return {name: table.shape[2:] for name, table in tables.items()}
 
     def draw(self, rng: np.random.Generator) -> Design:
         """Draw all that is random about a session."""
@@ -234,20 +261,13 @@ class Environment(ABC):
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of a whole session bring, each [n_trials].
 
-        "reward", NaN without feedback; the dependent fields; and "present", where a trial takes
-        place, if some may fall away. Of trials that do not take place the values mean nothing.
+        "reward", NaN without feedback; the dependent and the outcome fields; and "present", where a
+        trial takes place, if some may fall away. Of trials that do not take place the values mean
+        nothing.
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
-        if self.feedback:
-            pays = design.table[self._pays]
-            reward = np.take_along_axis(pays, actions[..., None], axis=-1)[..., 0]
-        else:
-            reward = np.full(np.shape(actions), np.nan)
-        brought: dict[str, NDArray[Any]] = {"reward": reward}
-        if "present" in design.table:
-            brought["present"] = design.table["present"]
-        return brought
+        return follow_world(self.world, design.table, actions)
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return how well each trial was done, [rows]: the reward; NaN where a row has none."""
@@ -317,7 +337,8 @@ class Environment(ABC):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
         rewards = ("reward",) if self.feedback else ()
-        for column in (*self.fields.stimulus, *answer_columns(self), *rewards):
+        needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.outcome)
+        for column in needed:
             if column not in frame:
                 raise ValueError(
                     f"Trials of {self.name} have a column {column!r}; got only "
@@ -384,17 +405,22 @@ class Environment(ABC):
             design = self.draw(session_stream(int(entropy)))  # type: ignore[arg-type]
         self._design = design
         # Plain lists: a step loop spends most of its time on NumPy scalars otherwise.
-        self._shows = self.fields.shown
-        self._depends = bool(self.fields.dependent)
         self._stimuli = [
-            [] if name in self.fields.dependent else design.table[name].tolist()
-            for name in self._shows
+            (name, None if name in self.fields.dependent else design.table[name].tolist())
+            for name in self.fields.shown
         ]
         present = design.table.get("present")
         self._absent = [] if present is None else np.logical_not(present).tolist()
         self._end = self.n_trials
-        self._begin(design)
-        self._trial = self._from(0)
+        self._world, self._cursor = self.world(), Drawn(design.table)
+        self._world.begin()
+        span = self.world.span
+        self._spans = [] if span is None else design.table[span].tolist()
+        self._span: Any = None
+        # One that shows nothing and remembers nothing is asked for rewards alone.
+        self._goes_on = self.world.show is not World.show or bool(vars(self._world))
+        self._pays = self._goes_on or self.world.pay is not World.pay
+        self._trial = self._next(0)
         return self._observation(), {}
 
     def step(
@@ -404,22 +430,35 @@ class Environment(ABC):
 
         Returns observation, reward, terminated, truncated, info. The observation is None after
         the last trial. The reward is None where none is paid, and for a missing answer, which
-        also has info["missing"].
+        also has info["missing"]. Where there are outcome fields, info["brought"] has them.
         """
-        if self._design is None:
-            raise RuntimeError("A session begins with reset(); step() was called before it.")
-        if self._trial >= self._end:
+        t = self._trial
+        if t >= self._end:
+            if self._design is None:
+                raise RuntimeError("A session begins with reset(); step() was called before it.")
             raise RuntimeError(
                 f"The session ended after {self.n_trials} trials; call reset() for a new one."
             )
-        t = self._trial
-        asked = self.given if self.given != "either" else self.asks(self._observation())
-        action, _ = self.split(choice, asked)
-        reward = None if choice is None else self._reward(t, -1 if action is None else action)
-        self._take(t, action)
-        self._trial = self._from(t + 1)
-        over = self._trial >= self._end
-        info = {"missing": True} if choice is None else {}
+        action: int | None
+        if type(choice) is int and self.given == "action" and 0 <= choice < self.n_actions:
+            action = choice  # what nearly all steps are
+        else:
+            asked = self.given if self.given != "either" else self.asks(self._observation())
+            action, _ = self.split(choice, asked)
+        reward, brought = None, {}
+        if self._pays:
+            if not self._goes_on:
+                self._cursor.at(t)
+            paid = self._world.pay(self._cursor, -1 if action is None else action)
+            if type(paid) is dict:
+                brought = {name: plain(paid[name]) for name in self.fields.outcome}
+                paid = paid["reward"]
+            reward = None if choice is None else plain(paid)
+        self._trial = t = self._next(t + 1)
+        over = t >= self._end
+        info: dict[str, Any] = {"missing": True} if choice is None else {}
+        if brought and choice is not None:
+            info["brought"] = brought
         return None if over else self._observation(), reward, over, False, info
 
     def split(self, choice: Choice, asked: Given | None = None) -> tuple[int | None, float | None]:
@@ -466,41 +505,29 @@ class Environment(ABC):
             None if response is None else float(response),
         )
 
-    def _from(self, trial: int) -> int:
+    def _next(self, trial: int) -> int:
         """Return the first trial from this one on that takes place; n_trials if none does."""
-        while trial < self._end and (
-            (self._absent and self._absent[trial]) or self._pointless(trial)
-        ):
+        absent, spans, end = self._absent, self._spans, self._end
+        while trial < end and absent and absent[trial]:
+            trial += 1
+        while self._goes_on and trial < end:
+            if not (absent and absent[trial]):
+                if spans and spans[trial] != self._span:
+                    self._span = spans[trial]
+                    self._world.begin()
+                self._cursor.at(trial)
+                self._showing = self._world.show(self._cursor)
+                if self._showing.get("present", True):
+                    break
             trial += 1
         return trial
 
     def _observation(self) -> Observation:
         t = self._trial
         shown: dict[str, int | float] = {"trial": t}
-        left = self._shown(t) if self._depends else {}
-        for name, column in zip(self._shows, self._stimuli, strict=True):
-            shown[name] = left[name] if name in left else column[t]
+        for name, column in self._stimuli:
+            shown[name] = plain(self._showing[name]) if column is None else column[t]
         return shown
-
-    def _shown(self, trial: int) -> dict[str, int | float]:
-        """Return the dependent fields, as earlier actions have left them."""
-        return {}
-
-    def _pointless(self, trial: int) -> bool:
-        """Say whether earlier actions make this trial fall away."""
-        return False
-
-    def _take(self, trial: int, action: int | None) -> None:  # noqa: B027
-        """Remember an action on which later trials depend."""
-
-    def _begin(self, design: Design) -> None:
-        """Prepare whatever the session needs."""
-        self._payoffs = design.table[self._pays].tolist() if self._pays in design.table else []
-
-    def _reward(self, trial: int, action: int) -> float | None:
-        """Return what the action pays on this trial; None if nothing. -1 is no action."""
-        reward: float | None = self._payoffs[trial][action] if self._payoffs else None
-        return reward
 
     def __repr__(self) -> str:
         """Show the settings."""

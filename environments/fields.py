@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Range = tuple[int, int] | tuple[float, float]
-Role = Literal["stimulus", "wording", "hidden"]
+Role = Literal["stimulus", "wording", "hidden", "outcome"]
 Rule = Callable[[str, Any], Any]
 ANYTHING: Range = (-np.inf, np.inf)
 
@@ -29,7 +29,8 @@ class Field:
         experiment and returns them
     help : what it is
     role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
-        matters for the words alone, such as the order of mention; "hidden" is never shown
+        matters for the words alone, such as the order of mention; "hidden" is never shown;
+        "outcome" is what an action brings beside the reward, told with it and read by models
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
     """
@@ -67,6 +68,11 @@ class Fields(tuple[Field, ...]):
     def hidden(self) -> tuple[str, ...]:
         """Fields that are recorded and never shown."""
         return self._of("hidden")
+
+    @cached_property
+    def outcome(self) -> tuple[str, ...]:
+        """What an action brings beside the reward; trials must have it."""
+        return self._of("outcome")
 
     @cached_property
     def shown(self) -> tuple[str, ...]:

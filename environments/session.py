@@ -55,9 +55,10 @@ class Session:
         environment, seen = self.environment, self._seen
         action, response = environment.split(choice, environment.asks(seen))
         hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
-        self._seen, reward, *_ = environment.step(choice)
-        turn = Turn(seen, action, reward, text, response)
+        self._seen, reward, *_, info = environment.step(choice)
+        turn = Turn(seen, action, reward, text, response, info.get("brought", {}))
         given = {name: getattr(turn, name) for name in answer_columns(environment)}
+        brought = {name: turn.brought.get(name) for name in environment.fields.outcome}
         self.turns.append(turn)
-        self.rows.append({**seen, **hidden, **given, "reward": reward})
+        self.rows.append({**seen, **hidden, **given, "reward": reward, **brought})
         return turn

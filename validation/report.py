@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from knownminds.environments import unknown
+from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_bytes, write_text
 from knownminds.validation.engine.study import NotFinished, Study
 from knownminds.validation.pages.figures import Picture
@@ -107,7 +108,7 @@ def _write_figures(page: Page, folder: Path, prefix: str) -> None:
         name = f"{prefix}{k}-{_slug(caption)}"
         write_text(folder / f"{name}.svg", svg)
         write_bytes(folder / f"{name}.png", svg.png())
-        write_text(folder / f"{name}.csv", svg.data().to_csv(index=False, float_format="%.10g"))
+        write_text(folder / f"{name}.csv", csv_text(svg.data(), float_format="%.10g"))
 
 
 def _slug(caption: str) -> str:

@@ -1,4 +1,4 @@
-"""Learners, explorers, discounters, pumpers: the agents of the seven tasks of CogBench.
+"""Learners, explorers, discounters, pumpers: agents of CogBench's tasks and reversals.
 
 Imported through `knownminds.agents`; itself imports the core of this floor.
 """

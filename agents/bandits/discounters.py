@@ -8,51 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from knownminds.agents.compiler.definition import Table, World, positive, unit
+from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
 from knownminds.agents.parameters import Array
 
 SMALLEST = 1e-300  # whose logarithm is finite
-
-
-class Questionnaire(World):
-    """The later sum on offer hangs on what was answered before; a baseline may end early.
-
-    A factor is the position of the later sum among those of its trial; -1 is none.
-    """
-
-    arrays = {"later_amounts": 5}  # noqa: RUF012
-    start, ladder = 2, 3
-    # By the choice and the present factor: what is asked next (-1 ends the baseline), and what
-    # made the participant wait (-1 where that is still open).
-    following = Table([[-1, -1, 3, 4, -1], [-1, 0, 1, -1, -1]])
-    waits = Table([[1, 2, -1, -1, 4], [0, -1, -1, 3, 4]])
-
-    def begin(self) -> None:
-        """No baseline has been asked."""
-        self.factor: Any = -1
-        self.waits_at: Any = -1
-        self.baseline: Any = 0
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Offer the sum at the present factor; what builds on none falls away."""
-        begins, builds = drawn.ladder == 0, drawn.ladder == self.ladder
-        on_first = np.where(self.baseline > 0, self.waits_at, 0)
-        self.factor = np.where(begins, self.start, np.where(builds, on_first, self.factor))
-        self.baseline = self.baseline + np.where(begins, 1, 0)
-        return {
-            "later_amount": drawn.later_amounts[self.factor],
-            "present": self.factor >= 0,
-        }
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Go on with a baseline by the choice."""
-        climbs = drawn.ladder < self.ladder
-        waits, following = self.waits[action, self.factor], self.following[action, self.factor]
-        first = np.where(self.baseline == 1, waits, self.waits_at)
-        self.waits_at = np.where(climbs, first, self.waits_at)
-        self.factor = np.where(climbs, following, self.factor)
-        return 0.0
 
 
 class ExponentialDiscounter(Model):
@@ -66,7 +26,6 @@ class ExponentialDiscounter(Model):
     summary = "discounts at a constant rate, V = A exp(-k D)"
     source = "Samuelson 1937"
     separate = ()
-    world = Questionnaire
 
     k = positive("discount rate per month", mean=-3.0, sd=1.0, source="Samuelson 1937")
     tau = positive(

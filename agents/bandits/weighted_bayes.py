@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import LogitNormal, World, positive, real
+from knownminds.agents.compiler.definition import LogitNormal, positive, real
 from knownminds.agents.compiler.model import Model
 
 
@@ -21,7 +21,6 @@ class WeightedBayes(Model):
     summary = "states probabilities by Bayes' rule with weights on prior and likelihood"
     source = "Grether 1980; Dasgupta, Schulz, Tenenbaum and Gershman 2020"
     separate = ()
-    world = World
 
     b_0 = real("bias towards the asked urn, in log-odds", mean=0.0, sd=0.5)
     b_prior = real(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import World, real
+from knownminds.agents.compiler.definition import real
 from knownminds.agents.compiler.model import Model
 from knownminds.environments.environment import Environment
 
@@ -18,7 +18,6 @@ class Perseverator(Model):
     source = "Lau and Glimcher 2005, choice kernel of length one"
     n_actions = None
     separate = ("context", "stage", "game")
-    world = World
 
     kappa = real("log-odds added to the last choice in the same context", mean=1.0, sd=1.0)
 

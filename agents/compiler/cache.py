@@ -19,11 +19,12 @@ from knownminds.agents.sequences import LANES
 from .likelihood import likelihood
 from .program import Program
 from .simulation import simulation
+from .stepping import stepping
 
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\
-from math import exp, log, sqrt
+from math import exp, log, nan, sqrt
 
 import numpy as np
 from numba import njit
@@ -35,9 +36,20 @@ LOG_TINY = log(TINY)
 
 
 def source(program: Program) -> str:
-    """Return the text of a module with the kernels of a program."""
-    body = "\n".join([*likelihood(program), "", "", *simulation(program)])
-    title = f'"""Kernels of {program.name} for {program.actions} actions, from its definition."""'
+    """Return the text of a module with the likelihood and the step agent of a program."""
+    about = f"Kernels of {program.name} for {program.actions} actions, from its definition."
+    return _module(about, likelihood(program), stepping(program))
+
+
+def simulation_source(program: Program) -> str:
+    """Return the text of a module with the simulation of a program in its world."""
+    about = f"Simulation of {program.name} for {program.actions} actions, in {program.world}."
+    return _module(about, simulation(program))
+
+
+def _module(about: str, *parts: list[str]) -> str:
+    body = "\n\n\n".join(map("\n".join, parts))
+    title = f'"""{about}"""'
     used = [f for f in (exp_of_negative, exp_of, log_of) if f"{f.__name__}(" in body]
     # What a kernel calls stands in its own file: numba's cache sees no other.
     brought = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]

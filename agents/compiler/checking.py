@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import exp, log
+from math import exp, log, prod
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
+from knownminds.environments.world import World, outcomes
 
 from . import expressions as ex
-from .definition import SMALLEST, Law, probabilities
-from .program import Program, Through, trace
+from .definition import SMALLEST, Law, probabilities, shares
+from .program import Program, Shapes, Through, trace
 
 if TYPE_CHECKING:
     from .model import Model
@@ -47,7 +48,7 @@ class Trials:
 
 
 def check_kernels(model: type[Model], text: str, actions: int) -> None:
-    """Raise ValueError if the kernels of a text do not do what the definition says."""
+    """Raise ValueError if likelihood and step agent do not do what the definition says."""
     with ex.new_graph():
         program = trace(model, actions)
         hints = hints_of(program)
@@ -59,14 +60,37 @@ def check_kernels(model: type[Model], text: str, actions: int) -> None:
             if np.isfinite(plain).all():
                 break
         else:
-            raise ValueError(
-                f"{model.__name__} gives no finite likelihood on any of {2 * len(RANGES)} sets "
-                "of random trials; keep what stands under logarithms, roots and fractions in range "
-                "(np.clip)."
-            )
+            _refuse_as_never_finite(model, "likelihood")
+        _compare_steps(model, program, kernels, trials, plain[0])
         for lapse, expected in zip((None, LAPSE), plain, strict=True):
             _compare_likelihood(model, program, kernels, trials, lapse, expected)
-            _compare_draws(model, program, kernels, trials, lapse)
+
+
+def check_simulation(
+    model: type[Model], text: str, actions: int, world: type[World], shapes: Shapes
+) -> None:
+    """Raise ValueError if a simulation does not play what definition and world do."""
+    with ex.new_graph():
+        program = trace(model, actions, world, shapes)
+        hints = hints_of(program)
+    kernels = _as_python(text)
+    with np.errstate(all="ignore"):
+        for span, bounded in product(RANGES, (True, False)):
+            trials = random_trials(model, program, hints, span, bounded, (world, shapes))
+            lived = [plain_sessions(model, program, trials, lapse, world) for lapse in (0.0, LAPSE)]
+            if not np.isnan(lived).any():
+                break
+        else:
+            _refuse_as_never_finite(model, f"simulation in {world.__name__}")
+        for lapse, expected in zip((None, LAPSE), lived, strict=True):
+            _compare_draws(model, program, kernels, trials, lapse, expected)
+
+
+def _refuse_as_never_finite(model: type[Model], what: str) -> NoReturn:
+    raise ValueError(
+        f"{model.__name__} gives no finite {what} on any of {2 * len(RANGES)} sets of random "
+        "trials; keep what stands under logarithms, roots and fractions in range (np.clip)."
+    )
 
 
 def _as_python(text: str) -> SimpleNamespace:
@@ -113,9 +137,17 @@ def hints_of(program: Program) -> Hints:
 
 
 def random_trials(
-    model: type[Model], program: Program, hints: Hints, span: tuple[float, float], bounded: bool
+    model: type[Model],
+    program: Program,
+    hints: Hints,
+    span: tuple[float, float],
+    bounded: bool,
+    played: tuple[type[World], Shapes] | None = None,
 ) -> Trials:
-    """Draw trials; numbers lie in a span, on both sides of bounds if `bounded`."""
+    """Draw trials; numbers lie in a span, on both sides of bounds if `bounded`.
+
+    With the tables of a world, if it is to be `played`.
+    """
     rng = np.random.default_rng(7)
     shape = (N_SUBJECTS, N_TRIALS)
 
@@ -136,12 +168,18 @@ def random_trials(
         columns[answer] = np.where(given, rng.uniform(0.02, 0.98, shape), -np.inf)
     else:
         columns[answer] = np.where(given, rng.integers(0, program.actions, shape), MISSING)
+    world, shapes = played or (None, {})
     tables = {
-        name: np.stack([numbers(f"{name}_{k}") for k in range(int(np.prod(size)))], axis=-1)
-        if (size := program.arrays.get(name)) is not None
+        name: np.stack([numbers(f"{name}_{k}") for k in range(prod(size))], -1).reshape(
+            *shape, *size
+        )
+        if size
         else columns.get(name, numbers(name))
-        for name in program.design
+        for name, size in {**dict.fromkeys(program.design, ()), **shapes}.items()
     }
+    if world is not None and world.span is not None:
+        runs = np.arange(N_TRIALS) // (N_TRIALS if world.span in model.separate else 3)
+        tables[world.span] = np.broadcast_to(runs.astype(float), shape)
     uniforms = rng.random((*shape, 2)) if program.law else rng.random(shape)
     theta = model.parameters.draw(rng, N_SUBJECTS)
     return Trials(theta, columns, tables, uniforms)
@@ -165,18 +203,50 @@ def plain_log_likelihood(
             if isinstance(outcome, Law):
                 own, each = float(outcome.log_density(row["response"])), 1.0
             else:
-                p = float(probabilities(outcome)[trial.action])
+                p = probabilities(outcome)[trial.action]
                 own, each = log(p) if p > 0 else -np.inf, 1.0 / program.actions
             total[n] += own if lapse is None else log((1 - lapse) * exp(own) + lapse * each)
             mind.update(trial)
     return total
 
 
-def _as_trial(row: Mapping[str, float], program: Program) -> SimpleNamespace | None:
+class _Trial(SimpleNamespace):
+    """A trial; what a definition asks for although no answer hangs on it is any number."""
+
+    def __getattr__(self, name: str) -> float:
+        return 1.0
+
+
+def _as_trial(row: Mapping[str, float], program: Program) -> _Trial | None:
     """Return a trial as definitions see it, whole numbers as such; None without an answer."""
     whole = {n: int(v) if np.isfinite(v) and v == int(v) else v for n, v in row.items()}
     answer = row["response" if program.law else "action"]
-    return None if answer < -1e300 or (not program.law and answer < 0) else SimpleNamespace(**whole)
+    return None if answer < -1e300 or (not program.law and answer < 0) else _Trial(**whole)
+
+
+def _compare_steps(
+    model: type[Model], program: Program, kernels: Any, trials: Trials, expected: Array
+) -> None:
+    """Follow the trials with the functions of the step agent."""
+    total, answer = np.zeros(N_SUBJECTS), program.kinds[0].outcome
+    for n, theta in enumerate(trials.theta.tolist()):
+        state = kernels.begin(theta)
+        for t in range(N_TRIALS):
+            row = {name: column[n, t].item() for name, column in trials.columns.items()}
+            trial = _as_trial(row, program)
+            if trial is None:
+                continue
+            seen = vars(trial)
+            parts = kernels.respond(theta, state, seen)
+            if answer.law is not None:
+                total[n] += float(answer.law(*parts).log_density(row["response"]))
+            else:
+                p = (parts if answer.stated else shares(parts))[trial.action]
+                total[n] += log(p) if p > 0 else -np.inf
+            brought = seen.pop("action", -1), seen.pop("reward", np.nan)
+            kernels.update(theta, state, seen, *brought)
+    if not np.allclose(total, expected, rtol=CLOSE, atol=CLOSE):
+        _refuse(model, "log-likelihood, step by step,", total, expected)
 
 
 def _compare_likelihood(
@@ -205,8 +275,10 @@ def _compare_likelihood(
             h = np.zeros_like(trials.theta)
             h[:, k] = size * np.minimum(1.0, np.abs(trials.theta[:, k]))
             slopes.append((at(trials.theta + h) - at(trials.theta - h)) / (2 * h[:, k]))
-        smooth = np.abs(slopes[0] - slopes[1]) < KINK * (1 + np.abs(slopes[1]))
-        off = np.abs(gradient[:, k] - slopes[1]) > AS_DIFFERENCES * (1 + np.abs(expected))
+        apart = np.abs(slopes[0] - slopes[1])  # three times what the second is off by
+        smooth = apart < KINK * (1 + np.abs(slopes[1]))
+        bound = AS_DIFFERENCES * (1 + np.abs(expected)) + apart
+        off = np.abs(gradient[:, k] - slopes[1]) > bound
         if (smooth & off).any():
             _refuse(model, f"slope in {name}{told}", gradient[:, k], slopes[1])
     if lapse is not None:
@@ -216,7 +288,12 @@ def _compare_likelihood(
 
 
 def _compare_draws(
-    model: type[Model], program: Program, kernels: Any, trials: Trials, lapse: float | None
+    model: type[Model],
+    program: Program,
+    kernels: Any,
+    trials: Trials,
+    lapse: float | None,
+    expected: Array,
 ) -> None:
     sequences = Sequences.group(np.repeat(np.arange(N_SUBJECTS), N_TRIALS), (), N_SUBJECTS)
 
@@ -232,48 +309,56 @@ def _compare_draws(
         packed(trials.uniforms), *design,
     )  # fmt: skip
     got = sequences.unpack(drawn, N_SUBJECTS * N_TRIALS).reshape(N_SUBJECTS, N_TRIALS)
-    lived = [_plain_session(model, program, trials, n, lapse or 0.0) for n in range(N_SUBJECTS)]
-    expected = np.stack(lived)
-    if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE, equal_nan=True):
+    if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE):
         _refuse(model, "draws", got, expected)
 
 
-def _plain_session(
-    model: type[Model], program: Program, trials: Trials, n: int, lapse: float
+def plain_sessions(
+    model: type[Model], program: Program, trials: Trials, lapse: float, world: type[World]
 ) -> Array:
-    """Let the definition live one session among the tables, on numbers; return its answers."""
-    values = dict(zip(program.parameters, trials.theta[n].tolist(), strict=True))
-    mind, place = model.mind(values, program.actions), model.world()
-    place.begin()
-    answers = np.full(N_TRIALS, MISSING)
-    for t in range(N_TRIALS):
-        row: dict[str, Any] = {}
-        for name, table in trials.tables.items():
-            value = table[n, t]
-            shape = program.arrays.get(name)
-            row[name] = _whole(value.item()) if shape is None else value.reshape(shape)
-        unread = dict.fromkeys(program.arrays, np.zeros(8))  # tables that no kernel reads
-        drawn = SimpleNamespace(**{**unread, **row})
-        shown = place.show(drawn)
-        if not shown.pop("present", True):
-            continue
-        shown = {name: _whole(value) for name, value in shown.items()}
-        outcome = mind.respond(Through(drawn, shown))
-        action = -1
-        if isinstance(outcome, Law):
-            lapses, u = trials.uniforms[n, t]
-            answers[t] = u if lapses < lapse else outcome.at(float(ndtri(max(u, SMALLEST))))
-        else:
-            p = (1 - lapse) * probabilities(outcome) + lapse / program.actions
-            action = int((np.cumsum(p)[:-1] <= trials.uniforms[n, t]).sum())
-            answers[t] = action
-        reward = place.pay(drawn, action)
-        mind.update(Through(drawn, {**shown, "action": action, "reward": reward}))
+    """Let definition and world live sessions among the tables, on numbers; return the answers.
+
+    One that has no number is NaN.
+    """
+    answers = np.full((N_SUBJECTS, N_TRIALS), MISSING)
+    for n, theta in enumerate(trials.theta.tolist()):
+        mind = model.mind(dict(zip(program.parameters, theta, strict=True)), program.actions)
+        place, begun = world(), None
+        place.begin()
+        for t in range(N_TRIALS):
+            row = {name: _entry(table[n, t]) for name, table in trials.tables.items()}
+            if world.span is not None and row[world.span] != begun:
+                begun = row[world.span]
+                place.begin()
+            drawn = SimpleNamespace(**row)
+            shown = place.show(drawn)
+            if not shown.pop("present", True):
+                continue
+            shown = {name: _whole(value) for name, value in shown.items()}
+            answer = _answer(mind.respond(Through(drawn, shown)), trials.uniforms[n, t], lapse)
+            answers[n, t] = answer
+            action = -1 if program.law or np.isnan(answer) else int(answer)
+            paid = {n: _whole(v) for n, v in outcomes(place.pay(drawn, action)).items()}
+            mind.update(Through(drawn, {**shown, "action": action, **paid}))
     return answers
 
 
+def _answer(outcome: Any, uniforms: Any, lapse: float) -> float:
+    if isinstance(outcome, Law):
+        lapses, u = uniforms
+        return float(u if lapses < lapse else outcome.at(float(ndtri(max(u, SMALLEST)))))
+    p = np.array(probabilities(outcome))
+    mixed = (1 - lapse) * p + lapse / len(p)
+    return float(np.nan if np.isnan(p).any() else (np.cumsum(mixed)[:-1] <= uniforms).sum())
+
+
+def _entry(value: Any) -> Any:
+    """Return what a table holds for a trial, as the step interface has it."""
+    return _whole(value.item()) if value.ndim == 0 else value
+
+
 def _whole(x: Any) -> Any:
-    return int(x) if float(x) == int(x) else float(x)
+    return int(x) if np.isfinite(x) and float(x) == int(x) else float(x)
 
 
 def _refuse(model: type[Model], what: str, got: Array, expected: Array) -> None:

@@ -1,14 +1,15 @@
-"""What a definition is made of besides its methods: parameters, laws of answers, a world."""
+"""What a definition is made of besides its methods: parameters and laws of answers."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
 from typing import Any, ClassVar
 
 import numpy as np
 
-from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter, Support
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter, Support
 
 SMALLEST = 1e-300  # a uniform number whose normal quantile is finite
 HALF_LOG_2_PI = 0.5 * float(np.log(2.0 * np.pi))
@@ -101,67 +102,21 @@ class Probabilities:
     values: Any
 
 
-def probabilities(outcome: Any) -> Array:
+def probabilities(outcome: Any) -> list[float]:
     """Return the probability of each action by what `respond` returned on numbers."""
     if isinstance(outcome, Probabilities):
-        return np.asarray(outcome.values, dtype=float)
-    if np.size(outcome) == 1:
-        x = float(outcome)
+        return [float(p) for p in outcome.values]
+    return shares(np.ravel(outcome).tolist())
+
+
+def shares(numbers: Sequence[float]) -> list[float]:
+    """Return the probability of each action by their utilities, or by the log odds of action 1."""
+    if len(numbers) == 1:
+        (x,) = numbers
         e = exp(-abs(x))
         both = (e, 1.0) if x > 0.0 else (1.0, e)  # neither as 1 less the other: digits are lost
-        return np.array(both) / (1.0 + e)
-    utilities = np.asarray(outcome, dtype=float)
-    weight = np.exp(utilities - utilities.max())
-    share: Array = weight / weight.sum()
-    return share
-
-
-class World:
-    """What a session shows and pays, by what was drawn before it and what was done in it.
-
-    Simulation runs it between the trials. `drawn` has the design's tables of the trial as
-    attributes; those with several numbers a trial are named in `arrays` with their shape (None:
-    one number per action).
-    """
-
-    arrays: ClassVar[dict[str, Any]] = {}
-
-    def begin(self) -> None:
-        """Set what changes in the course of a session."""
-
-    def show(self, drawn: Any) -> dict[str, Any]:
-        """Return the columns of a trial that hang on earlier actions.
-
-        Where they include "present" and that is false, the trial falls away.
-        """
-        return {}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Return the reward, and take note of the action."""
-        return 0.0
-
-
-class Payoffs(World):
-    """Each action pays what was drawn for it."""
-
-    arrays: ClassVar[dict[str, Any]] = {"payoffs": None}
-
-    def pay(self, drawn: Any, action: Any) -> Any:
-        """Look it up."""
-        return drawn.payoffs[action]
-
-
-class Table:
-    """Constants that are looked up by what is only known in a trial."""
-
-    def __init__(self, values: Any):
-        self.values = np.asarray(values)
-
-    def __getitem__(self, key: Any) -> Any:
-        """Look up, also by expressions."""
-        from .expressions import Expr
-        from .tracing import Traced
-
-        keys = key if isinstance(key, tuple) else (key,)
-        symbolic = any(isinstance(k, Expr) for k in keys)
-        return Traced.of(self.values)[key] if symbolic else self.values[key]
+        return [b / (1.0 + e) for b in both]
+    top = max(numbers)
+    weights = [exp(u - top) for u in numbers]
+    whole = sum(weights)
+    return [w / whole for w in weights]

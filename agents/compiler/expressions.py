@@ -165,6 +165,7 @@ def is_number(x: object) -> bool:
 
 
 _known: dict[tuple[Any, ...], Expr] = {}
+_not_negative: frozenset[Expr] = frozenset()
 _index_sizes: dict[Expr, int] = {}
 _lasting: list[tuple[tuple[Any, ...], Expr]] = []
 _decide: Callable[[Expr], bool] | None = None
@@ -200,6 +201,34 @@ def deciding(decide: Callable[[Expr], bool]) -> Iterator[None]:
         yield
     finally:
         _decide = before
+
+
+@contextmanager
+def not_negative(symbols: Iterable[Expr]) -> Iterator[None]:
+    """Take symbols for numbers that are never negative."""
+    global _not_negative
+    before, _not_negative = _not_negative, _not_negative | set(symbols)
+    try:
+        yield
+    finally:
+        _not_negative = before
+
+
+def never_negative(x: Expr) -> bool:
+    """Say whether x is 0 or more, by the way it is made; an action that was taken is."""
+    match x.op:
+        case "number":
+            return bool(x.value >= 0.0)
+        case "symbol":
+            return x is ACTION or x in _not_negative
+        case "select" | "max" | "min":
+            arms = map(never_negative, x.args[-2:])
+            return any(arms) if x.op == "max" else all(arms)
+        case "add":
+            return min(x.value) > 0.0 and all(map(never_negative, x.args))
+        case "multiply":
+            return all(map(never_negative, x.args))
+    return x.op in ("exp", "sqrt", "abs")
 
 
 def node(op: str, args: tuple[Expr, ...] = (), value: Any = None, on: int = 0) -> Expr:
@@ -348,6 +377,8 @@ def greater(a: Any, b: Any) -> Expr:
     a, b = as_number(a), as_number(b)
     if a.op == b.op == "number":
         return TRUE if a.value > b.value else FALSE
+    if a.op == "number" and a.value <= 0.0 and never_negative(b):
+        return FALSE
     return FALSE if a is b else node("greater", (a, b))
 
 
@@ -360,6 +391,8 @@ def equal(a: Any, b: Any) -> Expr:
         a, b = b, a
     if b.op == "number":
         a, b = b, a
+    if a.op == "number" and a.value < 0.0 and never_negative(b):
+        return FALSE
     return TRUE if a is b else node("equal", (a, b))
 
 

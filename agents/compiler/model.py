@@ -13,15 +13,18 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import ndtri
 
-from knownminds.agents.agent import Agent
+from knownminds.agents.agent import Agent, Kernel
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.environments.environment import Choice, Environment, Observation
+from knownminds.environments.world import Payoffs, World
 
 from . import expressions as ex
-from .cache import folder_of, loaded, source
-from .checking import check_kernels
-from .definition import SMALLEST, Law, Payoffs, World, probabilities
-from .program import trace
+from .cache import folder_of, loaded, simulation_source, source
+from .checking import check_kernels, check_simulation
+from .definition import SMALLEST, shares
+from .program import Program, Shapes, trace
+
+PRINTED = ("log_likelihood", "begin", "respond", "update", "quantile")
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,6 @@ class Outline:
     """What a definition tells by itself, for so many actions."""
 
     columns: tuple[str, ...]
-    design: tuple[str, ...]
     given: str
     n_uniforms: int
     remembers: bool
@@ -68,8 +70,22 @@ class _Kernel:
         return kernel
 
 
-# By class and number of actions; not on the class, which may be sent to another process.
+class _Simulate:
+    """The simulation where actions pay what a table "payoffs" holds; see `Model.simulation`."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        def kernel(theta: Any, lapse: Any, n_actions: int, *rest: Any) -> Any:
+            actions = owner.n_actions or n_actions or 2
+            world, shapes = (Payoffs, {"payoffs": (actions,)}) if n_actions else (World, {})
+            return owner.played_in(world, shapes, actions)[0](theta, lapse, n_actions, *rest)
+
+        return kernel
+
+
+# By class and number of actions, and for simulation by the world and its tables; not on the class,
+# which may be sent to another process.
 _kernels: WeakKeyDictionary[type[Model], dict[int, Any]] = WeakKeyDictionary()
+_simulations: WeakKeyDictionary[type[Model], dict[Any, Any]] = WeakKeyDictionary()
 
 
 def _told() -> Any:
@@ -87,10 +103,10 @@ def _two_or_any() -> Any:
 class Model(Agent):
     """A mind written once: parameters as class attributes, and one trial in plain NumPy.
 
-    An author writes `begin`, `respond` and `update`. Run on numbers they are the step agent; run
-    on symbols, at the first use, they become the likelihood with its exact gradient and the
-    simulation. Columns and tables are what the methods read. A subclass holds a parameter by
-    setting it to a number, and ties some by properties.
+    An author writes `begin`, `respond` and `update`. Run on symbols, at the first use, they become
+    the likelihood with its exact gradient, the simulation, and the step agent in plain Python; run
+    on numbers they are what all three are held against. Columns and tables are what the methods
+    read. A subclass holds a parameter by setting it to a number, and ties some by properties.
 
     Attributes
     ----------
@@ -100,8 +116,6 @@ class Model(Agent):
     kinds
         A column that tells kinds of trials apart, and its values: `trial.stage` is then a
         number, and `if trial.stage == 0` is decided when the kernel is made.
-    world
-        What the experiment does between trials, which simulation needs.
     """
 
     source: ClassVar[str] = ""
@@ -109,20 +123,24 @@ class Model(Agent):
     parameters: ClassVar[Parameters] = Parameters()
     n_actions: ClassVar[int | None] = _two_or_any()
     kinds: ClassVar[tuple[str, tuple[int, ...]] | None] = None
-    world: ClassVar[type[World]] = Payoffs
     columns: ClassVar[tuple[str, ...]] = _told()
-    design: ClassVar[tuple[str, ...]] = _told()
+    design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
     given: ClassVar[Any] = _told()
     n_uniforms: ClassVar[int] = _told()
     remembers: ClassVar[bool] = _told()
     log_likelihood: ClassVar[Any] = _kernel()
-    simulate: ClassVar[Any] = _kernel()
+    simulate: ClassVar[Any] = _Simulate()
 
     _outline: ClassVar[Outline | None] = None
     _own: frozenset[str]  # names of a mind's attributes that are not remembered
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "world" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has a world; what happens between trials is said once, beside the "
+                "experiment (`Environment.world`), and a model is played in any. Leave it out."
+            )
         found: dict[str, Parameter] = {}
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
@@ -155,7 +173,6 @@ class Model(Agent):
                 program = trace(cls, declared if isinstance(declared, int) else 2)
                 cls._outline = Outline(
                     program.columns,
-                    program.design,
                     "response" if program.law else "action",
                     2 if program.law else 1,
                     program.remembers,
@@ -164,13 +181,59 @@ class Model(Agent):
 
     @classmethod
     def kernel_source(cls, actions: int | None = None) -> str:
-        """Return the text of the kernels, for so many actions."""
+        """Return the text of the likelihood and the step agent, for so many actions."""
         with ex.new_graph():
             return source(trace(cls, actions or cls.n_actions or 2))
 
     @classmethod
+    def simulation_source(cls, environment: Environment) -> str:
+        """Return the text of the simulation in an experiment."""
+        actions = cls.n_actions or environment.n_actions or 2
+        with ex.new_graph():
+            return simulation_source(trace(cls, actions, environment.world, environment.drawn))
+
+    @classmethod
+    def simulation(cls, environment: Environment) -> tuple[Kernel, tuple[str, ...]]:
+        """Return what simulates the model in an experiment, and the tables that it reads.
+
+        Raises
+        ------
+        ValueError
+            If the model or the world cannot be traced, if what the kernel plays is something else
+            than what they do, or if the model tells trials apart that the world holds together.
+        """
+        actions = cls.n_actions or environment.n_actions or 2
+        if not isinstance(inspect.getattr_static(cls, "simulate"), _Simulate):  # one by hand
+            with ex.new_graph():
+                read = trace(cls, actions, environment.world, environment.drawn).design
+            return cls.simulate, cls.design or read
+        kernel, program = cls.played_in(environment.world, environment.drawn, actions)
+        if program.world_goes_on:
+            _check_stretches(cls, environment)
+        return kernel, program.design
+
+    @classmethod
+    def played_in(cls, world: type[World], shapes: Shapes, actions: int) -> tuple[Kernel, Program]:
+        """Return the kernel that simulates the model in a world, and what it was printed from."""
+        key = actions, world, tuple(sorted(shapes.items()))
+        known = _simulations.setdefault(cls, {})
+        if key not in known:
+            with ex.new_graph():
+                program = trace(cls, actions, world, shapes)
+                text = simulation_source(program)
+            module = loaded(
+                text,
+                f"{cls.name}_in_{world.__name__}",
+                folder_of(cls),
+                lambda: check_simulation(cls, text, actions, world, shapes),
+            )
+            known[key] = _with_noise(module.simulate) if program.law else module.simulate, program
+        found: tuple[Kernel, Program] = known[key]
+        return found
+
+    @classmethod
     def kernels(cls, actions: int) -> Any:
-        """Return the module of the kernels for so many actions, `log_likelihood` and `simulate`.
+        """Return the printed functions for so many actions, and what is made of their numbers.
 
         Raises
         ------
@@ -179,14 +242,14 @@ class Model(Agent):
         """
         known = _kernels.setdefault(cls, {})
         if actions not in known:
-            text = cls.kernel_source(actions)
+            with ex.new_graph():
+                program = trace(cls, actions)
+                text, answer = source(program), program.kinds[0].outcome
             module = loaded(
                 text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
             )
-            own = SimpleNamespace(log_likelihood=module.log_likelihood, simulate=module.simulate)
-            if cls.given == "response":
-                own.simulate = _with_noise(module.simulate)
-            known[actions] = own
+            own = {name: value for name, value in vars(module).items() if name in PRINTED}
+            known[actions] = SimpleNamespace(**own, law=answer.law, stated=answer.stated)
         return known[actions]
 
     @classmethod
@@ -198,8 +261,17 @@ class Model(Agent):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where responses do not go from 0 to 1."""
+        """Raise ValueError also where rewards hang on what the model does not look at.
+
+        And where responses do not go from 0 to 1.
+        """
         super().check_plays(environment)
+        hang = environment.fields.dependent
+        if "reward" in cls.columns and hang and not set(hang) & set(cls.columns):
+            raise ValueError(
+                f"{cls.name} goes by rewards alone; those of {environment.name} hang on "
+                f"{hang[0]!r} as well, which it does not look at. Choose another model."
+            )
         low, high = environment.response_range
         if cls.given == "response" and (low, high) != (0.0, 1.0):
             raise ValueError(
@@ -241,52 +313,87 @@ class Model(Agent):
 
     def reset(self) -> None:
         """Forget everything."""
-        self.minds: dict[tuple[Any, ...], Model] = {}
+        self._made = type(self).kernels(self.actions or 2)
+        self._values = self.theta.tolist()
+        self._states: dict[tuple[Any, ...], list[float]] = {}
 
-    def _mind_of(self, observation: Observation) -> Model:
-        place = tuple(observation[name] for name in self.separate if name in observation)
-        found = self.minds.get(place)
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the functions at home: they are made again where this is read."""
+        return {name: value for name, value in self.__dict__.items() if name != "_made"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Find the functions again."""
+        self.__dict__.update(state)
+        self._made = type(self).kernels(self.actions or 2)
+
+    def _state(self, observation: Observation) -> list[float]:
+        """Return what is remembered where this trial belongs."""
+        place = tuple([observation[name] for name in self.separate if name in observation])
+        found = self._states.get(place)
         if found is None:
-            values = dict(zip(self.parameters.names, self.theta.tolist(), strict=True))
-            found = self.minds[place] = type(self).mind(values, self.actions)
+            found = self._states[place] = self._made.begin(self._values)
         return found
+
+    def _shares(self, observation: Observation) -> list[float]:
+        parts = self._made.respond(self._values, self._state(observation), observation)
+        return list(parts) if self._made.stated else shares(parts)
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action before any lapse."""
-        if self.given == "response":
+        if self._made.law:
             return np.empty(0)
-        return probabilities(self._mind_of(observation).respond(SimpleNamespace(**observation)))
+        return np.array(self._shares(observation))
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; a trial without an answer teaches nothing."""
-        if action >= 0 or self.given == "response":
-            seen = {**observation, "action": action, "reward": reward}
-            self._mind_of(observation).update(SimpleNamespace(**seen))
-
-    def _law(self, observation: Observation) -> Law:
-        law: Law = self._mind_of(observation).respond(SimpleNamespace(**observation))
-        return law
+        if action >= 0 or (self._made.law and observation.get("response", 0.0) is not None):
+            state = self._state(observation)
+            self._made.update(self._values, state, observation, action, reward)
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
     ) -> float:
         """Return the log density of a response."""
-        if self.given != "response":
+        if not self._made.law:
             return super().log_density(observation, response, action)
-        return float(self._law(observation).log_density(response))
+        parts = self._made.respond(self._values, self._state(observation), observation)
+        return float(self._made.law(*parts).log_density(response))
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
         """Draw what is given: an action with one uniform number, a response with two."""
-        if self.given != "response":
-            return super().choose(observation, rng)
+        if not self._made.law:
+            below, u, found = 0.0, rng.random(), self._shares(observation)
+            each = self.lapse / len(found)
+            for action, share in enumerate(found[:-1]):
+                below += (1.0 - self.lapse) * share + each
+                if u < below:
+                    return action
+            return len(found) - 1
         lapses, u = rng.random(2).tolist()
         if lapses < self.lapse:
             return float(u)
-        return float(self._law(observation).at(float(ndtri(max(u, SMALLEST)))))
+        noise = float(ndtri(max(u, SMALLEST)))
+        state = self._state(observation)
+        return float(self._made.quantile(self._values, state, observation, noise))
 
 
 # Names that a parameter must not have, besides those of every agent.
 _OWN = ("theta", "lapse", "actions", "minds", "action", "reward", "response", "trial")
+
+
+def _check_stretches(model: type[Model], environment: Environment) -> None:
+    """Raise ValueError if a model forgets between trials that a world holds together."""
+    span = environment.world.span
+    tables = environment.tables(np.full((1, environment.n_draws), 0.5))
+    within = np.ones(environment.n_trials - 1, dtype=bool)
+    if span is not None:
+        within = np.diff(tables[span][0]) == 0
+    for name in model.separate:
+        if name in tables and (np.diff(tables[name][0])[within] != 0).any():
+            raise ValueError(
+                f"{model.name} tells trials apart by {name!r}, and what {environment.name} shows "
+                f"and pays hangs on earlier trials of another {name!r}. Leave it out of `separate`."
+            )
 
 
 def _with_noise(simulate: Any) -> Any:

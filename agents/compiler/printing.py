@@ -18,7 +18,8 @@ RESERVED = frozenset((
     "block", "i", "q", "t", "side", "x", "e", "missed", "push", "taken", "share", "mixed",
     "product", "large", "own", "weight", "density", "logarithm", "slope", "change", "top",
     "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
-    "response", "action", "noise", "exp", "log", "sqrt", "abs", "max", "min", "np",
+    "response", "action", "noise", "state", "trial", "exp", "log", "nan", "sqrt", "abs", "max",
+    "min", "np",
 ))
 # fmt: on
 
@@ -81,6 +82,7 @@ class Printer:
                 if x.op == "multiply":
                     dividing.add(a)
         once = {x for x in order if x.op == "over" and uses[x] == 1 and x in dividing}
+        once = set() if "over" in self.by_name else once
         for x in order:
             if x in self.names or x.op == "number" or x in once:
                 continue
@@ -117,7 +119,7 @@ class Printer:
                 return f"{self._named(x.args[1])} if {a} else {self._named(x.args[2])}"
             case "max" | "min":
                 return f"{x.op}({self._named(x.args[0])}, {self._named(x.args[1])})"
-            case "over":
+            case "over" if "over" not in self.by_name:
                 return f"1.0 / {a}"
             case "greater":
                 return f"{a} > {b}"

@@ -7,10 +7,12 @@ import linecache
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from knownminds.environments.world import World, outcomes
 
 from . import expressions as ex
 from .definition import Law, Probabilities
@@ -44,7 +46,8 @@ class Kind:
     ----------
     value : of the column that tells kinds apart
     outcome, after : what is answered, and what is remembered afterwards, by the columns of a trial
-    shown, played : the same by what was drawn for the session; `played` with the state of the world
+    shown, played : the same by what was drawn for the session; `played` with the state of the
+        world, as far as answers hang on it. Without a world they are as in a fit.
     present : whether the trial takes place
     """
 
@@ -62,12 +65,13 @@ class Program:
 
     Parameters
     ----------
-    name, actions, parameters : of the model
+    name, world, actions, parameters : of the model, and what its world is called
     kind_column : the column that tells kinds of trials apart; None if there is one kind
     start, world_start : what is remembered before the first trial, by flat names
     """
 
     name: str
+    world: str
     actions: int
     parameters: tuple[str, ...]
     kind_column: str | None
@@ -75,6 +79,11 @@ class Program:
     world_start: dict[str, Expr]
     kinds: tuple[Kind, ...]
     arrays: dict[str, tuple[int, ...]]
+
+    @property
+    def world_goes_on(self) -> bool:
+        """Whether answers hang on what the world remembers."""
+        return any(name in kind.played for kind in self.kinds for name in self.world_start)
 
     @property
     def law(self) -> bool:
@@ -115,36 +124,39 @@ def _rank(name: str) -> bool:
     return name != "reward"  # which comes right after the answer, as elsewhere
 
 
-def trace(model: type[Model], actions: int) -> Program:
+Shapes = Mapping[str, tuple[int, ...]]  # of what tables hold for a trial
+
+
+def trace(
+    model: type[Model], actions: int, world: type[World] | None = None, shapes: Shapes | None = None
+) -> Program:
     """Run the definition on symbols; within `new_graph`.
+
+    Parameters
+    ----------
+    world, shapes
+        What happens between trials, which simulation alone needs, and the tables it reads.
 
     Raises
     ------
     ValueError
         Naming model, line, and what to write instead.
     """
-    with told_by_line(model):
-        return _Run(model, actions).program()
+    with told_by_line(model, world):
+        return _Run(model, actions, world, shapes or {}).program()
 
 
 class _Run:
     """One run of a definition on symbols, kind by kind."""
 
-    def __init__(self, model: type[Model], actions: int):
-        self.model, self.actions, self.world = model, actions, model.world
+    def __init__(self, model: type[Model], actions: int, world: type[World] | None, shapes: Shapes):
+        self.model, self.actions, self.world = model, actions, world
         self.parameters = {n: ex.symbol(n, ex.PARAMETER) for n in model.parameters.names}
         self.begun = self._mind().remembered()
-        place = self.world()
+        place = (world or World)()
         place.begin()
         self.world_begun = dict(vars(place))
-        taken = set(flat(self.begun)) & set(flat(self.world_begun))
-        if taken:
-            names = ", ".join(sorted(taken))
-            raise UntraceableError(f"model and world both remember {names}; rename one")
-        self.arrays = {
-            n: (actions,) if s is None else tuple(np.ravel(s).tolist())
-            for n, s in self.world.arrays.items()
-        }
+        self.arrays = {name: shape for name, shape in shapes.items() if shape}
 
     def _mind(self, remembered: Mapping[str, Any] | None = None) -> Model:
         made = self.model.mind(self.parameters, self.actions)
@@ -152,16 +164,28 @@ class _Run:
         return made
 
     def program(self) -> Program:
+        """Run kind by kind; what is never negative is then known in a second run."""
+        found = self._program()
+        if self.world is None:
+            return found
+        with ex.not_negative(_never_negative(found)):
+            return _as_far_as_needed(self._program())
+
+    def _program(self) -> Program:
         kinds = self.model.kinds
         values = kinds[1] if kinds else (None,)
+        found = tuple(self._kind(kinds[0] if kinds else "", value) for value in values)
+        if len({(kind.outcome.law, kind.outcome.stated) for kind in found}) > 1:
+            raise UntraceableError("respond() returns different kinds of answers; return one kind")
         return Program(
             self.model.name,
+            self.world.__name__ if self.world is not None else "no world",
             self.actions,
             tuple(self.parameters),
             kinds[0] if kinds else None,
             {n: ex.as_number(v) for n, v in flat(self.begun).items()},
-            {n: ex.as_number(v) for n, v in flat(self.world_begun).items()},
-            tuple(self._kind(kinds[0] if kinds else "", value) for value in values),
+            {of_world(n): ex.as_number(v) for n, v in self._world_start().items()},
+            found,
             self.arrays,
         )
 
@@ -170,12 +194,15 @@ class _Run:
         symbols = with_symbols(self.begun)
         outcome = self._outcome(lambda: Seen(told))
         after = self._after(lambda: Seen({**told, "action": ACTION}))
+        if self.world is None:
+            return Kind(value, outcome, after, outcome, after, ex.TRUE)
 
         tables = Seen(told, self.arrays)
-        shown, present, went = self._show(tables)
+        shown, present, went = self._show(self.world(), tables)
         seen = self._outcome(lambda: Through(tables, {**told, **shown}))
-        reward, world = self._pay(tables, went)
-        known = {**told, **shown, "action": ACTION, "reward": reward}
+        action = ex.number(-1.0) if outcome.law else ACTION  # where numbers are given there is none
+        brought, world = self._pay(self.world(), tables, went, action)
+        known = {**told, **shown, "action": ACTION, **brought}
         played = self._after(lambda: Through(tables, known))
         before = {n: ex.as_number(v) for n, v in flat(symbols).items()}
         for name, value_after in played.items():
@@ -221,17 +248,47 @@ class _Run:
 
         return merged(run)
 
-    def _show(self, tables: Seen) -> tuple[dict[str, Any], Expr, Callable[[str], Expr]]:
+    def _world_start(self) -> dict[str, Any]:
+        start = flat(self.world_begun)
+        if self.world is not None and self._begins_within:
+            start[SPAN] = -1.0  # of no trial; a world that has begun may begin again
+        return start
+
+    @property
+    def _begins_within(self) -> bool:
+        """Whether the world begins anew within what a kernel plays as one sequence."""
+        span = self.world.span if self.world is not None else None
+        return bool(self.world_begun) and span is not None and span not in self.model.separate
+
+    def _entered(self, tables: Seen) -> tuple[dict[str, Any], dict[str, Expr]]:
+        """Return what the world remembers where a trial begins, and of which span it is."""
+        assert self.world is not None
+        if not self._begins_within:
+            return shaped(self.world_begun, lambda n: ex.symbol(of_world(n), ex.STATE)), {}
+        span = ex.as_number(getattr(tables, str(self.world.span)))
+        goes_on = ex.equal(span, ex.symbol(of_world(SPAN), ex.STATE))
+        start = {n: ex.as_number(v) for n, v in flat(self.world_begun).items()}
+
+        def entering(n: str) -> Expr:
+            return ex.select(goes_on, ex.symbol(of_world(n), ex.STATE), start[n])
+
+        return shaped(self.world_begun, entering), {SPAN: span}
+
+    def _show(
+        self, place: World, tables: Seen
+    ) -> tuple[dict[str, Any], Expr, Callable[[str], Expr]]:
         """Run what the world shows; return columns, whether the trial is there, and its state."""
-        place = self.world()
+        entered, span = self._entered(tables)
+        values = flat(entered)
 
         def run() -> dict[str, Any]:
-            place.__dict__.update(with_symbols(self.world_begun))
-            shown = self.world.show(place, tables)
+            vars(place).update(shaped(entered, lambda n: values[n]))
+            shown = place.show(tables)
             state = {f"world {n}": ex.as_number(v) for n, v in flat(vars(place)).items()}
             return {**{f"shown {n}": v for n, v in shown.items()}, **state}
 
         found = merged(run)
+        found |= {f"world {n}": x for n, x in span.items()}
         shown: dict[str, Any] = {
             n.removeprefix("shown "): v for n, v in found.items() if n.startswith("shown ")
         }
@@ -239,21 +296,59 @@ class _Run:
         return shown, present, lambda name: found[f"world {name}"]
 
     def _pay(
-        self, tables: Seen, shown: Callable[[str], Expr]
-    ) -> tuple[Expr, Callable[[Expr], dict[str, Expr]]]:
-        """Run what the world pays; return the reward, and its state if a trial takes place."""
-        place = self.world()
+        self, place: World, tables: Seen, shown: Callable[[str], Expr], action: Expr
+    ) -> tuple[dict[str, Expr], Callable[[Expr], dict[str, Expr]]]:
+        """Run what the world pays; return it by column, and its state if a trial takes place."""
 
         def run() -> dict[str, Any]:
-            place.__dict__.update(shaped(self.world_begun, shown))
-            reward = place.pay(tables, ACTION)
-            return {"": reward, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
+            vars(place).update(shaped(self.world_begun, shown))
+            paid = {f"paid {n}": v for n, v in outcomes(place.pay(tables, action)).items()}
+            return {**paid, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
 
         found = merged(run)
-        reward = found.pop("")
-        return reward, lambda present: {
-            n: ex.select(present, x, shown(n)) for n, x in found.items()
+        paid = {n.removeprefix("paid "): x for n, x in found.items() if n.startswith("paid ")}
+        state = {n: x for n, x in found.items() if not n.startswith("paid ")}
+        if self._begins_within:
+            state[SPAN] = shown(SPAN)
+        return paid, lambda present: {
+            of_world(n): ex.select(present, x, shown(n)) for n, x in state.items()
         }
+
+
+SPAN = "span"
+
+
+def of_world(name: str) -> str:
+    """Return the name in a kernel of what a world remembers; a model may call its own so."""
+    return f"{name}_of_world"
+
+
+def _never_negative(program: Program) -> set[Expr]:
+    """Return what the world remembers that is 0 or more on every trial."""
+    found = {n for n, x in program.world_start.items() if ex.never_negative(x)}
+    while True:
+        symbols = {ex.symbol(n, ex.STATE) for n in found}
+        with ex.not_negative(symbols):
+            kept = {n for n in found if all(ex.never_negative(k.played[n]) for k in program.kinds)}
+        if kept == found:
+            return symbols
+        found = kept
+
+
+def _as_far_as_needed(program: Program) -> Program:
+    """Leave out what is remembered that no answer hangs on."""
+    roots = [x for k in program.kinds for x in (*k.shown.parts.values(), k.present)]
+    needed: set[str] = set()
+    while True:
+        read = {x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.STATE}
+        if read == needed:
+            break
+        needed = read
+        roots += [k.played[name] for k in program.kinds for name in sorted(needed)]
+    kinds = tuple(
+        replace(k, played={n: x for n, x in k.played.items() if n in needed}) for k in program.kinds
+    )
+    return replace(program, kinds=kinds)
 
 
 class Through:
@@ -288,19 +383,20 @@ def check_remembered(begun: Mapping[str, Any], after: Mapping[str, Any]) -> None
 
 
 @contextmanager
-def told_by_line(model: type[Model]) -> Iterator[None]:
+def told_by_line(model: type[Model], world: type[World] | None = None) -> Iterator[None]:
     """Turn what goes wrong in a definition into a sentence with its line."""
     try:
         yield
     except (RecursionError, MemoryError):
         raise
     except Exception as error:  # whatever an author's code raises
-        raise ValueError(refusal(model, error)) from error
+        raise ValueError(refusal(model, error, world)) from error
 
 
-def refusal(model: type[Model], error: Exception) -> str:
-    """Say which line of which model cannot be traced, and what to write instead."""
-    own = {inspect.getfile(base) for base in model.__mro__ if _written_by_an_author(base)}
+def refusal(model: type[Model], error: Exception, world: type[World] | None = None) -> str:
+    """Say which line of which model or world cannot be traced, and what to write instead."""
+    bases = (*model.__mro__, *(world.__mro__ if world is not None else ()))
+    own = {inspect.getfile(base) for base in bases if _written_by_an_author(base)}
     place = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
         file = frame.f_code.co_filename

@@ -53,7 +53,8 @@ def _tables(program: Program) -> dict[str, str]:
         if shape is None:
             read[name] = f"{name}_[t, i]"
             continue
-        read |= {f"{name}_{k}": f"{name}_[t, {k}, i]" for k in range(int(np.prod(shape)))}
+        for k, place in enumerate(np.ndindex(shape)):
+            read[f"{name}_{k}"] = f"{name}_[t, {', '.join(map(str, place))}, i]"
     return read
 
 

@@ -212,9 +212,14 @@ def _ufunc_of_expression(self: Expr, *args: Any, **options: Any) -> Any:
     return applied(*args, **options)
 
 
-# An expression alone is to NumPy what an array of them is.
+def _looked_up(self: Expr, values: Any, key: Any) -> Any:
+    return Traced.of(values)[key]
+
+
+# An expression alone is to NumPy what an array of them is, and to a table of constants an index.
 Expr.__array_ufunc__ = _ufunc_of_expression  # type: ignore[attr-defined]
 Expr.__array_function__ = _of_expression  # type: ignore[attr-defined]
+Expr.looked_up = _looked_up  # type: ignore[attr-defined]
 
 
 class Course:

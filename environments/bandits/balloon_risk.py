@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numba import njit
 from numpy.typing import NDArray
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
@@ -25,6 +23,7 @@ from knownminds.environments.words.told_history import (
     is_missing,
     told_name,
 )
+from knownminds.environments.world import World
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -44,6 +43,25 @@ def _maxima(name: str, given: Any) -> tuple[int, ...]:
             f"got {given!r}."
         )
     return tuple(Whole(1)(f"Each of {name}", most) for most in types)
+
+
+class Inflating(World):
+    """A balloon is there until it is not inflated; a pump brings a point, or loses all."""
+
+    span = "balloon"
+
+    def begin(self) -> None:
+        """The balloon is there."""
+        self.there: Any = INFLATE
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Tell which pump is next."""
+        return {"pump": drawn.pump, "present": self.there == INFLATE}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Pay for a pump; what is no pump brings nothing."""
+        self.there = action
+        return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # no -0
 
 
 class BalloonRisk(Retelling):
@@ -78,6 +96,7 @@ class BalloonRisk(Retelling):
         FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
+    world = Inflating
     n_actions = 2
     performance_bounds = (0.0, np.inf)
     ends_early = True
@@ -180,14 +199,6 @@ class BalloonRisk(Retelling):
         order = np.argsort(uniforms[-self.n_types :])
         return {"types": [_LETTERS[k] for k in order]}
 
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """Return what the actions of whole sessions bring; a balloon goes on after a pump."""
-        table, present = design.table, np.empty(actions.shape, dtype=bool)
-        flat = (values.reshape(-1) for values in (table["pump"], table["present"], actions))
-        _fill_in(*flat, present.reshape(-1))
-        reward = _paid(table["pump"], table["bursts"], actions == INFLATE)
-        return {"pump": table["pump"], "present": present, "reward": reward}
-
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return the points of each balloon, in the row in which it ends by a stop or a burst."""
         frame = trials.frame
@@ -254,26 +265,6 @@ class BalloonRisk(Retelling):
                 turns += self._ended(told, bool(missing), turns)
         turns += self._pumped(found, _count(found["pumps"]), turns)
         return turns, self._seen("", found, turns)
-
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._balloon = design.table["balloon"].tolist()
-        self._pump = design.table["pump"].tolist()
-        self._bursts = design.table["bursts"].tolist()
-        self._over = -1  # the balloon that ended last
-
-    def _shown(self, trial: int) -> dict[str, int | float]:
-        return {"pump": self._pump[trial]}
-
-    def _pointless(self, trial: int) -> bool:
-        return bool(self._balloon[trial] == self._over)
-
-    def _take(self, trial: int, action: int | None) -> None:
-        if action != INFLATE:
-            self._over = self._balloon[trial]
-
-    def _reward(self, trial: int, action: int) -> float:
-        return float(_paid(self._pump[trial], self._bursts[trial], action == INFLATE))
 
     def _order(self, uniforms: NDArray[np.float64]) -> NDArray[np.int64]:
         """Return the type of each balloon, [N, n_all]."""
@@ -532,21 +523,6 @@ class _Balloons(Rerun):
             "present": flat(present),
             "kept": flat(present & known[..., None]),
         }
-
-
-def _paid(pump: Any, bursts: Any, inflated: Any) -> Any:
-    """Return what a pump brings, one or an array: a point, or the loss of all; else nothing."""
-    return inflated * (1.0 - bursts * pump) + 0.0  # no -0
-
-
-@njit(cache=True, nogil=True)
-def _fill_in(pump, reachable, action, present):  # type: ignore[no-untyped-def]
-    """Fill in which trials take place, of sessions one after the other."""
-    goes_on = True
-    for t in range(len(pump)):
-        goes_on = goes_on or pump[t] == 1
-        present[t] = goes_on and reachable[t]
-        goes_on = goes_on and action[t] == INFLATE
 
 
 def _count(text: str) -> int:

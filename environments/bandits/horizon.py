@@ -11,7 +11,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.rerun import Recorded, Rerun
@@ -25,6 +24,7 @@ from knownminds.environments.words.told_history import (
     told_name,
     told_number,
 )
+from knownminds.environments.world import World
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -44,6 +44,40 @@ _ROUNDED = 0.05  # by how much a mean may miss the one that earlier plays make
 def _plays(environment: Horizon) -> tuple[int, int]:
     """Return how often a machine can have been played."""
     return 0, N_FORCED + environment.long_horizon - 1
+
+
+class Machines(World):
+    """Two machines of a game, and what all plays of it, the forced ones too, have shown."""
+
+    span = "game"
+
+    def begin(self) -> None:
+        """No free play has been made."""
+        self.plays_0: Any = 0
+        self.plays_1: Any = 0
+        self.paid_0: Any = 0.0
+        self.paid_1: Any = 0.0
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Tell how often each machine was played, and what it paid on average."""
+        count_0 = drawn.forced_count[0] + self.plays_0
+        count_1 = drawn.forced_count[1] + self.plays_1
+        return {
+            "mean_0": (drawn.forced_sum[0] + self.paid_0) / count_0,
+            "mean_1": (drawn.forced_sum[1] + self.paid_1) / count_1,
+            "count_0": count_0,
+            "count_1": count_1,
+        }
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Look the points up, and count the play."""
+        points = drawn.points[action]
+        first, second = action == 0, action == 1
+        self.plays_0 = self.plays_0 + first
+        self.plays_1 = self.plays_1 + second
+        self.paid_0 = self.paid_0 + first * points
+        self.paid_1 = self.paid_1 + second * points
+        return points
 
 
 class Horizon(Retelling):
@@ -84,7 +118,7 @@ class Horizon(Retelling):
         Field("true_mean_1", help="mean of machine 1", role="hidden", unit="points"),
     )
     shipped = Path(__file__).with_suffix(".toml")
-    _pays = "points"
+    world = Machines
     n_actions = 2
 
     introducing = frozenset({"n_games", "game", "horizon", *_WORDS})
@@ -199,20 +233,6 @@ class Horizon(Retelling):
         """Return the letters of the two machines."""
         return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
 
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """Return what actions bring: points, and what is known of the machines before each."""
-        brought = dict(super().follow(design, actions))
-        reward = brought["reward"]
-        by_game = (*actions.shape[:-1], -1, self.long_horizon)
-        chosen = actions.reshape(by_game)
-        for a in range(self.n_actions):
-            taken = chosen == a
-            paid = np.where(taken, reward.reshape(by_game), 0.0)
-            count = design.table["forced_count"][..., a] + _before(taken).reshape(actions.shape)
-            total = design.table["forced_sum"][..., a] + _before(paid).reshape(actions.shape)
-            brought |= {f"mean_{a}": total / count, f"count_{a}": count}
-        return brought
-
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         """Return the earlier free plays of the same game."""
         game = observation["game"]
@@ -280,27 +300,6 @@ class Horizon(Retelling):
     def _pay(self, mean: NDArray[np.float64], noise: NDArray[np.float64]) -> NDArray[np.float64]:
         rounded: NDArray[np.float64] = np.round(mean + self.sd * ndtri(noise)) + 0.0  # no -0
         return rounded
-
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._forced = (design.table["forced_count"].tolist(), design.table["forced_sum"].tolist())
-        self._count, self._total = [0, 0], [0.0, 0.0]
-        self._game = -1
-
-    def _shown(self, trial: int) -> dict[str, int | float]:
-        game = trial // self.long_horizon
-        if game != self._game:
-            self._game = game
-            self._count, self._total = (list(held[trial]) for held in self._forced)
-        return {
-            **{f"mean_{a}": self._total[a] / self._count[a] for a in range(2)},
-            **{f"count_{a}": self._count[a] for a in range(2)},
-        }
-
-    def _take(self, trial: int, action: int | None) -> None:
-        if action is not None:
-            self._count[action] += 1
-            self._total[action] += self._payoffs[trial][action]
 
     def _words(self, observation: Observation) -> dict[str, object]:
         words: dict[str, object] = {
@@ -478,10 +477,3 @@ class _Games(Rerun):
         thrown = rng.random(mean.shape[:-1]) * below[..., -1]
         drawn: NDArray[np.float64] = possible[(thrown[..., None] >= below).sum(axis=-1)]
         return drawn
-
-
-def _before(values: NDArray[Any]) -> NDArray[Any]:
-    """Return the sum of all earlier entries along the last axis."""
-    before = np.zeros(values.shape, dtype=np.result_type(values, np.int64))
-    np.cumsum(values[..., :-1], axis=-1, out=before[..., 1:])
-    return before

@@ -40,6 +40,7 @@ from knownminds.environments.words.told_history import (
     told_name,
     told_number,
 )
+from knownminds.environments.world import Points
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -93,7 +94,7 @@ class RestlessBandit(Retelling):
         Field("mean_1", help="mean of machine 1 in force", role="hidden", unit="points"),
     )
     shipped = Path(__file__).with_suffix(".toml")
-    _pays = "points"
+    world = Points
     given = "both"
     performance_bounds = (0.0, 1.0)
     n_actions = 2

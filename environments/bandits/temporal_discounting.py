@@ -26,6 +26,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.told_history import (
     FIRST,
     Found,
@@ -33,6 +34,7 @@ from knownminds.environments.words.told_history import (
     Retelling,
     told_name,
 )
+from knownminds.environments.world import Table, World, where
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -58,11 +60,6 @@ START, OVER = 2, -1
 CLIMB = ((OVER, OVER), (OVER, 0), (3, 1), (4, OVER), (OVER, OVER))
 ASKED_AT = (2, 1, 0, 1, 2)  # as which question of a baseline, by the position of the factor
 SCORES = ((1, 0), (2, OVER), (OVER, OVER), (OVER, 3), (5, 4))
-# By the present factor and the choice, of which OVER and -1 (none) stand last: the factor that is
-# asked next, and that which made the participant wait.
-_NEXT = [*([*row, OVER] for row in CLIMB), [OVER] * 3]
-_WAITS = [*([*(min(at, len(CLIMB) - 1) for at in row), OVER] for row in SCORES), [OVER] * 3]
-
 # Of the grid: 288 choices with losses, which suffice for all parameters of each discounter.
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 DELAYS = (1, 2, 3, 4, 6, 9, 12, 18, 24, 36, 48, 60)
@@ -95,6 +92,48 @@ def _months(name: str, given: Any) -> tuple[int, ...]:
     if not months or list(months) != sorted(set(months)):
         raise ValueError(f"{name} are months in rising order; got {list(given)}.")
     return months
+
+
+class Questionnaire(World):
+    """The later sum hangs on what was answered before; a baseline may end early.
+
+    A factor is the position of the later sum among those of its trial; OVER is none. Without an
+    answer a baseline is over.
+    """
+
+    # By the choice and the present factor: the one that is asked next, and the one that made the
+    # participant wait.
+    following = Table(np.array(CLIMB).T)
+    waits = Table(np.minimum(np.array(SCORES).T, len(CLIMB) - 1))
+
+    def begin(self) -> None:
+        """No baseline has been asked."""
+        self.factor: Any = OVER
+        self.waits_at: Any = OVER
+        self.baselines: Any = 0
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Offer the sum at the present factor; where there is none, nothing."""
+        begins, builds = drawn.ladder == 0, drawn.ladder == LADDER
+        self.factor = where(begins, START, where(builds, self.waits_at, self.factor))
+        self.baselines = self.baselines + where(begins, 1, 0)
+        return {"later_amount": drawn.later_amounts[self.factor], "present": self.factor >= 0}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Go on with a baseline by the choice; nothing is paid."""
+        if drawn.ladder == LADDER:
+            return
+        answered, waits = action >= 0, self.waits[action, self.factor]
+        self.waits_at = where((self.baselines == 1) & answered, waits, self.waits_at)
+        self.factor = where(answered, self.following[action, self.factor], OVER)
+
+
+class Grid(World):
+    """The later sum of a trial is the only one there is."""
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Offer it."""
+        return {"later_amount": drawn.later_amounts[0]}
 
 
 class TemporalDiscounting(Retelling):
@@ -193,6 +232,7 @@ class TemporalDiscounting(Retelling):
                 '"grid", or give each subject several sessions.'
             )
         self.ends_early = adaptive
+        self.world = Questionnaire if adaptive else Grid
         self.size = None if adaptive else "n_repeats"
         self._questions = self._questionnaire() if adaptive else self._grid()
         self._check_sums()
@@ -228,19 +268,11 @@ class TemporalDiscounting(Retelling):
         """Questions once more: on the grid as they stand, else as the answers ask for them."""
         return _Questions(self)
 
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
-        """Return the later sums that follow from the actions, and which trials take place."""
-        later = design.table["later_amounts"]
+    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
+        """Return what follows from the actions; those that were withheld count for none."""
         if "withheld" in design.table:
             actions = np.where(design.table["withheld"], -1, actions)
-        brought: dict[str, NDArray[Any]] = {"reward": np.full(actions.shape, np.nan)}
-        if self.plan == "grid":
-            return {**brought, "later_amount": later[..., 0]}
-        factor = factors_asked(actions)
-        asked = np.maximum(factor, 0)[..., None]
-        brought["later_amount"] = np.take_along_axis(later, asked, axis=-1)[..., 0]
-        brought["present"] = factor != OVER
-        return brought
+        return super().follow(design, actions)
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
@@ -337,34 +369,6 @@ class TemporalDiscounting(Retelling):
         wanted = np.column_stack([expected[name] for name in self.fields.stimulus])
         fits: NDArray[np.bool_] = inside & (factor != OVER) & (wanted == shown).all(axis=1)
         return fits
-
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._later = design.table["later_amounts"].tolist()
-        self._climbed = START
-        self._waits_at = OVER  # position of the factor that made the participant wait
-
-    def _factor(self, trial: int) -> int:
-        """Return the position of the factor that a trial asks for; OVER if it falls away."""
-        if self.plan == "grid":
-            return 0
-        if trial >= BASELINES * LADDER:
-            return self._waits_at
-        return START if trial % LADDER == 0 else self._climbed
-
-    def _pointless(self, trial: int) -> bool:
-        return self._factor(trial) == OVER
-
-    def _shown(self, trial: int) -> dict[str, int | float]:
-        return {"later_amount": self._later[trial][self._factor(trial)]}
-
-    def _take(self, trial: int, action: int | None) -> None:
-        if self.plan == "grid" or trial >= BASELINES * LADDER:
-            return
-        factor, choice = self._factor(trial), -1 if action is None else action
-        self._climbed = _NEXT[factor][choice]
-        if trial < LADDER:
-            self._waits_at = max(self._waits_at, _WAITS[factor][choice])
 
     def _load_words(self) -> None:
         words = self._choose_words()
@@ -495,16 +499,11 @@ class _Questions(Rerun):
 
 def factors_asked(actions: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the position of the factor that each trial asks for, [..., 13]; OVER if none."""
-    follows, waits = np.array(_NEXT), np.array(_WAITS)
-    asked = np.empty(actions.shape, dtype=np.int64)
-    waits_at = np.full(actions.shape[:-1], OVER)
-    factor = np.full(actions.shape[:-1], START)
-    for trial in range(BASELINES * LADDER):
-        if trial % LADDER == 0:
-            factor = np.full_like(factor, START)
-        asked[..., trial] = factor
-        if trial < LADDER:
-            waits_at = np.maximum(waits_at, waits[factor, actions[..., trial]])
-        factor = follows[factor, actions[..., trial]]
-    asked[..., BASELINES * LADDER :] = waits_at[..., None]
-    return asked
+    trial = np.arange(actions.shape[-1])
+    ladder = np.where(trial < BASELINES * LADDER, trial % LADDER, LADDER)
+    tables = {
+        "ladder": np.broadcast_to(ladder, actions.shape),
+        "later_amounts": np.broadcast_to(np.arange(len(CLIMB)), (*actions.shape, len(CLIMB))),
+    }
+    asked = follow_world(Questionnaire, tables, actions)
+    return np.where(asked["present"], asked["later_amount"], OVER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
 from knownminds.environments.rerun import Recorded, Rerun
@@ -26,6 +25,7 @@ from knownminds.environments.words.told_history import (
     told_name,
     told_number,
 )
+from knownminds.environments.world import World
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -48,9 +48,32 @@ def _rates(name: str, given: Any) -> tuple[float, float]:
     return low, high
 
 
-def _reached(flight: Any, arrives: Any) -> Any:
-    """Return the planet of a shuttle, one or an array: the one of its number, or the other."""
-    return 1 - flight + arrives * (2 * flight - 1)
+class Flight(World):
+    """A shuttle reaches its own planet or the other one, and an alien of that planet pays.
+
+    Without an answer at the first stage there is no second one.
+    """
+
+    span = "day"
+
+    def begin(self) -> None:
+        """No shuttle has been taken."""
+        self.shuttle: Any = 0
+        self.planet: Any = NOWHERE
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Tell where the shuttle arrived."""
+        if drawn.stage == 0:
+            return {"state": NOWHERE, "present": True}
+        self.planet = self.shuttle if drawn.arrives > 0 else 1 - self.shuttle
+        return {"state": self.planet, "present": self.shuttle >= 0}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Take off, or be paid by the alien."""
+        if drawn.stage == 0:
+            self.shuttle = action
+            return None
+        return drawn.gems[2 * self.planet + action]
 
 
 class TwoStep(Retelling):
@@ -77,6 +100,7 @@ class TwoStep(Retelling):
         FIRST,
     )
     shipped = Path(__file__).with_suffix(".toml")
+    world = Flight
     n_actions = 2
     performance_bounds = (0.0, 1.0)
 
@@ -156,6 +180,7 @@ class TwoStep(Retelling):
         chances = self._chances(drawn[..., 5:9])
         gems = drawn[..., 1:5] < chances
         return {
+            "day": np.broadcast_to(np.arange(2 * days) // 2, (n, 2 * days)),
             "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
             "transition": np.full((n, 2 * days), self.transition),
             "arrives": np.repeat(drawn[..., 0] < self.transition, 2, axis=1).astype(np.int64),
@@ -176,21 +201,6 @@ class TwoStep(Retelling):
             "planets": letters[:2].tolist(),
             "aliens": letters[2 : 2 + _N_ALIENS].reshape(2, 2).tolist(),
         }
-
-    def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
-        """Return gems, planets, and which second stages take place."""
-        flight, deal = actions[..., 0::2], actions[..., 1::2]
-        arrives = design.table["arrives"][..., 0::2]
-        planet = _reached(flight, arrives)
-        paid = np.take_along_axis(
-            design.table["gems"][..., 1::2, :],
-            (2 * np.clip(planet, 0, 1) + np.maximum(deal, 0))[..., None],
-            axis=-1,
-        )[..., 0]
-        state, present = np.full(actions.shape, NOWHERE), np.ones(actions.shape, dtype=bool)
-        reward = np.full(actions.shape, np.nan)
-        state[..., 1::2], present[..., 1::2], reward[..., 1::2] = planet, flight >= 0, paid
-        return {"reward": reward, "state": state, "present": present}
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read which shuttle, or which alien, the answer names."""
@@ -292,28 +302,6 @@ class TwoStep(Retelling):
                 for planet in (known + [_UNSEEN] * 2)[:2]
             ],
         }
-
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._arrives = design.table["arrives"].tolist()
-        self._gems = design.table["gems"].tolist()
-        self._planet = NOWHERE
-
-    def _take(self, trial: int, action: int | None) -> None:
-        if trial % 2 == 0:
-            self._planet = NOWHERE if action is None else _reached(action, self._arrives[trial])
-
-    def _shown(self, trial: int) -> dict[str, int | float]:
-        return {"state": self._planet if trial % 2 else NOWHERE}
-
-    def _pointless(self, trial: int) -> bool:
-        return trial % 2 == 1 and self._planet == NOWHERE
-
-    def _reward(self, trial: int, action: int) -> float | None:
-        if trial % 2 == 0:
-            return None
-        gems: float = self._gems[trial][2 * self._planet + action]
-        return gems
 
     def _chances(self, uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the aliens' probabilities day by day from uniforms[N, days, 4]."""
@@ -438,6 +426,7 @@ class _Days(Rerun):
         # After a first stage without an answer there is no second, so none was lost.
         lost[:, 1::2] &= answered[:, 0::2] | lost[:, 0::2]
         return {
+            "day": np.broadcast_to(np.arange(2 * days) // 2, (n, 2 * days)),
             "stage": np.broadcast_to(np.arange(2 * days) % 2, (n, 2 * days)),
             "transition": np.repeat(transition, 2, axis=1),
             "arrives": np.repeat(arrives, 2, axis=1).astype(np.int64),

@@ -229,7 +229,8 @@ def _told(
             reply = "" if pd.isna(row.get("raw_text")) else str(row["raw_text"])
         reward = None if pd.isna(row.get("reward")) else float(row["reward"])
         text = "" if given.choice is not None else reply
-        turns.append(Turn(observation, given.action, reward, text, given.response))
+        brought = {n: row[n] for n in place.fields.outcome if given.choice is not None}
+        turns.append(Turn(observation, given.action, reward, text, given.response, brought))
         replies.append(reply)
     asked = _questions(place, turns)
     for turn, *words in zip(turns, asked, replies, strict=True):
@@ -261,7 +262,8 @@ def _told(
         silent = np.flatnonzero(rows["reward"].notna() & back["reward"].isna()).tolist()
         if silent:
             untold["rewards"] = {str(t): float(rows["reward"][t]) for t in silent}
-    columns = [c for c in ("trial", *place.fields.shown, *place.fields.hidden) if c in rows]
+    recorded = ("trial", *place.fields.shown, *place.fields.hidden, *place.fields.outcome)
+    columns = [c for c in recorded if c in rows]
     rest = {c: rows[c].tolist() for c in columns if not _same(back, rows, c)}
     return text, untold | ({"columns": rest} if rest else {})
 
@@ -410,6 +412,6 @@ def _rows(
             answer = place.parse(reply.content, turn.observation)
             given = {name: getattr(answer, name) for name in answer_columns(place)}
             unread = None if answer.choice is not None else reply.content
-            row = {**turn.observation, **given, "reward": turn.reward}
+            row = {**turn.known, **given, "reward": turn.reward}
             rows.append(row | {"outcome": answer.outcome.value, "raw_text": unread})
     return rows

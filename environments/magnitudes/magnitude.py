@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import (
     ENDS,
@@ -528,9 +527,12 @@ class Magnitude(Retelling):
         lacking = {name: column for name, column in follow.items() if name not in frame}
         return frame.assign(**lacking) if lacking else frame
 
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a session, which has pictures of its own."""
         self._pictures = OrderedDict()
+        return super().reset(seed, options)
 
     def _kind(self, observation: Observation) -> str:
         return _KINDS[int(observation["modality"])]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 # What a spreadsheet may run; an apostrophe before it makes it text. So it does here, and one that
 # stands there already gets another, so that every text comes back.
-_RUN = re.compile(r"'*[=+\-@\t\r]")
-_GUARDED = re.compile(r"'+[=+\-@\t\r]")
+_RUN = re.compile(r"'*[=+\-@\t\r\n＝＋－＠]")
+_GUARDED = re.compile(r"'+[=+\-@\t\r\n＝＋－＠]")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
@@ -21,7 +22,10 @@ def csv_text(frame: pd.DataFrame, **how: Any) -> str:
 
 
 def guarded(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with an apostrophe before each text that a spreadsheet would run."""
+    """Return a table with an apostrophe before each text that a spreadsheet would run.
+
+    Names of columns are such texts, too.
+    """
     return _mapped(frame, lambda text: f"'{text}" if _runs(text) else text)
 
 
@@ -34,12 +38,19 @@ def _runs(text: str) -> bool:
     return bool(_RUN.match(text)) and not _NUMBER.fullmatch(text)
 
 
-def _mapped(frame: pd.DataFrame, change: Any) -> pd.DataFrame:
+def _mapped(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
+    """Change the texts of a table; each that stands there several times is looked at once."""
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     changed = {}
     for name in texts:
-        column = frame[name]
-        found = column.map(lambda cell: change(cell) if isinstance(cell, str) else cell)
-        if not found.equals(column):
-            changed[name] = found
-    return frame.assign(**changed) if changed else frame
+        different = {cell for cell in frame[name] if isinstance(cell, str)}
+        by = {cell: new for cell in different if (new := change(cell)) != cell}
+        if by:
+            changed[name] = frame[name].map(
+                lambda cell, by=by: by.get(cell, cell) if isinstance(cell, str) else cell
+            )
+    if changed:
+        frame = frame.assign(**changed)
+    names = {name: change(name) for name in frame.columns if isinstance(name, str)}
+    renamed = {old: new for old, new in names.items() if old != new}
+    return frame.rename(columns=renamed) if renamed else frame

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from knownminds.environments.design import Design
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, setting
 
@@ -118,6 +118,10 @@ class Retelling(Environment):
         """Return what a feedback tells of the reward; None where it tells none."""
         return told_number(found["reward"]) if "reward" in found else None
 
+    def _outcomes_of(self, kind: str, found: Found) -> Mapping[str, float]:
+        """Return the outcome fields that a feedback tells."""
+        return {}
+
     def _options(self, observation: Observation) -> list[str]:
         """Return how the actions are called."""
         raise NotImplementedError
@@ -194,10 +198,13 @@ class Retelling(Environment):
             asked = message.content
         return turns, observation
 
-    def _begin(self, design: Design) -> None:
-        super()._begin(design)
-        self._heard: dict[Any, Any] = {}  # their names are those of the session
+    def reset(
+        self, seed: int | None = None, options: Mapping[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin a session, in which other things are told by other names."""
+        self._heard: dict[Any, Any] = {}
         self._told: dict[Any, str] = {}
+        return super().reset(seed, options)
 
     def _choose_words(
         self,
@@ -261,7 +268,7 @@ class Retelling(Environment):
 
     def _line(self, turn: Turn) -> str:
         """Return a line of the history; each prompt repeats those of the one before."""
-        play = (*turn.observation.values(), turn.action, turn.response, turn.reward)
+        play = (*turn.known.values(), turn.action, turn.response, turn.reward)
         line = self._told.get(play)
         if line is None:
             form = self._lines[self._kind(turn.observation), is_missing(turn)]
@@ -312,6 +319,7 @@ class Retelling(Environment):
                 )
             reward = self._reward_of(own, before)
             turn = Turn(observation, read.action, reward, heard, read.response)
+            turn = replace(turn, brought=self._outcomes_of(own, before))
         return turn, self._seen(kind, found, [*turns, turn])
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:

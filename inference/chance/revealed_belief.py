@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff
+from knownminds.environments.record.csv_cells import csv_text, unguarded
 
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
@@ -571,7 +572,7 @@ class RevealedBeliefs:
         )
         file = Path(path)
         if file.suffix == ".csv":
-            frame.to_csv(file, index=False)
+            file.write_text(csv_text(frame), encoding="utf-8", newline="")
         elif file.suffix == ".parquet":
             frame.to_parquet(file.absolute(), index=False)
         else:
@@ -589,7 +590,7 @@ class RevealedBeliefs:
         file = Path(path)
         if file.suffix == ".csv":
             # As text first: fast readers of numbers are off in the last digit.
-            frame = pd.read_csv(file, dtype=str, keep_default_na=False)
+            frame = unguarded(pd.read_csv(file, dtype=str, keep_default_na=False))
             for name in set(_NUMBERS) & set(frame):
                 frame[name] = [float(told) if told else np.nan for told in frame[name]]
         else:

@@ -245,7 +245,7 @@ class Synthetic:
         action = _pick(shares, thought.choice)
         speak = self.contaminants.speak
         text, finish_reason = speak(thought.said[action], thought.fault, thought.chatter)
-        tokens = _tokens(text)
+        tokens = tokens_of(text)
         limit = settings.max_tokens
         if limit is not None and len(tokens) > limit:
             tokens = tokens[:limit]
@@ -253,7 +253,7 @@ class Synthetic:
         told = None
         if settings.top_log_probabilities is not None:
             might = [
-                _tokens(speak(said, thought.fault, thought.chatter)[0]) for said in thought.said
+                tokens_of(speak(said, thought.fault, thought.chatter)[0]) for said in thought.said
             ]
             told = _log_probabilities(
                 tokens, might, thought.probabilities, settings.top_log_probabilities
@@ -300,7 +300,7 @@ class _Session:
             if turn.action is not None or turn.response is not None:
                 action = -1 if turn.action is None else turn.action
                 reward = nan if turn.reward is None else turn.reward
-                seen = {**turn.observation}
+                seen = {**turn.known}
                 if turn.response is not None:
                     seen["response"] = turn.response
                 self.agent.learn(seen, action, reward)
@@ -433,7 +433,7 @@ def _tempered(shares: list[float], temperature: float | None, top_p: float | Non
     return shares
 
 
-def _tokens(text: str) -> list[str]:
+def tokens_of(text: str) -> list[str]:
     """Cut a text into words and signs; joined, they are the text."""
     return _TOKEN.findall(text)
 

@@ -103,7 +103,7 @@ class Gate:
         How many calls may be under way at most. A few at first, and twice as many in each round
         as long as answers come; half as many after the provider has said that it is called too
         often or has too much to do, and from then on one more for every so many that go well.
-        Where it has said so, growth is slow, for that is about what it takes. Under
+        About where it has said so, growth is slow, for that is what it takes. Under
         caps on tokens or money one at first; and one again after a call has used more than could
         be foreseen, which from then on is reserved for the others, too.
     caps
@@ -222,8 +222,8 @@ class Gate:
         At the beginning, after every one: so the calls under way double in each round.
         """
         self._well += 1
-        # Back to just below where it was too much in single rounds, and from there with patience.
-        rounds = _PATIENCE if self._level and self.allowed >= self._level - 1 else 1
+        # With patience about where it was too much.
+        rounds = _PATIENCE if abs(self.allowed - self._level) <= 1 < self._level else 1
         enough = self._starting or self._well >= self.allowed * rounds
         if self.allowed < self.concurrency and enough:
             self.allowed, self._well = self.allowed + 1, 0

@@ -12,7 +12,6 @@ from knownminds.agents import (
     QuasiHyperbolicDiscounter,
     simulate,
 )
-from knownminds.agents.bandits import discounters as own
 from knownminds.environments import InstrumentalLearning, TemporalDiscounting, Trials
 from knownminds.environments.bandits import temporal_discounting as theirs
 from knownminds.inference import ModelData, maximum_a_posteriori
@@ -102,17 +101,7 @@ def test_a_patient_mind_waits_for_gains_and_pays_at_once():
 
 
 @every
-def test_the_kernel_climbs_as_the_environment_does(model):
-    assert (np.array(theirs.CLIMB)[:, 0] == own.Questionnaire.following.values[0]).all()
-    assert (np.array(theirs.CLIMB)[:, 1] == own.Questionnaire.following.values[1]).all()
-    limit = len(theirs.CLIMB) - 1
-    assert (
-        np.minimum(np.array(theirs.SCORES)[:, 0], limit) == own.Questionnaire.waits.values[0]
-    ).all()
-    assert (
-        np.minimum(np.array(theirs.SCORES)[:, 1], limit) == own.Questionnaire.waits.values[1]
-    ).all()
-    assert (own.Questionnaire.start, own.Questionnaire.ladder) == (theirs.START, theirs.LADDER)
+def test_trials_fall_away_in_a_kernel_as_in_the_experiment(model):
     # A kernel's action of a trial that falls away is -1.
     theta = model.parameters.draw(np.random.default_rng(3), 300)
     frame = simulate(model, theta, TemporalDiscounting(), 0).frame

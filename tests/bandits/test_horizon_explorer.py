@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 
 from knownminds.agents import HorizonBlind, HorizonExplorer, RandomResponder, play, simulate
-from knownminds.agents.bandits.horizon_explorer import log_likelihood, log_likelihood_one_horizon
 from knownminds.environments import Horizon, Trials
 from knownminds.inference import ModelData, maximum_a_posteriori
 
@@ -69,8 +68,6 @@ def test_the_blind_explorer_is_the_one_whose_horizons_are_alike():
             [wide[1][:, :2].sum(axis=1), wide[1][:, 2], wide[1][:, 3:5].sum(axis=1), wide[1][:, 5:]]
         )
         assert np.allclose(own[1], folded, rtol=1e-12)
-    assert HorizonExplorer.log_likelihood is log_likelihood
-    assert HorizonBlind.log_likelihood is log_likelihood_one_horizon
 
 
 def test_an_endlessly_noisy_explorer_is_a_random_responder():

@@ -7,7 +7,7 @@ from scipy.integrate import quad
 from scipy.special import logit
 from scipy.stats import norm
 
-from knownminds.agents import WeightedBayes, simulate
+from knownminds.agents import ConservativeBayes, ProbabilityNoise, WeightedBayes, simulate
 from knownminds.environments import ProbabilisticReasoning, Trials
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
 from knownminds.inference import ModelData, maximum_a_posteriori, maximum_likelihood
@@ -96,3 +96,24 @@ def test_parameters_are_recovered_from_twenty_problems_and_not_from_shuffled_ans
         assert abs(np.arctanh(lost)) < np.arctanh(0.6)
     for k in (0, 3):
         assert np.corrcoef(truth[:, k], fits[0].z[:, k])[0, 1] > 0.85
+
+
+def stated(agent, prior, likelihood, ball):
+    """Return the median answer."""
+    seen = {"prior": prior, "likelihood": likelihood, "ball": ball}
+    p = np.linspace(0.001, 0.999, 9981)
+    density = np.exp([agent.log_density(seen, x) for x in p])
+    return float(p[np.searchsorted(np.cumsum(density) / density.sum(), 0.5)])
+
+
+def test_one_weight_pulls_all_log_odds_alike():
+    agent = ConservativeBayes(b_0=0.0, b=0.5, sigma=0.05)
+    odds = (0.7 / 0.3) * (0.2 / 0.8)  # a blue ball from an urn with 80 % red ones
+    assert stated(agent, 0.7, 0.8, 0) == pytest.approx(1 / (1 + odds**-0.5), abs=1e-3)
+
+
+def test_a_posterior_that_is_misread_lies_between_itself_and_one_half():
+    agent = ProbabilityNoise(d=0.1, sigma=0.05)
+    asked, other = 0.7 * 0.2, 0.3 * 0.8
+    expected = 0.1 + 0.8 * asked / (asked + other)
+    assert stated(agent, 0.7, 0.8, 0) == pytest.approx(expected, abs=1e-3)

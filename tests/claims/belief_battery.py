@@ -13,7 +13,6 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 from scipy.special import digamma
-from statsmodels.stats.multitest import multipletests
 
 from claims import Claim, Explanation, Report
 
@@ -30,6 +29,12 @@ def near(told, value, digits):
 
 def wide(facts):
     """Return a row per context and repetition, with a column for each question, from raw rows."""
+    if not hasattr(facts, "wide"):
+        facts.wide = _wide(facts)
+    return facts.wide.copy()
+
+
+def _wide(facts):
     rows = facts.trials.assign(session=facts.trials.get("session", "0"))
     names = []
     for row in rows.to_dict("records"):
@@ -370,7 +375,12 @@ def _fisher(facts, pair):
 
 
 def _holm(p_values):
-    return multipletests(p_values, method="holm")[1]
+    """Adjust one after the other (statsmodels collects garbage at every call)."""
+    adjusted, least = np.empty(len(p_values)), 0.0
+    for rank, k in enumerate(np.argsort(p_values)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[k]))
+        adjusted[k] = least
+    return adjusted
 
 
 def _monotone(facts, words):
@@ -426,15 +436,15 @@ def _means(facts, words):
     near(words["rmse"], rmse, 4)
     assert float(words["low"]) <= rmse + 1e-4
     # Answers exchanged within contexts, drawn anew.
-    rng, found = np.random.default_rng(0), []
-    both = table[[*UNIT, "plain", words["name"].strip()]]
+    rng, both = np.random.default_rng(0), []
+    for _, own in table.groupby(UNIT):
+        one, other = (own[c].dropna().to_numpy() for c in ("plain", words["name"].strip()))
+        if len(one) and len(other):
+            both.append((np.concatenate([one, other]), len(one)))
+    found = []
     for _ in range(60):
-        squares = []
-        for _, own in both.groupby(UNIT):
-            one, other = (own[c].dropna().to_numpy() for c in own.columns[3:])
-            if len(one) and len(other):
-                mixed = rng.permutation(np.concatenate([one, other]))
-                squares.append((mixed[: len(one)].mean() - mixed[len(one) :].mean()) ** 2)
+        mixed = [(rng.permutation(answers), n) for answers, n in both]
+        squares = [(answers[:n].mean() - answers[n:].mean()) ** 2 for answers, n in mixed]
         found.append(np.sqrt(np.mean(squares)))
     error = np.std(found) * np.sqrt(1 / 60 + 1 / 99)
     assert abs(np.mean(found) - float(words["null"])) < 4 * error + 1e-4

@@ -405,6 +405,12 @@ def _sd_of_points(facts, words):
     assert told == (columns[place.name] in facts.trials)
 
 
+def _better_wins(facts, words):
+    place = ENVIRONMENTS[facts.content["environment"]]()
+    assert (float(words["high"]), float(words["low"])) == place.win_probability
+    assert (words["told"] == "as the rows tell them apart") == ("better" in facts.trials)
+
+
 def _walks(facts, words):
     settings = ENVIRONMENTS["two_step"]().settings
     assert [float(words["low"]), float(words["high"])] == settings["rates"]
@@ -641,6 +647,13 @@ REPORT = Report(
         Claim(
             "Points were drawn anew, with an sd of {sd} around {means}.", SETTINGS, _sd_of_points
         ),
+        Claim(
+            "Wins were drawn anew, with a chance of {high} for the better machine and {low} for "
+            "the other, {told}.",
+            SETTINGS,
+            _better_wins,
+        ),
+        Explanation("Decks began anew, with the published cards in their order."),
         Claim(
             "Which planet was reached and what the aliens paid was drawn anew, their chances "
             "between {low} and {high} with daily steps of sd {drift}.",

@@ -24,7 +24,7 @@ BOUNDS = {
     "explaining_away": (-1, 1), "markov_violation": (-1, 1),
 }  # fmt: skip
 SCORED = {"restless_bandit": (0, 1), "instrumental_learning": (0, 1), "two_step": (0, 1),
-          "balloon_risk": (0, np.inf)}  # fmt: skip
+          "balloon_risk": (0, np.inf), "reversal_learning": (0, 1)}  # fmt: skip
 
 
 # Each measure of a subject from its rows, anew.
@@ -55,6 +55,11 @@ def _right(rows):
     held = rows[rows["action"].notna()]
     better = held["mean_1"] > held["mean_0"]
     return (held["action"].astype(int) == better.astype(int)).mean() if len(held) else np.nan
+
+
+def _better(rows):
+    held = rows[rows["action"].notna()]
+    return (held["action"].astype(int) == held["better"].astype(int)).mean()
 
 
 def _confident(rows):
@@ -100,6 +105,7 @@ SUBJECT = {
     "risk": _risk, "meta_cognition": _confident, "learning_rate": partial(_learnt, False),
     "performance instrumental_learning": _reward, "performance two_step": _reward,
     "performance balloon_risk": _points, "performance restless_bandit": _right,
+    "performance reversal_learning": _better,
 }  # fmt: skip
 
 

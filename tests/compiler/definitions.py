@@ -2,7 +2,17 @@
 
 import numpy as np
 
-from knownminds.agents import Model, Normal, Probabilities, Table, World, positive, real, unit
+from knownminds.agents import (
+    Model,
+    Normal,
+    Payoffs,
+    Probabilities,
+    Table,
+    World,
+    positive,
+    real,
+    unit,
+)
 
 
 class Forgetful(Model):
@@ -63,20 +73,20 @@ class Odd(Model):
 class Stage(World):
     """First choices lead to a place, which pays."""
 
-    arrays = {"gems": (2, 2)}  # noqa: RUF012
+    span = "day"
     waits = Table([[0.0, 1.0], [1.0, 0.0]])
 
     def begin(self):
-        self.went = self.place = 0
+        self.went = self.place = self.never = 0
 
     def show(self, drawn):
         self.place = np.where(drawn.arrives > 0, self.went, 1 - self.went)
-        return {"state": self.place}
+        return {"state": self.place, "present": self.went >= self.never}
 
     def pay(self, drawn, action):
         if drawn.stage == 0:
             self.went = action
-            return 0.0
+            return None
         return drawn.gems[self.place, action] + self.waits[action, self.place]
 
 
@@ -87,21 +97,22 @@ class Staged(Model):
     A_1 = positive("inverse temperature")
     kinds = ("stage", (0, 1))
     separate = ()
-    world = Stage
 
     def begin(self):
         self.t1 = np.full((2, 2), 0.5)
         self.a_1 = np.zeros(2)
+        self.place = 0  # as the world calls something of its own
 
     def respond(self, trial):
         if trial.stage == 1:
             return self.A_1 * self.t1[trial.state]
-        return self.t1.max(axis=1) + self.a_1
+        return self.t1.max(axis=1) + self.a_1 * np.where(self.place > 0, 0.9, 1.1)
 
     def update(self, trial):
         if trial.stage == 0:
             self.a_1[:] = 0
             self.a_1[trial.action] = 1
+            self.place = trial.action
         else:
             surprise = trial.reward - self.t1[trial.state, trial.action]
             self.t1[trial.state, trial.action] += self.x * surprise
@@ -121,7 +132,6 @@ class Kalman(Model):
     mu = real("first belief", mean=0.5, sd=0.2)
     sigma = positive("standard deviation of the answer", mean=-2.0, sd=0.5)
     separate = ()
-    world = World
 
     def begin(self):
         self.mean, self.variance = self.mu, self.first
@@ -153,3 +163,44 @@ class Stayer(Model):
     def update(self, trial):
         self.last[:] = 0
         self.last[trial.action] = 1
+
+
+class Falling(World):
+    """Trials fall away after an action; what is remembered is an array."""
+
+    span = "walk"
+
+    def begin(self):
+        self.left = np.full(2, 2.0)
+
+    def show(self, drawn):
+        return {"state": np.where(self.left[0] > self.left[1], 1, 0), "present": self.left[0] > 0}
+
+    def pay(self, drawn, action):
+        self.left[action] -= 1
+        return drawn.payoffs[action] if self.left.sum() > 1 else None
+
+
+class Walker(Odd):
+    """Plays where trials fall away; NaN for what is not paid would show in its values."""
+
+    separate = ()
+
+    def update(self, trial):
+        if trial.reward > 0:
+            super().update(trial)
+
+
+STAGE = {"day": (), "stage": (), "arrives": (), "gems": (2, 2)}
+
+
+def world_of(model, actions):
+    """Return the world in which a definition is tried, and its tables."""
+    payoffs = (Payoffs, {"payoffs": (actions,), "state": ()})
+    others = {
+        Staged: (Stage, STAGE),
+        Tied: (Stage, STAGE),
+        Kalman: (World, {"value": ()}),
+        Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
+    }
+    return others.get(model, payoffs)

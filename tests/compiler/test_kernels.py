@@ -1,5 +1,6 @@
 """Kernels from definitions: what they do is what the definition does, and a mistake is found."""
 
+import pickle
 import re
 import subprocess
 import sys
@@ -7,12 +8,34 @@ import sys
 import hand_written_learner
 import numpy as np
 import pytest
-from compiler.definitions import Forgetful, Kalman, Odd, Staged, Stayer, Tied
+from compiler.definitions import (
+    Falling,
+    Forgetful,
+    Kalman,
+    Odd,
+    Staged,
+    Stayer,
+    Tied,
+    Walker,
+    world_of,
+)
+from scipy.special import expit
 
-from knownminds.agents import RescorlaWagner, RescorlaWagnerDual, simulate
-from knownminds.agents.compiler.cache import loaded
-from knownminds.agents.compiler.checking import check_kernels
-from knownminds.environments import InstrumentalLearning
+from knownminds.agents import (
+    Perseverator,
+    Probabilities,
+    RescorlaWagner,
+    RescorlaWagnerDual,
+    TwoStepHybrid,
+    World,
+    play,
+    simulate,
+)
+from knownminds.agents.compiler import expressions as ex
+from knownminds.agents.compiler.cache import loaded, simulation_source
+from knownminds.agents.compiler.checking import check_kernels, check_simulation
+from knownminds.agents.compiler.program import trace
+from knownminds.environments import BalloonRisk, Horizon, InstrumentalLearning, TwoStep
 from knownminds.inference import ModelData
 
 CASES = [
@@ -24,14 +47,27 @@ CASES = [
     (Kalman, 2),
     (Stayer, 2),
     (Stayer, 3),
+    (Walker, 2),
     (RescorlaWagnerDual, 2),
     (RescorlaWagner, 2),
 ]
 
 
+def played(model, actions):
+    with ex.new_graph():
+        return trace(model, actions, *world_of(model, actions))
+
+
+def simulation_of(model, actions):
+    with ex.new_graph():
+        return simulation_source(trace(model, actions, *world_of(model, actions)))
+
+
 @pytest.mark.parametrize(("model", "actions"), CASES, ids=[f"{m.name}-{n}" for m, n in CASES])
 def test_draws_likelihood_and_slopes_are_those_of_the_definition(model, actions):
     check_kernels(model, model.kernel_source(actions), actions)
+    world, shapes = world_of(model, actions)
+    check_simulation(model, simulation_of(model, actions), actions, world, shapes)
 
 
 @pytest.mark.parametrize("name", ["RescorlaWagnerDual", "RescorlaWagner"])
@@ -39,9 +75,9 @@ def test_a_generated_kernel_does_what_the_one_written_by_hand_does(name):
     ours = {"RescorlaWagnerDual": RescorlaWagnerDual, "RescorlaWagner": RescorlaWagner}[name]
     theirs = getattr(hand_written_learner, name)
     assert ours.parameters.table() == theirs.parameters.table()
-    assert (ours.columns, ours.design) == (theirs.columns, theirs.design)
     n, rng = 50, np.random.default_rng(0)
     theta, place = theirs.parameters.draw(rng, n), InstrumentalLearning()
+    assert (ours.columns, ours.simulation(place)[1]) == (theirs.columns, theirs.design)
     for lapse in (None, 0.1):
         left, right = (simulate(m, theta, place, 3, lapse=lapse) for m in (ours, theirs))
         assert left.frame.equals(right.frame)
@@ -58,11 +94,11 @@ MISTAKES = {
     "missing trials that teach": (
         r"(new_last_0) if given > 0.0 else last_0", r"\1", "log-likelihood"
     ),
-    "draws of the other side": (r"uniforms\[t, i\] < p_0", "uniforms[t, i] >= p_0", "draws"),
     "a lapse rate that counts twice": (r"0.5 \* share", "share", "log-likelihood, with lapses"),
     "a rate for another": (
         r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
     ),
+    "a step that changes another number": (r"state\[0\] = ", "state[1] = ", "log-likelihood, step"),
 }  # fmt: skip
 
 
@@ -74,6 +110,38 @@ def test_a_mistake_of_the_compiler_is_found_and_the_model_refused_by_name(mistak
     assert changed != text
     with pytest.raises(ValueError, match=f"kernel of RescorlaWagnerDual gives another {told}"):
         check_kernels(RescorlaWagnerDual, changed, 2)
+
+
+class Guarded(Forgetful):
+    """Reckons what Python's own functions refuse, where it is not asked for."""
+
+    def respond(self, trial):
+        low = np.where(self.values > 0, np.log(self.values), -3.0)
+        return np.where(self.values > 1, np.sqrt(self.values - 1) / (1 - self.values), low)
+
+
+def test_a_step_agent_is_plain_python_that_takes_what_numpy_takes():
+    agent = pickle.loads(pickle.dumps(RescorlaWagnerDual(
+        alpha_positive=0.3, alpha_negative=0.2, beta=2.0, kappa=0.1
+    )))  # fmt: skip
+    agent.learn({"trial": 0, "context": 0}, 1, 1.0)
+    assert isinstance(agent.choose({"trial": 1, "context": 0}, np.random.default_rng(0)), int)
+    lead = 2.0 * 0.3 * 0.5 + 0.1
+    assert agent.action_probabilities({"context": 0})[1] == pytest.approx(expit(lead), rel=1e-14)
+    assert agent.action_probabilities({"context": 1}).tolist() == [0.5, 0.5]
+    names = {}
+    exec(Guarded.kernel_source().replace("from numba import njit", "njit = lambda **_: id"), names)
+    found = names["respond"]([0.3, 0.2, 1.0], [0.0, 1.0], {})
+    assert found == (-3.0, 0.0)
+    assert names["respond"]([0.3, 0.2, 1.0], [2.0, 0.5], {})[0] == -1.0
+
+
+def test_a_mistake_in_the_simulation_is_found_too():
+    text = simulation_of(RescorlaWagnerDual, 2)
+    wrong = text.replace("uniforms[t, i] < p_0", "uniforms[t, i] >= p_0")
+    assert wrong != text
+    with pytest.raises(ValueError, match="kernel of RescorlaWagnerDual gives another draws"):
+        check_simulation(RescorlaWagnerDual, wrong, 2, *world_of(RescorlaWagnerDual, 2))
 
 
 def test_what_is_refused_leaves_no_file_that_the_next_process_would_take(tmp_path):
@@ -101,14 +169,68 @@ def test_columns_and_tables_are_what_is_read():
     assert Staged.columns == ("action", "stage", "state", "reward") or Staged.columns == (
         "action", "stage", "reward", "state",
     )  # fmt: skip
-    assert set(Staged.design) == {"stage", "arrives", "gems"}
+    assert set(played(Staged, 2).design) == {"day", "stage", "arrives", "gems"}
     assert Kalman.columns == ("response", "value")
-    assert Kalman.design == ("value",)
+    assert played(Kalman, 2).design == ("value",)
     assert (Kalman.given, Kalman.n_uniforms, Kalman.n_actions) == ("response", 2, None)
-    assert Stayer.design == ()
+    assert played(Stayer, 2).design == ()
     assert Tied.parameters.names == ("A_1",)
 
 
 def test_no_slope_of_what_is_held_is_carried():
     assert "BY_X" in Staged.kernel_source()
     assert "BY_" not in Tied.kernel_source()
+
+
+def test_what_no_answer_hangs_on_is_left_out_of_the_simulation():
+    """A world whose numbers a model does not read costs nothing, and needs no tables."""
+    with ex.new_graph():
+        program = trace(Stayer, 2, Falling, {"walk": (), "payoffs": (2,)})
+    assert program.world_goes_on  # trials fall away
+    for model, place in ((Perseverator, TwoStep()), (Perseverator, Horizon())):
+        _, design = model.simulation(place)
+        assert design == ()
+    # A shuttle is taken on every first stage: that a second one is there needs no question.
+    assert "present" not in TwoStepHybrid.simulation_source(TwoStep())
+
+
+def test_a_model_is_played_in_the_world_of_the_experiment():
+    """One experiment pays nothing for what another one pays for; the kernel knows."""
+
+    class Reversed(World):
+        def pay(self, drawn, action):
+            return drawn.payoffs[1 - action]
+
+    place, other = InstrumentalLearning(), InstrumentalLearning()
+    other.world = Reversed
+    theta = RescorlaWagner.parameters.draw(np.random.default_rng(0), 20)
+    for environment in (place, other):
+        fused = simulate(RescorlaWagner, theta, environment, 3).frame
+        alone = play(RescorlaWagner.from_theta(theta[4]), environment, 3, 4).frame
+        assert (fused[fused["subject"] == "4"].action.to_numpy() == alone.action.to_numpy()).all()
+        assert (fused[fused["subject"] == "4"].reward.to_numpy() == alone.reward.to_numpy()).all()
+
+
+class ByStage(Stayer):
+    separate = ("stage",)
+
+    def respond(self, trial):
+        return Probabilities(np.where(trial.state > 0, 0.9, 0.1) * np.array([1, -1]) + [0, 1])
+
+
+def test_what_a_world_holds_together_must_not_be_told_apart():
+    with pytest.raises(ValueError, match=r"tells trials apart by 'stage'.*Leave it out"):
+        ByStage.simulation(TwoStep())
+
+
+def test_who_goes_by_rewards_alone_does_not_play_where_they_hang_on_more():
+    for place in (TwoStep(), Horizon(), BalloonRisk()):
+        with pytest.raises(ValueError, match=r"goes by rewards alone; those of .* as well"):
+            RescorlaWagner.check_plays(place)
+
+
+def test_what_is_said_in_the_old_way_is_told_the_new_one():
+    with pytest.raises(TypeError, match=r"Old has a world; .*Environment\.world.* Leave it out"):
+        type("Old", (Stayer,), {"world": World})
+    with pytest.raises(TypeError, match=r"Old has arrays; .*Leave it out"):
+        type("Old", (World,), {"arrays": {"payoffs": None}})

@@ -41,6 +41,10 @@ WHOLE = {
 SIZED = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
 
 
+# Who repeats what was often chosen chooses one action more often, in whatever order.
+LOPSIDED = {("choice_kernel", "beta_c"), ("rescorla_wagner_choice_kernel", "beta_c")}
+
+
 def sized(name, **settings):
     return make(name, **{**SIZED.get(name, {}), **settings})
 
@@ -333,7 +337,8 @@ def test_parameters_are_recovered_and_a_shuffled_session_does_not_recover(model)
         # Fisher's z of either has the standard error 1 / sqrt(n - 3); 3.5 of the difference's.
         bound = 3.5 * np.sqrt(2 / (n - 3))
         assert np.arctanh(recovered) - np.arctanh(lost) > bound, name
-        assert abs(lost) < 0.25 < recovered, name
+        assert recovered > 0.25, name
+        assert abs(lost) < 0.25 or (model.name, name) in LOPSIDED, name
 
 
 def test_lanes_are_as_many_as_the_layout_has(model):

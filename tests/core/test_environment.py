@@ -13,6 +13,7 @@ from knownminds.environments import (
     Prompt,
     Replies,
     Turn,
+    World,
     check_environment,
     make,
     parse_label,
@@ -28,6 +29,8 @@ FACTORS = {
     "two_step": {"history": HISTORIES, "reasoning": REASONINGS, "released": (False, True)},
     "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
     "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
+    "iowa_gambling": {"n_cards": (25,), "history": HISTORIES, "reasoning": REASONINGS},
+    "reversal_learning": {"n_plays": (25,), "history": HISTORIES, "reasoning": REASONINGS},
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},
     "dice": {
@@ -87,23 +90,30 @@ def test_every_experiment_keeps_the_contract_with_every_combination_of_factors(n
     check_environment(make(name, **factors), seed)
 
 
+class Anew(World):
+    def pay(self, drawn, action):
+        return float(np.random.default_rng().random() < 0.5)
+
+
 class PaysAnew(InstrumentalLearning):
     """Draws the payoff when the machine is played."""
 
-    def _reward(self, trial, action):
-        return float(np.random.default_rng().random() < 0.5)
+    world = Anew
+
+
+class ByHistory(World):
+    def begin(self):
+        self.played = 0
+
+    def pay(self, drawn, action):
+        self.played += action
+        return self.played % 2
 
 
 class PaysByHistory(InstrumentalLearning):
     """Pays by what was chosen before: the same action on the same trial pays differently."""
 
-    def _begin(self, design):
-        super()._begin(design)
-        self._played = 0
-
-    def _reward(self, trial, action):
-        self._played += action
-        return float(self._played % 2)
+    world = ByHistory
 
 
 class SwapsLabels(InstrumentalLearning):
@@ -125,7 +135,7 @@ class Leaks(InstrumentalLearning):
     """Shows what the machines would pay."""
 
     def _observation(self):
-        payoffs = self._payoffs[self._trial]
+        payoffs = self.design.table["payoffs"][self._trial]
         return {**super()._observation(), "best": int(payoffs[1] > payoffs[0])}
 
 
@@ -137,7 +147,7 @@ class TellsBoth(InstrumentalLearning):
         if not turns:
             return prompt
         last = turns[-1]
-        unseen = self._payoffs[int(last.observation["trial"])]
+        unseen = self.design.table["payoffs"][int(last.observation["trial"])].tolist()
         words = f"{prompt.messages[0].content}\n(It would have been {unseen}.)"
         return Prompt((Message("user", words),))
 
@@ -203,8 +213,9 @@ def test_an_experiment_that_breaks_the_contract_is_caught(broken):
 class PaysNothing(InstrumentalLearning):
     """Says nothing of it: its sessions look as if the answers were missing."""
 
-    def _reward(self, trial, action):
-        return None
+    def step(self, choice):
+        observation, _, *rest = super().step(choice)
+        return observation, None, *rest
 
 
 class PaysAtTheEnd(InstrumentalLearning):
@@ -228,11 +239,15 @@ class Guessing(Replies):
         return Answer(Outcome.OK, 0, text=text)
 
 
+class Generous(World):
+    def pay(self, drawn, action):
+        return 1.0
+
+
 class PaysForCoins(Coins):
     """Pays although there is no feedback."""
 
-    def _reward(self, trial, action):
-        return 1.0
+    world = Generous
 
 
 class Retells(Coins):

@@ -223,12 +223,15 @@ def test_the_step_loop_lives_the_same_session(name, lapse, law):
 
 
 def test_a_broken_reward_is_found(monkeypatch):
-    def wrong(self, trial, action):
-        return 1.0 - self._payoffs[trial][action]
+    step = InstrumentalLearning.step
+
+    def wrong(self, choice):
+        observation, reward, *rest = step(self, choice)
+        return observation, 1.0 - reward, *rest
 
     study = a_study()
     check_step_loop(study)
-    monkeypatch.setattr(InstrumentalLearning, "_reward", wrong)
+    monkeypatch.setattr(InstrumentalLearning, "step", wrong)
     with pytest.raises(RuntimeError, match=f"{MODEL} plays differently in {PLACE} step by step"):
         check_step_loop(study)
 
@@ -240,11 +243,11 @@ def test_a_broken_design_is_found(monkeypatch):
         check_step_loop(a_study())
 
 
-@pytest.mark.parametrize("method", ["learn", "action_probabilities"])
+@pytest.mark.parametrize("method", ["learn", "choose"])
 def test_a_broken_agent_is_found(monkeypatch, method):
     broken = {
         "learn": lambda self, observation, action, reward: None,
-        "action_probabilities": lambda self, observation: np.array([0.5, 0.5]),
+        "choose": lambda self, observation, rng: int(rng.random() < 0.5),
     }
     # A mind that learns much and chooses by it: chance hardly plays the same 96 trials.
     cell = Cell(PLACE, {}, MODEL, {"alpha_positive": 0.5, "alpha_negative": 0.5, "beta": 8.0})

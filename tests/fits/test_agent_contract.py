@@ -14,6 +14,7 @@ PLACE = InstrumentalLearning(n_visits=3)
 KERNELS = {
     "log_likelihood": staticmethod(RescorlaWagner.log_likelihood),
     "simulate": staticmethod(RescorlaWagner.simulate),
+    "design": ("payoffs",),
 }
 
 
@@ -93,6 +94,5 @@ def test_a_definition_that_cannot_be_traced_is_told():
 def test_a_density_that_does_not_integrate_to_one_is_told():
     wrong = type("Dense", (WeightedBayes,), {"log_density": too_dense})
     wrong.log_likelihood = staticmethod(WeightedBayes.log_likelihood)
-    wrong.simulate = staticmethod(WeightedBayes.simulate)
     told = {rule.name: rule.broken for rule in check_agent(wrong).rules}
     assert "integrates) to 1.64" in told["probabilities of all answers sum to 1"]

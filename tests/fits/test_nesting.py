@@ -20,7 +20,14 @@ from knownminds.inference.fits.nested_starts import embedded
 EXACT = 1e-6  # log units: rounding
 # Where the inner model lies at infinity it is neared to what a search can reach: 16 prior sds.
 NEARED = 0.02
-LIMITS = {("perseverator", "rescorla_wagner"), ("random_responder", "horizon_blind")}
+SMALL = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
+LIMITS = {
+    ("perseverator", "rescorla_wagner"),
+    ("choice_kernel", "rescorla_wagner_choice_kernel"),
+    ("rescorla_wagner", "forgetting_learner"),
+    ("hyperbolic_discounter", "fixed_cost_discounter"),
+    ("random_responder", "horizon_blind"),
+}
 
 
 def by_names(nesting):
@@ -28,7 +35,7 @@ def by_names(nesting):
 
 
 def at_home(*models):
-    places = (make(name) for name in ENVIRONMENTS)
+    places = (make(name, **SMALL.get(name, {})) for name in ENVIRONMENTS)
     return next(place for place in places if all(model.plays(place) for model in models))
 
 

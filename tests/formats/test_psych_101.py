@@ -28,6 +28,7 @@ from knownminds.environments.formats.psych_101 import (
 TOLD = [name for name in ENVIRONMENTS if name != "diagnosis"]
 # Names are found in the text, but not which of them stood first: actions may be numbered anew.
 RENAMED = {"instrumental_learning", "balloon_risk", "two_step", "restless_bandit", "horizon"}
+RENAMED |= {"reversal_learning", "iowa_gambling"}
 
 
 def numbers(frame, column):

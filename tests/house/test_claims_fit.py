@@ -208,6 +208,7 @@ def test_units_are_not_called_subjects():
         ("two_step_reduced", make("two_step", n_days=60), lambda f: f[f["trial"] < 60]),
         ("hyperbolic_discounter", make("temporal_discounting"), lambda f: f[f["item"] < 3]),
         ("change_point_observer", make("restless_bandit"), lambda f: f[f["trial"] < 30]),
+        ("rescorla_wagner", make("reversal_learning"), lambda f: f[f["trial"] < 60]),
         ("balloon_pumper", make("balloon_risk"), lambda f: f[f["balloon"] < 8]),
         ("noisy_or", make("collider", domains=["weather"], senses=["ppp"]), lambda f: f),
         ("noisy_or", make("collider"), lambda f: f[f["query"] == 0]),

@@ -364,13 +364,10 @@ class Coins(Environment):
         self.named = named
 
     def tables(self, uniforms):
-        return {"payoffs": np.round(uniforms[:, :3])}
+        return {"payoffs": np.round(np.stack([uniforms[:, :3]] * 2, axis=2))}
 
     def labels(self, uniforms):
         return (["x", "y"] if uniforms[3] < 0.5 else ["y", "x"]) if self.named else ()
-
-    def follow(self, design, actions):
-        return {"reward": actions}
 
     def render(self, observation, turns):
         return Prompt((Message("user", str(len(turns))),))
@@ -384,12 +381,6 @@ class Coins(Environment):
     def read(self, messages):
         t = int(messages[0].content)
         return [Turn({"trial": i}, None, None) for i in range(t)], {"trial": t}
-
-    def _begin(self, design):
-        pass
-
-    def _reward(self, trial, action):
-        return 1.0
 
 
 def test_an_environment_without_names_needs_no_session_and_one_with_unknown_names_does():

@@ -15,6 +15,7 @@ import pandas as pd
 from pyarrow import ArrowException
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER, fit_belief_samplers
@@ -290,7 +291,7 @@ class Revealed(Reported):
             pd.concat(parts, ignore_index=True).to_parquet(path / BELIEFS, index=False)
             for name, frame in frames.items():
                 frame.to_parquet(path / f"{name}.parquet", index=False)
-            self.by_context().to_csv(path / "by_context.csv", index=False)
+            write_text(path / "by_context.csv", csv_text(self.by_context()))
             write_text(path / FILE, self.to_json())
 
     def __str__(self) -> str:

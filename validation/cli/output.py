@@ -15,9 +15,9 @@ from knownminds.validation.studies import STUDIES
 if TYPE_CHECKING:
     from knownminds.validation.engine.engine import Progress as Callback
 
-# Without emoji, which "openai:m:" would else become.
-screen = Console(highlight=False, emoji=False)
-notes = Console(stderr=True, highlight=False, emoji=False)
+# Words as they are: "openai:m:" is no emoji and "[m]" no colour.
+screen = Console(highlight=False, emoji=False, markup=False)
+notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
 def tell_trials(trials: Any, out: Path, as_json: bool) -> None:

@@ -87,11 +87,14 @@ def show(
 def kernels_of(name: str) -> str:
     """Return the source of a model's kernels: as generated, or the file they are written in."""
     from knownminds.agents import AGENTS, Model
+    from knownminds.environments import ENVIRONMENTS, make
 
     if name not in AGENTS:
         raise ValueError(f"Kernels are those of a model; {name} is none. Leave --kernel out.")
     model = AGENTS[name]
     if issubclass(model, Model):
-        return model.kernel_source()
+        place = next((p for e in ENVIRONMENTS if model.plays(p := make(e))), None)
+        texts = [model.kernel_source(place.n_actions or None if place else None)]
+        return "\n".join([*texts, *([model.simulation_source(place)] if place else [])])
     kernel: Any = inspect.unwrap(model.log_likelihood)
     return Path(inspect.getfile(getattr(kernel, "py_func", kernel))).read_text(encoding="utf-8")

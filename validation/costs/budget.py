@@ -45,6 +45,7 @@ from .priced_designs import DesignPower, PricedDesign, check_count, frontier_of
 
 FILE = "budget.json"
 FORMAT = 2
+MOST_SESSIONS = 1_000_000_000
 # A picture of 512 x 512 counts 85 tokens with OpenAI's models at low detail, 255 with gpt-4o, 258
 # with Google's, 350 with Anthropic's, and 8,500 with gpt-4o-mini.
 IMAGE_TOKENS = (85, 8500)
@@ -312,6 +313,9 @@ def budget(
         raise ValueError('A budget is for at least one language model, "provider:model"; got none.')
     for name, count in (("subjects", subjects), ("sessions", sessions), ("dry_runs", dry_runs)):
         check_count(name, count)
+    n = int(subjects) * int(sessions)
+    if n > MOST_SESSIONS:
+        raise ValueError(f"A budget is for at most {MOST_SESSIONS:,} sessions; got {n:,}.")
     thinking = _range("reasoning_tokens", "answer", reasoning_tokens)
     looking = _range("image_tokens", "picture", image_tokens)
     agent = resolve_model(model)
@@ -332,7 +336,6 @@ def budget(
     for price in charged:
         rows += frontier_of(price, offered, runs)
 
-    n = int(subjects) * int(sessions)
     return Budget(
         environment=environment.name,
         settings=environment.settings,

@@ -12,6 +12,8 @@ from knownminds.environments import Environment, make, unknown
 
 from .members import register
 
+MOST_TRIALS = 1_000_000  # of a session
+
 
 def resolve_environment(
     environment: Environment | str, trials: int | None = None, *, listed: bool = True
@@ -32,6 +34,8 @@ def resolve_environment(
         raise ValueError(
             f"Sessions of {place.name} have a multiple of {per_unit} trials; got {trials}."
         )
+    if trials > MOST_TRIALS:
+        raise ValueError(f"A session has at most {MOST_TRIALS:,} trials; got {trials:,}.")
     return type(place)(**place.settings | {place.size: trials // per_unit})
 
 

@@ -10,6 +10,8 @@ import pandas as pd
 from knownminds.agents import Agent, simulate
 from knownminds.environments import Environment, Trials, session_stream
 
+MOST_TRIALS = 50_000_000  # some 10 GB as a table
+
 
 def simulated_data(
     model: type[Agent],
@@ -34,6 +36,13 @@ def simulated_data(
     for name, count in (("subjects", subjects), ("sessions", sessions)):
         if count < 1:
             raise ValueError(f"The number of {name} is at least 1; got {count}.")
+    n = subjects * sessions * environment.n_trials
+    if n > MOST_TRIALS:
+        raise ValueError(
+            f"At most {MOST_TRIALS:,} trials are simulated at once; {subjects:,} subjects with "
+            f"{sessions:,} sessions of {environment.n_trials:,} trials have {n:,}. Ask for fewer, "
+            "or in parts with seeds of their own."
+        )
     parameters = model.parameters
     theta = np.empty((subjects, len(parameters)))
     for i in range(subjects):

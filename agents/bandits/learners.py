@@ -1,0 +1,254 @@
+"""Learners of what actions are worth, each with one idea more than Rescorla-Wagner's rule.
+
+All choose by softmax(beta V + kappa [a was the last choice in this context]), from V = 0.5.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents.compiler.definition import positive, real, unit
+from knownminds.agents.compiler.model import Model
+
+from .rescorla_wagner import RescorlaWagner
+
+
+class ValueLearner(Model):
+    """Values of any number of actions in each context, chosen by softmax with perseveration."""
+
+    source = "Sutton and Barto 2018, chapter 2"
+    n_actions = None
+
+    beta, kappa = RescorlaWagner.beta, RescorlaWagner.kappa
+
+    def begin(self) -> None:
+        """Value all actions alike."""
+        self.values = np.full(self.actions, 0.5)
+        self.last = np.zeros(self.actions)
+
+    def respond(self, trial: Any) -> Any:
+        """Softmax over the values of the present context."""
+        return self.beta * self.values + self.kappa * self.last
+
+    def remember(self, trial: Any) -> None:
+        """Remember what was chosen."""
+        self.last[:] = 0
+        self.last[trial.action] = 1
+
+
+class ForgettingLearner(ValueLearner):
+    """Values step toward rewards when their action is chosen, and fade when it is not.
+
+    In each context, with V = 0.5 for all actions at first and r the reward of action a,
+    V[a] += alpha (r - V[a]), and V[b] -= phi V[b] for every other action b; P(a) is softmax(beta V
+    + kappa [a was the last choice in this context]). With phi = 0 it is `RescorlaWagner`.
+    """
+
+    summary = "Rescorla-Wagner learner who forgets what was not chosen"
+    source = "Ito and Doya 2009"
+
+    alpha = unit(
+        "learning rate of the chosen action", mean=-0.5, sd=1.0, source="Ito and Doya 2009"
+    )
+    phi = unit(
+        "share of the value of an action not chosen that is forgotten at each choice",
+        mean=-1.5,
+        sd=1.0,
+        source="Ito and Doya 2009",
+    )
+    beta, kappa = ValueLearner.beta, ValueLearner.kappa
+
+    def update(self, trial: Any) -> None:
+        """Step the chosen value toward the reward; the others fade."""
+        value = self.values[trial.action]
+        self.values *= 1 - self.phi
+        self.values[trial.action] = value + self.alpha * (trial.reward - value)
+        self.remember(trial)
+
+
+class PearceHall(ValueLearner):
+    """Values step toward rewards at a rate that follows how surprising the action has been.
+
+    In each context, with V = 0.5 and associability A = 1 for all actions at first, the reward r of
+    action a brings d = r - V[a], V[a] += alpha A[a] d, and then A[a] += eta (|d| - A[a]); P(a) is
+    softmax(beta V + kappa [a was the last choice in this context]). With eta = 0 it is
+    `RescorlaWagner`.
+    """
+
+    summary = "learns fast of what has been surprising and slowly of what has not"
+    source = "Pearce and Hall 1980; Li, Schiller, Schoenbaum, Phelps and Daw 2011"
+
+    alpha = unit(
+        "learning rate where the associability is 1", mean=0.0, sd=1.0, source="Li et al. 2011"
+    )
+    eta = unit(
+        "how fast the associability follows the size of the surprises",
+        mean=-0.5,
+        sd=1.0,
+        source="Li et al. 2011",
+    )
+    beta, kappa = ValueLearner.beta, ValueLearner.kappa
+
+    def begin(self) -> None:
+        """Value all actions alike, and expect to learn much of each."""
+        super().begin()
+        self.associability = np.ones(self.actions)
+
+    def update(self, trial: Any) -> None:
+        """Step the chosen value toward the reward, and the associability toward the surprise."""
+        surprise = trial.reward - self.values[trial.action]
+        associability = self.associability[trial.action]
+        self.values[trial.action] += self.alpha * associability * surprise
+        self.associability[trial.action] += self.eta * (np.abs(surprise) - associability)
+        self.remember(trial)
+
+
+class DecayingRateLearner(ValueLearner):
+    """Values step toward rewards by less each time: a mean of all rewards, early ones or late ones.
+
+    In each context, with V = 0.5 for all actions at first and r the reward when action a is chosen
+    for the n-th time, V[a] += (r - V[a]) / (n + 1)**omega; P(a) is softmax(beta V + kappa [a was
+    the last choice in this context]). With omega = 1 the value is the mean of all rewards and of
+    0.5; smaller ones give late rewards more weight.
+    """
+
+    summary = "learns by less each time, as who takes the mean of all rewards"
+    source = "Even-Dar and Mansour 2003; Sutton and Barto 2018, section 2.5"
+
+    omega = positive(
+        "decay of the learning rate; at 1 all rewards count alike",
+        mean=-0.5,
+        sd=0.5,
+        source="Even-Dar and Mansour 2003",
+    )
+    beta, kappa = ValueLearner.beta, ValueLearner.kappa
+
+    def begin(self) -> None:
+        """Nothing has been chosen."""
+        super().begin()
+        self.count = np.ones(self.actions)
+
+    def update(self, trial: Any) -> None:
+        """Step the chosen value toward the reward, by less than the last time."""
+        self.count[trial.action] += 1
+        rate = np.exp(-self.omega * np.log(self.count[trial.action]))
+        self.values[trial.action] += rate * (trial.reward - self.values[trial.action])
+        self.remember(trial)
+
+
+class ActorCritic(ValueLearner):
+    """A critic learns what a context is worth; an actor prefers what has brought more than that.
+
+    In each context, with V = 0.5 and preferences H = 0 at first, the reward r of action a brings
+    d = r - V, H[a] += alpha_actor d, and then V += alpha_critic d; P(a) is softmax(H + kappa [a was
+    the last choice in this context]). Preferences have no bound: on and on, choices become sure.
+    """
+
+    summary = "prefers actions that brought more than their context is worth"
+    source = "Barto, Sutton and Anderson 1983; Sutton and Barto 1998, section 2.8"
+
+    alpha_critic = unit(
+        "learning rate of the context's value", mean=-0.5, sd=1.0, source="Barto et al. 1983"
+    )
+    alpha_actor = positive(
+        "step of a preference, in log-odds per unit of surprise",
+        mean=0.0,
+        sd=0.7,
+        source="Barto et al. 1983",
+    )
+    beta = None
+    kappa = ValueLearner.kappa
+
+    def begin(self) -> None:
+        """Prefer nothing."""
+        super().begin()
+        self.worth: Any = 0.5
+        self.values = np.zeros(self.actions)
+
+    def respond(self, trial: Any) -> Any:
+        """Softmax over the preferences of the present context."""
+        return self.values + self.kappa * self.last
+
+    def update(self, trial: Any) -> None:
+        """Step preference and value by how much better it went than expected."""
+        surprise = trial.reward - self.worth
+        self.values[trial.action] += self.alpha_actor * surprise
+        self.worth = self.worth + self.alpha_critic * surprise
+        self.remember(trial)
+
+
+class OutcomeSensitivity(ValueLearner):
+    """Wins count rho_win and their absence counts -rho_loss, in log-odds.
+
+    In each context, with V = 0 for all actions at first, action a brings u = rho_win if it pays
+    more than 0, else -rho_loss, and V[a] += alpha (u - V[a]); P(a) is softmax(V + kappa [a was the
+    last choice in this context]). With rho_win = rho_loss = beta / 2 it is `RescorlaWagner`.
+    """
+
+    summary = "Rescorla-Wagner learner to whom wins and their absence matter differently"
+    source = "Seymour, Daw, Roiser, Dayan and Dolan 2012"
+
+    alpha = unit("learning rate", mean=-0.5, sd=1.0, source="Seymour et al. 2012")
+    rho_win = positive(
+        "sensitivity to wins, in log-odds", mean=0.5, sd=0.7, source="Seymour et al. 2012"
+    )
+    rho_loss = positive(
+        "sensitivity to their absence, in log-odds", mean=0.5, sd=0.7, source="Seymour et al. 2012"
+    )
+    beta = None
+    kappa = ValueLearner.kappa
+
+    def begin(self) -> None:
+        """Expect nothing of any action."""
+        super().begin()
+        self.values = np.zeros(self.actions)
+
+    def respond(self, trial: Any) -> Any:
+        """Softmax over the values of the present context."""
+        return self.values + self.kappa * self.last
+
+    def update(self, trial: Any) -> None:
+        """Step the chosen value toward what the outcome means."""
+        felt = np.where(trial.reward > 0, self.rho_win, -self.rho_loss)
+        self.values[trial.action] += self.alpha * (felt - self.values[trial.action])
+        self.remember(trial)
+
+
+class RescorlaWagnerChoiceKernel(ValueLearner):
+    """Values step toward rewards, and a trace of earlier choices adds to them.
+
+    In each context, with V = 0.5 and C = 0 for all actions at first and r the reward of action a,
+    V[a] += alpha (r - V[a]), and C[b] += alpha_c ([b = a] - C[b]) for every action b; P(a) is
+    softmax(beta V + beta_c C). With alpha_c = 1 it is `RescorlaWagner`, whose kappa is beta_c.
+    """
+
+    summary = "Rescorla-Wagner learner with a trace of all earlier choices"
+    source = "Wilson and Collins 2019, model 5; Lau and Glimcher 2005"
+
+    alpha = unit("learning rate of values", mean=-0.5, sd=1.0, source="Wilson and Collins 2019")
+    beta = ValueLearner.beta
+    kappa = None
+    alpha_c = unit(
+        "how fast the trace of choices follows them",
+        mean=-0.5,
+        sd=1.0,
+        source="Wilson and Collins 2019",
+    )
+    beta_c = real(
+        "weight of the trace, in log-odds; below 0 choices alternate",
+        mean=1.0,
+        sd=1.5,
+        source="Wilson and Collins 2019, where it is positive",
+    )
+
+    def respond(self, trial: Any) -> Any:
+        """Softmax over values and traces of the present context."""
+        return self.beta * self.values + self.beta_c * self.last
+
+    def update(self, trial: Any) -> None:
+        """Step the chosen value toward the reward, and all traces toward the choice."""
+        self.values[trial.action] += self.alpha * (trial.reward - self.values[trial.action])
+        self.last *= 1 - self.alpha_c
+        self.last[trial.action] += self.alpha_c

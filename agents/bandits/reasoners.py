@@ -1,0 +1,57 @@
+"""Reasoners with less to choose than `WeightedBayes`, or another way to fall short of Bayes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents.compiler.definition import LogitNormal, declared, real
+from knownminds.agents.parameters import interval
+
+from .weighted_bayes import WeightedBayes
+
+
+class ConservativeBayes(WeightedBayes):
+    """Weights prior and evidence alike: below 1 the answer is closer to one half than Bayes' rule.
+
+    logit(answer) = b_0 + b (logit(prior) + L) + sigma N(0, 1): `WeightedBayes` whose two weights
+    are one.
+    """
+
+    summary = "states probabilities by Bayes' rule with one weight on all evidence"
+    source = "Edwards 1968; Zhang and Maloney 2012"
+
+    b_0 = WeightedBayes.b_0
+    b = real("weight of all log-odds; 1 by Bayes' rule", mean=0.7, sd=0.5, source="Edwards 1968")
+    sigma = WeightedBayes.sigma
+    b_prior = b_likelihood = property(lambda self: self.b)
+
+
+class ProbabilityNoise(WeightedBayes):
+    """Reads Bayes' posterior off with noise, which pulls the mean answer towards one half.
+
+    With P the posterior, logit(answer) = logit(P (1 - 2 d) + d) + sigma N(0, 1). In probability
+    theory plus noise d is the rate at which an event is misread; the Bayesian sampler with N
+    samples and a symmetric Beta(g, g) prior has d = g / (N + 2 g).
+    """
+
+    summary = "states Bayes' posterior as misread at a rate d"
+    source = "Costello and Watts 2014; Zhu, Sanborn and Chater 2020"
+
+    b_0 = b_prior = b_likelihood = None
+    d = declared(
+        interval(0.0, 0.5),
+        "rate at which events are misread",
+        mean=-1.0,
+        sd=1.0,
+        source="Costello and Watts 2014",
+    )
+    sigma = WeightedBayes.sigma
+
+    def respond(self, trial: Any) -> Any:
+        """Shrink the posterior, and err around its log-odds."""
+        rate = np.where(trial.ball > 0.5, trial.likelihood, 1 - trial.likelihood)
+        asked, other = trial.prior * rate, (1 - trial.prior) * (1 - rate)
+        read = (1 - 2 * self.d) * asked / (asked + other) + self.d
+        return LogitNormal(np.log(read / (1 - read)), self.sigma)

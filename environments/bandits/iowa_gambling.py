@@ -1,0 +1,248 @@
+"""The Iowa gambling task: four decks of cards that bring gains and, some of them, losses."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Number, Whole, setting
+from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.prompt import Message
+from knownminds.environments.words.told_history import (
+    LETTERS,
+    Found,
+    Retelling,
+    told_name,
+    told_number,
+)
+from knownminds.environments.world import Table, World
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+N_DECKS = 4
+N_ORDERED = 40  # cards of a deck, after which it begins anew
+LOAN = 2000  # with which a session begins, in the words alone
+_PLACES = ("first", "second", "third", "fourth")
+
+
+def _cards(losses: Mapping[int, Sequence[int]]) -> NDArray[np.float64]:
+    """Return the losses of a deck, card by card, from the places (from 1) of each loss."""
+    deck = np.zeros(N_ORDERED)
+    for loss, places in losses.items():
+        deck[np.array(places) - 1] = loss
+    return deck
+
+
+# What the cards of decks A, B, C and D bring, and what they cost, in their order of 1994.
+GAINS = np.array([100.0, 100.0, 50.0, 50.0])
+LOSSES = np.array(
+    [
+        _cards({
+            150: (3, 18, 28, 37), 200: (7, 15, 26, 32), 250: (9, 14, 27, 33),
+            300: (5, 17, 22, 38), 350: (10, 12, 24, 31),
+        }),
+        _cards({1250: (9, 14, 21, 32)}),
+        _cards({
+            25: (12, 17, 25, 34, 35), 50: (3, 5, 7, 9, 10, 20, 24, 26, 30, 39),
+            75: (13, 18, 29, 37, 40),
+        }),
+        _cards({250: (10, 20, 29, 35)}),
+    ]
+)  # fmt: skip
+
+
+class Decks(World):
+    """Each deck shows its cards in their order, and begins anew after the last."""
+
+    gains, losses = Table(GAINS), Table(LOSSES)
+
+    def begin(self) -> None:
+        """No card has been taken."""
+        self.taken: Any = np.zeros(N_DECKS, dtype=np.int64)
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Turn the next card of the deck."""
+        if action < 0:
+            return {"reward": np.nan, "gain": np.nan, "loss": np.nan}
+        card = self.taken[action]
+        gain, loss = drawn.scale * self.gains[action], drawn.scale * self.losses[action, card]
+        self.taken[action] = np.where(card == N_ORDERED - 1, 0, card + 1)
+        return {"reward": gain - loss, "gain": gain, "loss": loss}
+
+
+class IowaGambling(Retelling):
+    """Four decks of cards: two with large gains and larger losses, two that pay off in the end.
+
+    Decks are actions 0 to 3 for A to D. A card of A or B brings 100, one of C or D 50. Ten cards
+    of A or B cost 1,250 altogether, in A by about five losses and in B by one; ten of C or D cost
+    250, in the same manner. So A and B lose 250 in ten cards, and C and D win as much. Cards lie
+    in the published order of 40, after which a deck begins anew; all sessions have the same.
+
+    The reward is the gain less the loss. Both are columns of their own, the loss a number from 0
+    on, and are told after each card.
+    """
+
+    name = "iowa_gambling"
+    summary = "four decks of cards with gains and losses, two of which pay off in the end"
+    source = "Bechara, Damasio, Damasio and Anderson 1994"
+    fields = Fields(
+        Field("first", (0, 3), "deck that is mentioned first; the others follow", "wording"),
+        Field("gain", (0.0, np.inf), "what the card brought", "outcome"),
+        Field("loss", (0.0, np.inf), "what the card cost", "outcome"),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    world = Decks
+    n_actions = N_DECKS
+    performance_bounds = (0.0, 1.0)
+    depletes = True
+
+    introducing = frozenset({"n_trials", "loan"})
+    placing = frozenset({"turn"})
+    asking = frozenset(_PLACES)
+    telling = frozenset({"label", "gain", "loss"})
+    required: ClassVar = {
+        "history_line": ("label", "gain", "loss"),
+        "question": _PLACES,
+        "feedback": ("gain", "loss"),
+    }
+    noun = "deck"
+    thought = "I go by what the decks have brought and cost so far."
+
+    n_cards: int = setting(100, Whole(1), "Cards that are taken in a session.", size=True)
+    scale: float = setting(
+        1.0, Number(above=0.0), "By what all amounts of the published decks are multiplied."
+    )
+
+    def prepare(self) -> None:
+        """Load the words."""
+        self._choose_words(n_trials=self.n_trials, loan=decimal(LOAN * self.scale))
+
+    @property
+    def n_trials(self) -> int:
+        """As many as cards are taken."""
+        return self.n_cards
+
+    @property
+    def n_draws(self) -> int:
+        """One number per card for the order of mention, and those for the names."""
+        return self.n_cards + len(LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the order of mention and the scale; what cards bring is known."""
+        first = (uniforms[:, : self.n_cards] * N_DECKS).astype(np.int64)
+        return {"first": first, "scale": np.full(first.shape, self.scale)}
+
+    @property
+    def rerun(self) -> Rerun:
+        """Cards once more, of decks that begin anew."""
+        return _Cards(self)
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the decks."""
+        return {"decks": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:N_DECKS]].tolist()}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 where deck C or D was chosen, 0 where A or B was, NaN without a choice."""
+        action = trials.numbers("action")
+        return np.where(np.isnan(action), np.nan, (action >= 2).astype(float))
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table of trials, with the reward where only gain and loss are told."""
+        frame = trials.frame
+        if "reward" in frame or not {"gain", "loss"} <= set(frame):
+            return frame
+        return frame.assign(reward=trials.numbers("gain") - trials.numbers("loss"))
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        for name in ("gain", "loss"):
+            number = trials.numbers(name)
+            trials.require(
+                np.isnan(number) | (number >= 0),
+                f"The {name} of a card is a number from 0 on",
+                number,
+                "Drop the sign.",
+            )
+            self._check_paired(trials, name)
+        self._check_paired(trials, "reward")
+        reward, net = trials.numbers("reward"), trials.numbers("gain") - trials.numbers("loss")
+        trials.require(
+            np.isnan(reward) | (np.abs(reward - net) <= 1e-9 * (1 + np.abs(net))),
+            f"The reward of {self.name} is the gain less the loss",
+            reward,
+            "Leave the column out, and it is filled in.",
+        )
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Decks are numbered in the order of their letters.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this environment with these settings.
+        """
+        found = self._in_question(messages)
+        return {"decks": sorted(found[place] for place in _PLACES)}
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"turn": int(observation["trial"]) + 1}
+        if "first" in observation:
+            labels, first = self._options(observation), int(observation["first"])
+            words |= dict(zip(_PLACES, labels[first:] + labels[:first], strict=True))
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        amounts = {name: decimal(turn.brought[name]) for name in ("gain", "loss")}
+        return {"label": self._options(turn.observation)[turn.action], **amounts}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        seen: dict[str, int | float] = {"trial": len(turns)}
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._options(seen))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        action = told_name(found["label"], self._options(seen))
+        brought = self._outcomes_of(kind, found)
+        return Turn(seen, action, brought["gain"] - brought["loss"], brought=brought)
+
+    def _outcomes_of(self, kind: str, found: Found) -> dict[str, float]:
+        return {name: told_number(found[name]) for name in ("gain", "loss")}
+
+    def _reward_of(self, kind: str, found: Found) -> float | None:
+        brought = self._outcomes_of(kind, found)
+        return brought["gain"] - brought["loss"]
+
+    def _options(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["decks"]
+        return letters
+
+
+class _Cards(ByNumber):
+    """Recorded cards once more."""
+
+    environment: IowaGambling
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        return "Decks began anew, with the published cards in their order."
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of as many cards, lost ones among them."""
+        own = recorded.of(sessions)
+        scale = np.full(own.there.shape, self.environment.scale)
+        return {"scale": scale, "present": own.answered | own.lost, "kept": own.answered}

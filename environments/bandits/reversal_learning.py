@@ -1,0 +1,270 @@
+"""Probabilistic reversal learning: one of two machines wins more often, until they reverse."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation, Turn
+from knownminds.environments.fields import Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.words.prompt import Message
+from knownminds.environments.words.told_history import (
+    FIRST,
+    LETTERS,
+    Found,
+    Retelling,
+    told_name,
+    told_number,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from knownminds.environments.record.trials import Trials
+
+
+def _chances(name: str, given: Any) -> tuple[float, float]:
+    rule = f"{name} holds how often the better and the worse machine win, from 0 to 1"
+    try:
+        better, worse = map(float, given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if not 0.0 <= worse < better <= 1.0:
+        raise ValueError(f"{rule}, the better one more often; got {better:g} and {worse:g}.")
+    return better, worse
+
+
+def _lengths(name: str, given: Any) -> tuple[int, int]:
+    rule = f"{name} holds the fewest and the most plays of a block, whole numbers from 1 on"
+    ends = list(given) if isinstance(given, Sequence | np.ndarray) else []
+    whole = [isinstance(end, int | np.integer) and not isinstance(end, bool) for end in ends]
+    if len(ends) != 2 or not all(whole) or not 1 <= ends[0] <= ends[1]:
+        raise ValueError(f"{rule}; got {given!r}.")
+    return int(ends[0]), int(ends[1])
+
+
+class ReversalLearning(Retelling):
+    """Two machines, one of which wins more often; after each block they change places.
+
+    A play pays 1 if the machine wins and `loss` if not. The better machine wins with the first
+    probability of `win_probability`, the other with the second, each play for itself. How many
+    plays a block has is drawn evenly from `block_length`; the last one ends with the session.
+    Which machine begins as the better one is drawn as well.
+    """
+
+    name = "reversal_learning"
+    summary = "two machines that win at different rates, which reverse now and then"
+    source = (
+        "Cools, Clark, Owen and Robbins 2002; den Ouden, Daw, Fernandez, Elshout, Rijpkema, "
+        "Hoogman, Franke and Cools 2013"
+    )
+    fields = Fields(
+        FIRST,
+        Field("block", help="reversals before this play", role="hidden"),
+        Field("better", (0, 1), "machine that wins more often", role="hidden"),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    n_actions = 2
+    performance_bounds = (0.0, 1.0)
+
+    introducing = frozenset({"n_trials", "loss"})
+    placing = frozenset({"play"})
+    asking = frozenset({"first", "second"})
+    telling = frozenset({"label", "reward"})
+    required: ClassVar = {
+        "history_line": ("label", "reward"),
+        "question": ("first", "second"),
+        "feedback": ("reward",),
+    }
+    noun = "machine"
+    thought = "I go by what the machines have paid of late."
+
+    n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True)
+    win_probability: tuple[float, float] = setting(
+        (0.8, 0.2),
+        Told(_chances, "a higher and a lower probability, from 0 to 1"),
+        "How often the better and the worse machine win.",
+    )
+    block_length: tuple[int, int] = setting(
+        (10, 15),
+        Told(_lengths, "the fewest and the most plays, whole numbers from 1 on"),
+        "Fewest and most plays before the machines change places; one number twice fixes it.",
+    )
+    loss: float = setting(
+        -1.0,
+        Number(-100.0, 0.0),
+        "What a play pays that does not win: -1, or 0 where nothing can be lost.",
+    )
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the loss that trials tell: the lowest reward."""
+        low = frame["reward"].min() if "reward" in frame else None
+        return cls() if low is None or not low <= 0.0 else cls(loss=float(low))
+
+    def prepare(self) -> None:
+        """Load the words."""
+        self._choose_words(n_trials=self.n_trials, loss=_points(self.loss))
+
+    @property
+    def n_trials(self) -> int:
+        """As many as there are plays."""
+        return self.n_plays
+
+    @property
+    def _n_blocks(self) -> int:
+        return -(-self.n_plays // self.block_length[0])
+
+    @property
+    def n_draws(self) -> int:
+        """Three numbers per play, one per block, and those for the start and the names."""
+        return 3 * self.n_plays + self._n_blocks + 1 + len(LETTERS)
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return blocks, what both machines would pay, and the order of mention."""
+        n, n_plays = len(uniforms), self.n_plays
+        thrown = uniforms[:, : 3 * n_plays].reshape(n, n_plays, 3)
+        rest = uniforms[:, 3 * n_plays :]
+        fewest, most = self.block_length
+        length = fewest + (rest[:, : self._n_blocks] * (most - fewest + 1)).astype(np.int64)
+        ends = np.cumsum(length, axis=1)
+        block = (ends[:, None, :] <= np.arange(n_plays)[:, None]).sum(axis=2)
+        better = (block + (rest[:, self._n_blocks, None] < 0.5)) % 2
+        return {
+            "first": (thrown[..., 2] < 0.5).astype(np.int64),
+            "block": block,
+            "better": better,
+            "payoffs": self._payoffs_of(better, thrown[..., :2]),
+        }
+
+    def _payoffs_of(
+        self, better: NDArray[np.int64], uniforms: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return what both machines would pay, [..., 2], from the better one and uniforms."""
+        high, low = self.win_probability
+        wins = uniforms < np.where(better[..., None] == np.arange(2), high, low)
+        return np.where(wins, 1.0, self.loss)
+
+    @property
+    def rerun(self) -> Rerun:
+        """Plays once more; machines win at the rates in force."""
+        return _Plays(self)
+
+    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
+        """Return the letters of the two machines."""
+        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was.
+
+        Raises
+        ------
+        ValueError
+            If the trials lack the column better.
+        """
+        if "better" not in trials.frame:
+            raise ValueError(
+                f"Whether a choice of {self.name} was right hangs on the machine that wins more "
+                "often, better; the trials have no 'better'. Map one with "
+                "--columns better=YOUR_NAME."
+            )
+        action = trials.numbers("action")
+        right = (action == trials.numbers("better")).astype(float)
+        return np.where(np.isnan(action), np.nan, right)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        reward = trials.numbers("reward")
+        trials.require(
+            np.isnan(reward) | (reward == 1.0) | (reward == self.loss),
+            f"Rewards of {self.name} are 1 or {self.loss:g}",
+            reward,
+            "Recode them, or set what a play pays that does not win (--set loss=0).",
+        )
+        self._check_paired(trials, "reward")
+
+    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return labels by which `read` understands a prompt of a session that is not known.
+
+        Machine 0 is the one whose letter comes first in the alphabet.
+
+        Raises
+        ------
+        ValueError
+            If the messages are not a prompt of this environment with these settings.
+        """
+        found = self._in_question(messages)
+        return {"machines": sorted({found["first"], found["second"]})}
+
+    def _words(self, observation: Observation) -> dict[str, object]:
+        words: dict[str, object] = {"play": int(observation["trial"]) + 1}
+        if "first" in observation:
+            labels, first = self._options(observation), int(observation["first"])
+            words |= {"first": labels[first], "second": labels[1 - first]}
+        return words
+
+    def _outcome_words(self, turn: Turn) -> dict[str, object]:
+        assert turn.action is not None
+        label = self._options(turn.observation)[turn.action]
+        return {"label": label, "reward": "nothing" if turn.reward is None else f"{turn.reward:g}"}
+
+    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
+        seen: dict[str, int | float] = {"trial": len(turns)}
+        if "first" in found:
+            seen["first"] = told_name(found["first"], self._options(seen))
+        return seen
+
+    def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
+        action = told_name(found["label"], self._options(seen))
+        return Turn(seen, action, told_number(found["reward"]))
+
+    def _options(self, observation: Observation) -> list[str]:
+        letters: list[str] = self.design.labels["machines"]
+        return letters
+
+
+class _Plays(ByNumber):
+    """Recorded plays once more."""
+
+    environment: ReversalLearning
+
+    def rule(self, columns: Collection[str]) -> str:
+        """Say by what rule `tables` draws."""
+        high, low = self.environment.win_probability
+        told = "as the rows tell them apart" if "better" in columns else "in blocks drawn anew"
+        return (
+            f"Wins were drawn anew, with a chance of {high:g} for the better machine and {low:g} "
+            f"for the other, {told}."
+        )
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded plays; machines win at the rates in force.
+
+        Where rows do not tell the better machine, a session gets the blocks of a new one.
+        """
+        environment, own = self.environment, recorded.of(sessions)
+        n, n_slots = own.there.shape
+        if "better" in own.columns:
+            # A lost trial has the better machine of the last row before it, or of the first row.
+            last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
+            last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
+            better = np.take_along_axis(own.columns["better"], last, axis=1).astype(np.int64)
+            payoffs = environment._payoffs_of(better, rng.random((n, n_slots, 2)))
+        else:
+            settings = {**environment.settings, "n_plays": n_slots}
+            anew = type(environment)(**settings)
+            payoffs = anew.tables(rng.random((n, anew.n_draws)))["payoffs"]
+        return {"payoffs": payoffs, "present": own.answered | own.lost, "kept": own.answered}
+
+
+def _points(number: float) -> str:
+    """Say a number of points."""
+    return f"{number:g} point{'' if abs(number) == 1 else 's'}"

@@ -1,0 +1,140 @@
+"""What a session shows and pays, written once: a world, and the numbers that it is run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+_PLAIN = frozenset({int, float, bool, type(None)})
+
+
+class World:
+    """What a session shows and pays, by what was drawn before it and what was done in it.
+
+    Written in plain Python and NumPy, as a model is. The step interface runs it on the numbers
+    of one session, `Environment.follow` on whole sessions side by side, and the simulation of a
+    model on symbols, which become its kernel. `drawn` has the numbers of the design's tables on
+    the trial as attributes; one with several numbers is indexed: `drawn.payoffs[action]`.
+
+    Attributes
+    ----------
+    span
+        A table of the design; where its value changes, the world begins anew. None if it begins
+        once in a session.
+    """
+
+    span: ClassVar[str | None] = None
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse what is no longer declared."""
+        super().__init_subclass__(**options)
+        if "arrays" in vars(cls):
+            raise TypeError(
+                f"{cls.__name__} has arrays; tables have the shapes that the design gives them. "
+                "Leave it out, and index them as they are."
+            )
+
+    def begin(self) -> None:
+        """Set what changes in the course of a session: numbers and NumPy arrays of numbers."""
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Return the dependent fields of a trial, once for each trial that may take place.
+
+        Where they include "present" and that is false, the trial falls away.
+        """
+        return {}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Return the reward, None where nothing is paid, and take note of the action.
+
+        Where an action brings outcome fields as well, a dictionary of "reward" and these.
+        A trial without an action has -1; what it pays is not looked at.
+        """
+        return None
+
+
+def outcomes(paid: Any) -> dict[str, Any]:
+    """Return by column what a world paid; the reward is NaN where nothing is paid."""
+    if isinstance(paid, dict):
+        return paid
+    return {"reward": np.nan if paid is None else paid}
+
+
+class Payoffs(World):
+    """Each action pays what the table "payoffs" holds for it."""
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Look it up."""
+        return drawn.payoffs[action]
+
+
+class Points(World):
+    """Each action pays what the table "points" holds for it."""
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Look it up."""
+        return drawn.points[action]
+
+
+class Table:
+    """Constants that are looked up by what is only known in a trial."""
+
+    def __init__(self, values: Any):
+        self.values = np.asarray(values)
+        self._rows = self.values.tolist()
+
+    def __getitem__(self, key: Any) -> Any:
+        """Look up, also by numbers of many sessions and by symbols, which know how."""
+        found = self._rows
+        for k in key if isinstance(key, tuple) else (key,):
+            if hasattr(k, "looked_up"):
+                return k.looked_up(self.values, key)
+            found = found[k]
+        return found
+
+
+class Drawn:
+    """The numbers that the tables of one session hold for a trial, as attributes."""
+
+    def __init__(self, table: Mapping[str, NDArray[Any]]):
+        self._table = table
+        self._columns: list[tuple[str, Any]] = []
+        self._trial = 0
+
+    def __getattr__(self, name: str) -> Any:
+        """Find a table at its first use in a session; `at` then does before it is asked for."""
+        column = column_of(self._table, name)
+        columns = column.tolist() if column.ndim < 3 else column
+        self._columns.append((name, columns))
+        self.__dict__[name] = columns[self._trial]
+        return columns[self._trial]
+
+    def at(self, trial: int) -> None:
+        """Turn to a trial."""
+        here = self.__dict__
+        here["_trial"] = trial
+        for name, column in self._columns:
+            here[name] = column[trial]
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds, else b: np.where, and quick on plain numbers."""
+    if condition is True:
+        return a
+    return b if condition is False else np.where(condition, a, b)
+
+
+def plain(x: Any) -> Any:
+    """Return a number as Python's own."""
+    return x if type(x) in _PLAIN else x.item()
+
+
+def column_of(table: Mapping[str, NDArray[Any]], name: str) -> NDArray[Any]:
+    """Return a table of the design that a world asks for."""
+    if name.startswith("_") or name not in table:
+        known = ", ".join(sorted(table))
+        raise AttributeError(f"A world reads tables of the design, {known}; got {name!r}.")
+    return table[name]

@@ -1,0 +1,137 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import RandomResponder, simulate
+from knownminds.environments import Design, IowaGambling, Trials, Turn, check_environment
+from knownminds.environments.bandits.iowa_gambling import LOSSES
+
+
+def lived(environment, actions, seed=3):
+    observation, _ = environment.reset(seed=seed)
+    turns = []
+    for action in actions:
+        following, reward, *_, info = environment.step(action)
+        turns.append(Turn(observation, action, reward, brought=info.get("brought", {})))
+        observation = following
+    return observation, turns
+
+
+def played(n=3, **settings):
+    return simulate(RandomResponder, np.zeros((n, 0)), IowaGambling(**settings), 1)
+
+
+def test_every_ten_cards_of_a_deck_cost_what_was_published():
+    tens = LOSSES.reshape(4, 4, 10)
+    assert tens.sum(axis=2).tolist() == [[1250] * 4] * 2 + [[250] * 4] * 2
+    # Half of the cards of A and C cost something, a tenth of those of B and D.
+    assert (LOSSES > 0).sum(axis=1).tolist() == [20, 4, 20, 4]
+    assert [sorted(set(deck[deck > 0])) for deck in LOSSES] == [
+        [150, 200, 250, 300, 350],
+        [1250],
+        [25, 50, 75],
+        [250],
+    ]
+
+
+def test_a_deck_shows_its_cards_in_order_whatever_is_taken_between_and_begins_anew():
+    environment = IowaGambling(90)
+    actions = [1, 0] * 45
+    _, turns = lived(environment, actions)
+    for deck, gain in ((0, 100.0), (1, 100.0)):
+        own = [turn.brought for turn in turns if turn.action == deck]
+        assert [b["loss"] for b in own] == [*LOSSES[deck], *LOSSES[deck][:5]]
+        assert {b["gain"] for b in own} == {gain}
+    assert all(turn.reward == turn.brought["gain"] - turn.brought["loss"] for turn in turns)
+    told = environment.follow(environment.design, np.array(actions))
+    assert told["reward"].tolist() == [turn.reward for turn in turns]
+    assert told["loss"].tolist() == [turn.brought["loss"] for turn in turns]
+
+
+def test_a_trial_without_an_answer_turns_no_card():
+    environment = IowaGambling(12)
+    _, turns = lived(environment, [1] * 5 + [None] + [1] * 6)
+    assert turns[5].reward is None
+    assert turns[5].brought == {}
+    assert [t.brought["loss"] for t in turns if t.brought] == LOSSES[1][:11].tolist()
+
+
+def test_sessions_side_by_side_are_those_alone():
+    environment = IowaGambling(60, scale=0.1)
+    rng = np.random.default_rng(0)
+    tables = environment.tables(rng.random((5, environment.n_draws)))
+    actions = rng.integers(-1, 4, (5, 60))
+    told = environment.follow(Design(tables), actions)
+    for i in range(5):
+        alone = Design({name: table[i] for name, table in tables.items()})
+        for name, column in environment.follow(alone, actions[i]).items():
+            assert np.array_equal(column, told[name][i], equal_nan=True)
+
+
+@pytest.mark.parametrize("history", ["prompt", "chat"])
+def test_gain_and_loss_are_told_and_read_back(history):
+    environment = IowaGambling(20, scale=0.1, history=history)
+    observation, turns = lived(environment, [1] * 9 + [None, 2, 3])
+    prompt = environment.render(observation, turns)
+    assert "brought 10 dollars and cost 125 dollars." in prompt.text
+    past, seen = environment.read(prompt.messages)
+    assert seen == observation
+    assert [t.brought for t in past] == [t.brought for t in turns]
+    assert [t.reward for t in past] == [t.reward for t in turns]
+
+
+def test_decks_are_mentioned_in_turn_from_the_one_that_the_design_says():
+    environment = IowaGambling()
+    environment.reset(seed=1)
+    decks = environment.design.labels["decks"]
+    for first in range(4):
+        text = environment.render({"trial": 0, "first": first}, []).text
+        named = [text.rindex(f"deck {decks[(first + k) % 4]}") for k in range(4)]
+        assert named == sorted(named)
+
+
+@pytest.mark.parametrize("settings", [{"n_cards": 1}, {"n_cards": 50, "scale": 0.01}])
+def test_other_sizes_keep_the_contract(settings):
+    check_environment(IowaGambling(**settings))
+
+
+def test_rows_from_elsewhere_need_gain_and_loss_and_no_reward():
+    environment = IowaGambling()
+    rows = pd.DataFrame(
+        {
+            "subject": "a",
+            "trial": [0, 1],
+            "action": [0, 3],
+            "gain": [100.0, 50.0],
+            "loss": [150.0, 0.0],
+        }
+    )
+    assert Trials.from_frame(rows, environment=environment).frame["reward"].tolist() == [-50, 50]
+    for wrong, sentence in (
+        (rows.drop(columns="loss").assign(reward=0.0), "have a column 'loss'"),
+        (rows.assign(loss=-rows["loss"]), r"The loss of a card .* has -150\. Drop the sign"),
+        (rows.assign(reward=[-50.0, 49.0]), "the gain less the loss; row 2"),
+        (rows.assign(gain=[np.nan, 50.0], reward=[-50.0, 50.0]), "A gain is there exactly where"),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            Trials.from_frame(wrong, environment=environment)
+
+
+def test_performance_is_the_share_of_cards_from_the_good_decks():
+    trials = played()
+    good = IowaGambling().performance(trials)
+    assert np.array_equal(good, trials.frame["action"].isin([2, 3]))
+    shares = [trials.frame[name].notna().all() for name in ("gain", "loss", "reward")]
+    assert all(shares)
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_cards": 0}, "n_cards is a whole number from 1 on; got 0"),
+        ({"scale": 0}, "scale is a number above 0; got 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        IowaGambling(**settings)

@@ -1,0 +1,119 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.agents import RescorlaWagner, simulate
+from knownminds.environments import ReversalLearning, Trials, Turn, environment_of
+
+
+def drawn(environment, n, seed=0):
+    return environment.tables(np.random.default_rng(seed).random((n, environment.n_draws)))
+
+
+def played(environment, n=3, seed=1):
+    return simulate(RescorlaWagner, np.tile([0.4, 4.0, 0.0], (n, 1)), environment, seed)
+
+
+def test_machines_change_places_after_blocks_of_any_length_in_the_range():
+    n = 2000
+    table = drawn(ReversalLearning(), n)
+    first_five = np.stack([(table["block"] == k).sum(axis=1) for k in range(5)], axis=1)
+    counts = np.unique(first_five, return_counts=True)
+    assert counts[0].tolist() == [10, 11, 12, 13, 14, 15]
+    expected = 5 * n / 6
+    assert ((counts[1] - expected) ** 2 / expected).sum() < 5 + 5 * np.sqrt(2 * 5)
+    changed = np.diff(table["better"], axis=1) != 0
+    assert np.array_equal(changed, np.diff(table["block"], axis=1) == 1)
+    assert abs(table["better"][:, 0].mean() - 0.5) < 4 * 0.5 / np.sqrt(n)
+    fixed = drawn(ReversalLearning(n_plays=9, block_length=(4, 4)), 2)["block"]
+    assert fixed.tolist() == [[0] * 4 + [1] * 4 + [2]] * 2
+
+
+@pytest.mark.parametrize("loss", [-1.0, 0.0])
+def test_each_machine_wins_at_the_rate_in_force(loss):
+    table = drawn(ReversalLearning(win_probability=(0.7, 0.4), loss=loss), 1000)
+    assert set(np.unique(table["payoffs"])) == {loss, 1.0}
+    for machine in (0, 1):
+        for better, rate in ((True, 0.7), (False, 0.4)):
+            won = table["payoffs"][(table["better"] == machine) == better][:, machine] == 1.0
+            assert abs(won.mean() - rate) < 4 * np.sqrt(rate * (1 - rate) / len(won))
+    both = (table["payoffs"] == 1.0).reshape(-1, 2) - np.where(
+        table["better"].reshape(-1, 1) == [0, 1], 0.7, 0.4
+    )
+    assert abs(np.corrcoef(both.T)[0, 1]) < 4 / np.sqrt(len(both))
+
+
+def test_performance_is_the_share_of_choices_of_the_better_machine():
+    environment = ReversalLearning()
+    trials = played(environment)
+    right = environment.performance(trials)
+    assert np.array_equal(right, trials.frame["action"] == trials.frame["better"])
+    bare = Trials.from_frame(trials.frame.drop(columns="better"))
+    with pytest.raises(ValueError, match=r"--columns better=YOUR_NAME"):
+        environment.performance(bare)
+
+
+def test_rows_from_elsewhere_tell_what_a_loss_is():
+    rows = {"subject": "a", "trial": [0, 1, 2], "action": [0, 1, 1]}
+    for loss in (-1.0, 0.0):
+        frame = pd.DataFrame({**rows, "reward": [1.0, loss, 1.0]})
+        place = environment_of(Trials.from_frame(frame), "reversal_learning")
+        assert place.loss == loss
+        Trials.from_frame(frame, environment=place)
+    won = pd.DataFrame({**rows, "reward": [1.0, 1.0, 1.0]})
+    assert environment_of(Trials.from_frame(won), "reversal_learning").loss == -1.0
+    with pytest.raises(
+        ValueError, match=r"Rewards of reversal_learning are 1 or -1; row 2 .* 0\. "
+    ):
+        Trials.from_frame(frame, environment=ReversalLearning())
+    with pytest.raises(ValueError, match="there exactly where an action is"):
+        Trials.from_frame(frame.assign(reward=[1.0, np.nan, 1.0]), environment=place)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_plays_lived_again_win_at_the_rates_in_force(known):
+    environment = ReversalLearning(win_probability=(0.9, 0.1))
+    rerun, rng = environment.rerun, np.random.default_rng(0)
+    frame = played(environment, 40).frame
+    columns = {"better": frame["better"].to_numpy().reshape(40, -1)} if known else {}
+    there = np.ones((40, environment.n_trials), dtype=bool)
+    recorded = type("Rows", (), {"columns": columns, "there": there, "answered": there})()
+    recorded.lost, recorded.of = ~there, lambda sessions: recorded
+    table = rerun.tables(recorded, np.arange(40), rng)
+    won = table["payoffs"] == 1.0
+    n = won[..., 0].size
+    share = np.take_along_axis(won, columns["better"][..., None], 2) if known else won[..., 0]
+    expected = 0.9 if known else 0.5
+    # Blocks of unknown machines are at most 15 plays long, so wins of a block hang together.
+    assert abs(share.mean() - expected) < 4 * 0.5 / np.sqrt(n if known else n / 15)
+    assert ("tell them apart" in rerun.rule(columns)) == known
+
+
+def test_the_words_tell_what_a_loss_costs_and_a_stranger_reads_them():
+    for loss, told in ((-1.0, "brings -1 point."), (0.0, "brings 0 points.")):
+        environment = ReversalLearning(20, loss=loss)
+        seen, _ = environment.reset(seed=3)
+        following, reward, *_ = environment.step(1)
+        prompt = environment.render(following, [Turn(seen, 1, reward)])
+        assert told in prompt.text
+        stranger = ReversalLearning(20, loss=loss)
+        labels = stranger.names_told(prompt.messages)
+        assert sorted(environment.design.labels["machines"]) == labels["machines"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"n_plays": 0}, "n_plays is a whole number from 1 on; got 0"),
+        ({"win_probability": (0.2, 0.8)}, "the better one more often; got 0.2 and 0.8"),
+        ({"win_probability": (0.8, 1.2)}, "from 0 to 1"),
+        ({"win_probability": "high"}, "from 0 to 1; got 'high'"),
+        ({"block_length": (15, 10)}, "the fewest and the most plays"),
+        ({"block_length": (0, 10)}, "whole numbers from 1 on"),
+        ({"block_length": 12}, "the fewest and the most plays"),
+        ({"loss": 0.5}, "loss is a number from -100 to 0; got 0.5"),
+    ],
+)
+def test_settings_that_make_no_sense_are_told(settings, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        ReversalLearning(**settings)

@@ -1,0 +1,141 @@
+"""A world is written once: on numbers, on many sessions side by side, it does the same."""
+
+import numpy as np
+import pytest
+
+from knownminds.environments import Design, Environment, InstrumentalLearning, Table, World
+from knownminds.environments.side_by_side import follow_world
+from knownminds.environments.world import Drawn, plain
+
+
+class Walk(World):
+    """Nobody's world: as many ways of writing as possible."""
+
+    span = "walk"
+    turns = Table([[0, 1, 2], [2, 0, 1]])
+
+    def begin(self):
+        self.at = 0
+        self.visits = np.zeros(3)
+        self.tired = 0.0
+
+    def show(self, drawn):
+        if drawn.wind and self.at == 2:
+            self.at = 0
+        bonus = max(self.tired, drawn.height)
+        steep = 1.0 if drawn.height > 0.5 and self.tired > 0.2 else 0.0
+        return {
+            "place": self.at,
+            "bonus": np.where(steep > 0.0, bonus, -bonus),
+            "seen": self.visits[self.at],
+            "present": self.tired < 1.6,
+        }
+
+    def pay(self, drawn, action):
+        if action < 0:
+            self.tired = 0.0
+            return None
+        self.visits[self.at] += 1
+        self.at = self.turns[action, self.at]
+        self.tired += np.clip(drawn.height, 0.2, 0.8)
+        if self.at == drawn.wind:
+            return drawn.gains[action] - drawn.wind
+        return None if self.tired > 1.2 else drawn.gains[1 - action]
+
+
+def tables(n, n_trials, seed=0):
+    rng = np.random.default_rng(seed)
+    shape = (n, n_trials)
+    return {
+        "walk": np.broadcast_to(np.arange(n_trials) // 5, shape),
+        "wind": rng.random(shape) < 0.4,
+        "height": rng.random(shape),
+        "gains": rng.integers(0, 9, (*shape, 2)),
+        "present": rng.random(shape) < 0.9,
+    }
+
+
+def lived(world, table, actions):
+    """Live a session trial by trial, on numbers, as the step interface does."""
+    place, drawn, walk = world(), Drawn(table), None
+    place.begin()
+    for t, action in enumerate(actions.tolist()):
+        if not table["present"][t]:
+            continue
+        if world.span and table[world.span][t] != walk:
+            walk = table[world.span][t]
+            place.begin()
+        drawn.at(t)
+        shown = {name: plain(value) for name, value in place.show(drawn).items()}
+        if shown.pop("present"):
+            reward = plain(place.pay(drawn, action))
+            yield t, {**shown, "reward": np.nan if reward is None else reward}
+
+
+class WholeWalk(Walk):
+    span = None
+
+
+@pytest.mark.parametrize("world", [Walk, WholeWalk])
+def test_sessions_side_by_side_are_those_lived_alone(world):
+    n, n_trials = 40, 22
+    table = tables(n, n_trials)
+    actions = np.random.default_rng(1).integers(-1, 2, (n, n_trials))
+    brought = follow_world(world, table, actions)
+    assert set(brought) == {"reward", "place", "bonus", "seen", "present"}
+    for i in range(n):
+        own = {name: column[i] for name, column in table.items()}
+        alone = dict(lived(world, own, actions[i]))
+        assert np.flatnonzero(brought["present"][i]).tolist() == list(alone)
+        for t, told in alone.items():
+            for name, value in told.items():
+                assert np.array_equal(brought[name][i, t], value, equal_nan=True), (i, t, name)
+        one = follow_world(world, own, actions[i])
+        for name, column in one.items():
+            assert np.array_equal(column, brought[name][i], equal_nan=True)
+    fell = table["present"] & ~brought["present"]
+    assert 20 < fell.sum() < 600  # of 880: both happen
+
+
+class Sums(World):
+    def pay(self, drawn, action):
+        return drawn.payoffs.sum()
+
+
+class Unknown(World):
+    def pay(self, drawn, action):
+        return drawn.payofs[action]
+
+
+class TakesPart(World):
+    def show(self, drawn):
+        return {"best": np.argmax(drawn.payoffs)}
+
+
+class OfANumber(World):
+    def pay(self, drawn, action):
+        return drawn.context[action]
+
+
+@pytest.mark.parametrize(
+    ("world", "error", "sentence"),
+    [
+        (Sums, TypeError, "reckons number by number"),
+        (Unknown, AttributeError, "reads tables of the design, .*payoffs.*got 'payofs'"),
+        (TakesPart, TypeError, "np.argmax is not among the functions"),
+        (OfANumber, IndexError, "several numbers a trial; this has one"),
+    ],
+)
+def test_what_many_sessions_cannot_do_is_refused_with_the_remedy(world, error, sentence):
+    environment = InstrumentalLearning()
+    environment.world = world
+    actions = np.zeros((2, environment.n_trials), dtype=np.int64)
+    drawn = environment.tables(np.random.default_rng(0).random((2, environment.n_draws)))
+    with pytest.raises(error, match=sentence):
+        environment.follow(Design(drawn), actions)
+
+
+@pytest.mark.parametrize("name", ["_shown", "_take", "_pointless", "_reward", "_begin", "_pays"])
+def test_an_experiment_that_says_it_in_the_old_way_is_told_the_new_one(name):
+    with pytest.raises(TypeError, match=f"Old has {name}; .*write a World"):
+        type("Old", (Environment,), {name: None})
