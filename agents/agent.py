@@ -202,7 +202,7 @@ class Agent(ABC):
                 f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
                 f"{_ASKED[environment.given]}. Choose another model."
             )
-        shown = {*environment.fields.stimulus, *environment.fields.outcome, *ANSWERS}
+        shown = {*environment.fields.stimulus, *environment.fields.feedback, *ANSWERS}
         unknown = [name for name in cls.columns if name not in shown]
         unknown += [name for name in cls.design if name not in environment.drawn]
         if unknown:

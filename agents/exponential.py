@@ -1,6 +1,8 @@
-"""Exponential and logarithm of kernels: alike in every lane, so that compilers use vectors."""
+"""Functions of kernels: exponential and logarithm alike in every lane, tails of the normal law."""
 
 from __future__ import annotations
+
+from math import erfc, exp, log
 
 import numpy as np
 from numba import njit
@@ -55,3 +57,28 @@ def log_of(x):  # type: ignore[no-untyped-def]
     middle = (1 / 11 + r * (1 / 13)) + r2 * (1 / 15 + r * (1 / 17))
     rest = s + s * r * (low + r4 * (middle + r4 * (1 / 19 + r * (1 / 21))))
     return n * 0.693147180369123816490 + (2.0 * rest + n * 1.90821492927058770002e-10)
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def ndtr_of(x):  # type: ignore[no-untyped-def]
+    """Probability that a standard normal number is below x; one number after the other."""
+    return 0.5 * erfc(-0.7071067811865476 * x)
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def log_ndtr_of(x):  # type: ignore[no-untyped-def]
+    """Logarithm of that probability, for any x (Abramowitz and Stegun 1964, 26.2.12)."""
+    if x > -35.0:
+        return log(0.5 * erfc(-0.7071067811865476 * x))
+    r = 1.0 / (x * x)
+    series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
+    return -0.5 * x * x - 0.9189385332046727 - log(-x) + log(series)
+
+
+@njit(inline="always", error_model="numpy", fastmath={"contract"})
+def mills_of(x):  # type: ignore[no-untyped-def]
+    """Slope of that logarithm, the density at x over the probability below it."""
+    if x > -35.0:
+        return exp(-0.5 * x * x - 0.9189385332046727) / (0.5 * erfc(-0.7071067811865476 * x))
+    r = 1.0 / (x * x)
+    return -x / (1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r))))

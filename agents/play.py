@@ -224,7 +224,7 @@ def play_tables(
     columns = (
         {name: columns[name] for name in fields}
         | whole
-        | {name: brought[name].ravel() for name in ("reward", *environment.fields.outcome)}
+        | {name: brought[name].ravel() for name in ("reward", *environment.fields.feedback)}
     )
     if "present" in brought:
         present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))

@@ -110,13 +110,13 @@ def _check_follows(environment: Environment, design: Design, choices: Sequence[C
     _rule(
         np.array_equal(told, paid, equal_nan=True), "`follow` tells the rewards that `step` pays."
     )
-    for name in environment.fields.outcome:
+    for name in environment.fields.feedback:
         got = np.array([turn.brought.get(name, np.nan) for turn in turns])
         told = np.where(answered, brought[name][lived], np.nan)
         _rule(
             np.array_equal(told, got, equal_nan=True), f"`follow` tells {name} as `step` brings it."
         )
-    for name in environment.fields.dependent:
+    for name in [n for n in environment.fields.shown if n in environment.fields.dependent]:
         shown = [turn.observation[name] for turn in turns]
         _rule(np.array_equal(brought[name][lived], shown), f"`follow` tells {name} as it is shown.")
 

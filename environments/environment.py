@@ -63,7 +63,7 @@ class Turn:
     """One past trial as its player knows it.
 
     Action, response and reward are None if nothing was given, the reward also where none is paid.
-    `brought` are the outcome fields, by name, where something was given.
+    `brought` are the feedback fields, by name, where something was given.
     """
 
     observation: Observation
@@ -125,7 +125,7 @@ class Environment(ABC):
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
-    fields: ClassVar[Fields] = Fields()
+    fields: Fields = Fields()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"
@@ -134,7 +134,7 @@ class Environment(ABC):
     performance_bounds: tuple[float, float] | None = (-np.inf, np.inf)
     ends_early: bool = False
     feedback: ClassVar[bool] = True
-    depletes: ClassVar[bool] = False
+    depletes: bool = False
     past: ClassVar[Past] = "all"
     world: type[World] = Payoffs
 
@@ -261,9 +261,8 @@ class Environment(ABC):
     def follow(self, design: Design, actions: NDArray[np.int64]) -> Mapping[str, NDArray[Any]]:
         """Return what the actions of a whole session bring, each [n_trials].
 
-        "reward", NaN without feedback; the dependent and the outcome fields; and "present", where a
-        trial takes place, if some may fall away. Of trials that do not take place the values mean
-        nothing.
+        "reward", NaN without feedback; dependent and feedback fields; and "present", where a trial
+        takes place, if some may fall away. Of those that do not the values mean nothing.
         Actions are -1 where there is none. The design's tables and the actions may have a leading
         axis of sessions.
         """
@@ -337,7 +336,7 @@ class Environment(ABC):
         """Raise ValueError at the first trial this experiment cannot have produced."""
         frame = trials.frame
         rewards = ("reward",) if self.feedback else ()
-        needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.outcome)
+        needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.feedback)
         for column in needed:
             if column not in frame:
                 raise ValueError(
@@ -430,7 +429,7 @@ class Environment(ABC):
 
         Returns observation, reward, terminated, truncated, info. The observation is None after
         the last trial. The reward is None where none is paid, and for a missing answer, which
-        also has info["missing"]. Where there are outcome fields, info["brought"] has them.
+        also has info["missing"]. Where there are feedback fields, info["brought"] has them.
         """
         t = self._trial
         if t >= self._end:
@@ -445,13 +444,14 @@ class Environment(ABC):
         else:
             asked = self.given if self.given != "either" else self.asks(self._observation())
             action, _ = self.split(choice, asked)
-        reward, brought = None, {}
+        reward = None
+        brought: dict[str, float] = {}
         if self._pays:
             if not self._goes_on:
                 self._cursor.at(t)
             paid = self._world.pay(self._cursor, -1 if action is None else action)
             if type(paid) is dict:
-                brought = {name: plain(paid[name]) for name in self.fields.outcome}
+                brought = {name: plain(paid[name]) for name in self.fields.feedback}
                 paid = paid["reward"]
             reward = None if choice is None else plain(paid)
         self._trial = t = self._next(t + 1)
@@ -521,6 +521,13 @@ class Environment(ABC):
                     break
             trial += 1
         return trial
+
+    def concealed_at(self, trial: int) -> dict[str, int | float]:
+        """Return the hidden fields of the present trial."""
+        depends = [name for name in self.fields.hidden if name in self.fields.dependent]
+        drawn = [name for name in self.fields.hidden if name not in depends]
+        left = {name: plain(self._showing[name]) for name in depends}
+        return {**self.design.at(trial, drawn), **left}
 
     def _observation(self) -> Observation:
         t = self._trial

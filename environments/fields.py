@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Range = tuple[int, int] | tuple[float, float]
-Role = Literal["stimulus", "wording", "hidden", "outcome"]
+Role = Literal["stimulus", "wording", "hidden", "feedback"]
 Rule = Callable[[str, Any], Any]
 ANYTHING: Range = (-np.inf, np.inf)
 
@@ -30,7 +30,7 @@ class Field:
     help : what it is
     role : "stimulus" is shown, and trials from elsewhere must have it; "wording" is shown and
         matters for the words alone, such as the order of mention; "hidden" is never shown;
-        "outcome" is what an action brings beside the reward, told with it and read by models
+        "feedback" is what an action brings beside the reward, told with it and read by models
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
     """
@@ -70,9 +70,9 @@ class Fields(tuple[Field, ...]):
         return self._of("hidden")
 
     @cached_property
-    def outcome(self) -> tuple[str, ...]:
+    def feedback(self) -> tuple[str, ...]:
         """What an action brings beside the reward; trials must have it."""
-        return self._of("outcome")
+        return self._of("feedback")
 
     @cached_property
     def shown(self) -> tuple[str, ...]:

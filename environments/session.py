@@ -54,11 +54,11 @@ class Session:
             raise RuntimeError(f"The session of {self.environment.name} is over. Begin another.")
         environment, seen = self.environment, self._seen
         action, response = environment.split(choice, environment.asks(seen))
-        hidden = environment.design.at(int(seen["trial"]), environment.fields.hidden)
+        hidden = environment.concealed_at(int(seen["trial"]))
         self._seen, reward, *_, info = environment.step(choice)
         turn = Turn(seen, action, reward, text, response, info.get("brought", {}))
         given = {name: getattr(turn, name) for name in answer_columns(environment)}
-        brought = {name: turn.brought.get(name) for name in environment.fields.outcome}
+        brought = {name: turn.brought.get(name) for name in environment.fields.feedback}
         self.turns.append(turn)
         self.rows.append({**seen, **hidden, **given, "reward": reward, **brought})
         return turn

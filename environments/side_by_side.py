@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .world import World, column_of, outcomes
+from .world import World, by_column, column_of
 
 State = dict[str, Any]
 _FUNCTIONS = (np.where, np.clip)
@@ -139,7 +139,7 @@ def follow_world(
 ) -> dict[str, NDArray[Any]]:
     """Return what the actions of whole sessions bring, each [..., n_trials]; -1 is no action.
 
-    "reward", NaN where nothing is paid, and outcome fields; what the world shows; and "present",
+    "reward", NaN where nothing is paid, and feedback fields; what the world shows; and "present",
     which trials take place, if some may fall away. Sessions, and the spans within them, are run
     side by side.
     """
@@ -204,7 +204,7 @@ def _run(place: World, state: State, drawn: _Beside, action: Any) -> tuple[State
     vars(place).clear()
     vars(place).update({name: _own(value) for name, value in state.items()})
     try:
-        found = place.show(drawn) if action is None else outcomes(place.pay(drawn, action))
+        found = place.show(drawn) if action is None else by_column(place.pay(drawn, action))
         return dict(found), dict(vars(place))
     except _Apart as apart:
         held = apart.held

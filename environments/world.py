@@ -50,13 +50,13 @@ class World:
     def pay(self, drawn: Any, action: Any) -> Any:
         """Return the reward, None where nothing is paid, and take note of the action.
 
-        Where an action brings outcome fields as well, a dictionary of "reward" and these.
+        Where an action brings feedback fields as well, a dictionary of "reward" and these.
         A trial without an action has -1; what it pays is not looked at.
         """
         return None
 
 
-def outcomes(paid: Any) -> dict[str, Any]:
+def by_column(paid: Any) -> dict[str, Any]:
     """Return by column what a world paid; the reward is NaN where nothing is paid."""
     if isinstance(paid, dict):
         return paid
@@ -80,7 +80,10 @@ class Points(World):
 
 
 class Table:
-    """Constants that are looked up by what is only known in a trial."""
+    """Constants, or parameters, that are looked up by what is only known in a trial.
+
+    More than 16 constants are an array in a kernel; fewer are chosen among by comparisons.
+    """
 
     def __init__(self, values: Any):
         self.values = np.asarray(values)

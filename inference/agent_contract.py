@@ -103,7 +103,7 @@ def _reads(model: type[Agent], environment: Environment | None) -> Rule:
             return Rule(name, 1.0, str(error))
     known = {"action", "response", "reward"}
     for place in map(make, ENVIRONMENTS):
-        known |= {*place.fields.stimulus, *place.fields.outcome, *place.drawn}
+        known |= {*place.fields.stimulus, *place.fields.feedback, *place.drawn}
     odd = [c for c in (*model.columns, *model.design) if c not in known]
     told = f"No experiment has {odd[0]!r}" if odd else "No experiment shows all that it reads"
     return Rule(name, float(len(odd)), f"{told}; name one that does (environment=...).")

@@ -2,21 +2,23 @@
 
 Each form says what it needs of a definition (`heads`), how its likelihood and the pull on what the
 heads are made of are reckoned (`likelihood`, after which `pushes` are known), and how it is drawn.
+An action with a number is made of both forms.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from . import expressions as ex
-from .expressions import ACTION, DATA, RESPONSE, Expr
+from .expressions import ACTION, DATA, PARAMETER, RESPONSE, STATE, Expr
 from .printing import Rows, bare, block, may_fail
-from .program import Outcome
-from .slopes import factored
+from .program import Kind, Outcome
+from .slopes import derivative, factored
 from .tracing import merged
 
-NOISE = ex.symbol("noise", DATA)
+NOISE, UNIFORM = ex.symbol("noise", DATA), ex.symbol("uniform", DATA)
 Slope = Callable[[Expr], Expr]
 
 
@@ -32,14 +34,39 @@ class Form(Protocol):
     def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
         """Return the statements that add the trial, from the text of the heads."""
 
-    def draw(self, texts: list[str]) -> list[str]:
-        """Return the statements that give the answer."""
+
+class Choice(Form, Protocol):
+    """What the forms of actions have."""
+
+    def known(self, texts: list[str]) -> list[str]:
+        """Return the statements that come first."""
+
+    def alone(self, rows: Rows) -> list[str]:
+        """Return those that add the trial where there are no lapses."""
+
+    def taken(self) -> list[str]:
+        """Return those that give the probability of what was chosen, `taken`."""
+
+    def pushed(self) -> list[str]:
+        """Return those that give the pushes from the `weight` that the model has in a mixture."""
+
+    def draw(self, texts: list[str], joint: bool) -> list[str]:
+        """Return the statements that give the action by the uniform number u.
+
+        Where lapses are `joint`, of action and number, u also decides on them.
+        """
 
 
-def form_of(outcome: Outcome, actions: int, drawn: bool = False) -> Form:
-    """Return the form of an answer; for its likelihood, or for how it is drawn."""
-    if outcome.law is not None:
-        return Number(outcome, drawn)
+def form_of(kind: Kind, actions: int) -> Form:
+    """Return the form of the likelihood of an answer."""
+    if kind.outcome.law is not None:
+        return Number(kind.outcome)
+    choice = choice_of(kind.outcome, actions)
+    return choice if kind.report is None else Both(choice, Number(kind.report), actions)
+
+
+def choice_of(outcome: Outcome, actions: int, drawn: bool = False) -> Choice:
+    """Return the form of an action; for its likelihood, or for how it is drawn."""
     parts = list(outcome.parts.values())
     if outcome.stated:
         return Stated(parts, drawn)
@@ -92,8 +119,8 @@ class OfTwo:
         (push,) = self.pushes
         return ex.multiply([push, factored(slope(self.heads[0]))])
 
-    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
-        """Take the log once in a while, of the product of the 1 + e**-|x|."""
+    def known(self, texts: list[str]) -> list[str]:
+        """Reckon with the log odds of what was chosen."""
         lines = ["side = (1.0 if action == 1.0 else 0.0) - (1.0 if action == 0.0 else 0.0)"]
         if may_fail(self.heads[0]):
             lines += _known(self.heads, texts, ["lead"])
@@ -103,32 +130,45 @@ class OfTwo:
             f"x = side * {texts[0]}",
             "e = exp_of_negative(-abs(x))",
             "missed = (e if x > 0.0 else 1.0) / (1.0 + e)",
-            *block(
-                "if lapse is None:",
-                [
-                    f"{rows('linear')} += min(x, 0.0)",
-                    f"{rows('product')} *= 1.0 + e * given",
-                    "push = side * missed",
-                ],
-            ),
-            *block(
-                "else:",
-                [
-                    "taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)",
-                    *_mixed(rows, "0.5", "taken"),
-                    "push = side * (1.0 - share) * taken * missed / mixed",
-                ],
-            ),
         ]
 
-    def draw(self, texts: list[str]) -> list[str]:
+    def alone(self, rows: Rows) -> list[str]:
+        """Take the log once in a while, of the product of the 1 + e**-|x|."""
+        return [
+            f"{rows('linear')} += min(x, 0.0)",
+            f"{rows('product')} *= 1.0 + e * given",
+            "push = side * missed",
+        ]
+
+    def taken(self) -> list[str]:
+        """Return the statement that gives the probability of what was chosen."""
+        return ["taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)"]
+
+    def pushed(self) -> list[str]:
+        """Return the push by what was missed."""
+        return ["push = weight * side * missed"]
+
+    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
+        """Return both ways."""
+        lapsed = [
+            *self.taken(),
+            *_mixed(rows, "0.5", "taken"),
+            "push = side * (1.0 - share) * taken * missed / mixed",
+        ]
+        return [
+            *self.known(texts),
+            *block("if lapse is None:", self.alone(rows)),
+            *block("else:", lapsed),
+        ]
+
+    def draw(self, texts: list[str], joint: bool) -> list[str]:
         """Choose the first action whose cumulative probability exceeds the uniform number."""
         return [
             f"x = {bare(texts[0])}",
             "e = exp_of_negative(-abs(x))",
             "p_0 = (e if x > 0.0 else 1.0) / (1.0 + e)",
-            "p_0 = (1.0 - share) * p_0 + 0.5 * share",
-            "first = uniforms[t, i] < p_0",
+            *_bound("p_0", "0.5", joint),
+            "first = u < bound",
             "second = not first",
             "action = 0.0 if first else 1.0",
         ]
@@ -157,41 +197,55 @@ class OfMany:
             f"whole = {' + '.join(f'e{j}' for j in range(n))}",
         ]
 
-    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
-        """Take the log once in a while, of the product of the sums of weights."""
+    def known(self, texts: list[str]) -> list[str]:
+        """Reckon with the weights of all actions."""
         n = len(self.heads)
-        own = " + ".join(f"is_{j} * (u{j} - top)" for j in range(n))
-        taken = " + ".join(f"is_{j} * e{j}" for j in range(n))
         return [
             *_known(self.heads, texts, [f"u{j}" for j in range(n)]),
             *self._weights(),
             "per = 1.0 / whole",
             *(f"is_{j} = 1.0 if action == {j}.0 else 0.0" for j in range(n)),
-            *block(
-                "if lapse is None:",
-                [
-                    f"{rows('linear')} += {own}",
-                    f"{rows('product')} *= whole if given > 0.0 else 1.0",
-                    "weight = given",
-                ],
-            ),
-            *block(
-                "else:",
-                [
-                    f"taken = ({taken}) * per",
-                    *_mixed(rows, repr(1 / n), "taken"),
-                    "weight = given * (1.0 - share) * taken / mixed",
-                ],
-            ),
-            *(f"push_{j} = weight * (is_{j} - e{j} * per)" for j in range(n)),
         ]
 
-    def draw(self, texts: list[str]) -> list[str]:
+    def alone(self, rows: Rows) -> list[str]:
+        """Take the log once in a while, of the product of the sums of weights."""
+        own = " + ".join(f"is_{j} * (u{j} - top)" for j in range(len(self.heads)))
+        return [
+            f"{rows('linear')} += {own}",
+            f"{rows('product')} *= whole if given > 0.0 else 1.0",
+            "weight = given",
+            *self.pushed(),
+        ]
+
+    def taken(self) -> list[str]:
+        """Return the statement that gives the probability of what was chosen."""
+        own = " + ".join(f"is_{j} * e{j}" for j in range(len(self.heads)))
+        return [f"taken = ({own}) * per"]
+
+    def pushed(self) -> list[str]:
+        """Return a push for each utility."""
+        return [f"push_{j} = weight * (is_{j} - e{j} * per)" for j in range(len(self.heads))]
+
+    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
+        """Return both ways."""
+        lapsed = [
+            *self.taken(),
+            *_mixed(rows, repr(1 / len(self.heads)), "taken"),
+            "weight = given * (1.0 - share) * taken / mixed",
+            *self.pushed(),
+        ]
+        return [
+            *self.known(texts),
+            *block("if lapse is None:", self.alone(rows)),
+            *block("else:", lapsed),
+        ]
+
+    def draw(self, texts: list[str], joint: bool) -> list[str]:
         """Choose the first action whose cumulative probability exceeds the uniform number."""
         n = len(self.heads)
         lines = [f"u{j} = {bare(text)}" for j, text in enumerate(texts)]
         shares = [f"e{j} / whole" for j in range(n)]
-        return [*lines, *self._weights(), *_first_above(shares)]
+        return [*lines, *self._weights(), *_first_above(shares, joint)]
 
 
 class Stated:
@@ -213,84 +267,174 @@ class Stated:
         (push,) = self.pushes
         return ex.multiply([push, factored(slope(self.heads[0]))])
 
-    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
+    def known(self, texts: list[str]) -> list[str]:
+        """Reckon with the probability of what was chosen."""
+        return _known(self.heads, texts, ["taken"])
+
+    def alone(self, rows: Rows) -> list[str]:
         """Multiply the probabilities, and take the log once in a while."""
         return [
-            *_known(self.heads, texts, ["taken"]),
-            *block(
-                "if lapse is None:",
-                [
-                    "mixed = max(taken, TINY)",
-                    *_multiplied(rows, "mixed"),
-                    "push = given / mixed",
-                ],
-            ),
-            *block(
-                "else:",
-                [
-                    *_mixed(rows, repr(1 / self.n), "taken"),
-                    "push = given * (1.0 - share) / mixed",
-                ],
-            ),
+            "mixed = max(taken, TINY)",
+            *_multiplied(rows, "mixed"),
+            "push = given / mixed",
         ]
 
-    def draw(self, texts: list[str]) -> list[str]:
+    def taken(self) -> list[str]:
+        """Return nothing: it is known."""
+        return []
+
+    def pushed(self) -> list[str]:
+        """Return the push by the probability."""
+        return ["push = weight / max(taken, TINY)"]
+
+    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
+        """Return both ways."""
+        lapsed = [
+            *_mixed(rows, repr(1 / self.n), "taken"),
+            "push = given * (1.0 - share) / mixed",
+        ]
+        return [
+            *self.known(texts),
+            *block("if lapse is None:", self.alone(rows)),
+            *block("else:", lapsed),
+        ]
+
+    def draw(self, texts: list[str], joint: bool) -> list[str]:
         """Choose the first action whose cumulative probability exceeds the uniform number."""
         lines = [f"u{j} = {bare(text)}" for j, text in enumerate(texts)]
-        return [*lines, *_first_above([f"u{j}" for j in range(self.n)])]
+        return [*lines, *_first_above([f"u{j}" for j in range(self.n)], joint)]
 
 
-def _first_above(shares: list[str]) -> list[str]:
-    lines, each = ["below = 0.0", "action = 0.0"], repr(1 / len(shares))
-    for share in shares[:-1]:
+def _first_above(shares: list[str], joint: bool) -> list[str]:
+    lines, n = ["p = 0.0", "action = 0.0"], len(shares)
+    for k, share in enumerate(shares[:-1], 1):
         lines += [
-            f"below += (1.0 - share) * ({share}) + share * {each}",
-            "action += 0.0 if uniforms[t, i] < below else 1.0",
+            f"p += {share}",
+            *_bound("p", repr(k / n), joint),
+            "action += 0.0 if u < bound else 1.0",
         ]
     return lines
 
 
-class Number:
-    """A number that follows a law, or in a lapse any number from 0 to 1."""
+def _bound(p: str, each: str, joint: bool) -> list[str]:
+    """Return the statements that mix a cumulative probability with that of lapses."""
+    if not joint:
+        return [f"bound = (1.0 - share) * {p} + {each} * share"]
+    return [
+        f"meant = share + (1.0 - share) * {p}",
+        f"any_of = {each} * share",
+        "bound = any_of if lapses else meant",
+    ]
 
-    def __init__(self, outcome: Outcome, drawn: bool):
-        law = outcome.as_law
-        self.heads = list(
-            merged(lambda: {"": law.at(NOISE) if drawn else law.log_density(RESPONSE)}).values()
-        )
+
+class Number:
+    """A number that follows a law, or in a lapse what the law says of those."""
+
+    def __init__(self, outcome: Outcome):
+        parts = outcome.parts
+        fields = {
+            name: ex.symbol(f"field {name}", PARAMETER)
+            for name, x in parts.items()
+            if x.on & (PARAMETER | STATE)
+        }
+        law = replace(outcome, parts={**parts, **fields}).as_law
+        own = merged(lambda: {"": law.log_density(RESPONSE)})[""]
+        by = {symbol: parts[name] for name, symbol in fields.items()}
+        self._each = merged(lambda: {"": law.lapse_density(RESPONSE)})[""]
+        self.heads = [ex.substituted(own, by)]
+        if self._each is not ex.ONE:
+            self.heads.append(self._each)
+        # Slopes of the log density in what the law is made of.
+        self._pulls = [
+            (parts[name], factored(ex.substituted(derivative(own, {symbol: ex.ONE}, {}), by)))
+            for name, symbol in fields.items()
+        ]
         self.pushes = _pushes(["weight"])
 
     def score(self, slope: Slope) -> Expr:
         """Multiply the weight by the slope of the log density."""
         (weight,) = self.pushes
-        return ex.multiply([weight, factored(slope(self.heads[0]))])
+        whole = ex.add((1.0, ex.multiply([pull, slope(x)])) for x, pull in self._pulls)
+        return ex.multiply([weight, factored(whole)])
+
+    def known(self, texts: list[str]) -> list[str]:
+        """Name the log density."""
+        lines = [f"own = {bare(texts[0])}"]
+        return lines + ([f"each = {bare(texts[1])}"] if len(texts) > 1 else [])
+
+    def alone(self, rows: Rows) -> list[str]:
+        """Add the log density."""
+        return ["weight = given", f"{rows('linear')} += own if given > 0.0 else 0.0"]
+
+    def mixed(self, rows: Rows, density: str, each: float = 1.0) -> list[str]:
+        """Add the logarithm of a mixture; `each` is the probability of what else is given."""
+        lines = [f"share = {rows('lapse')}", f"density = {density}"]
+        if len(self.heads) == 1:
+            lines += [
+                f"mixed = max((1.0 - share) * density + {each!r} * share, TINY)",
+                "logarithm = log_of(mixed)",
+                f"slope = ({each!r} - density) / mixed",
+                "weight = (1.0 - share) * density / mixed",
+            ]
+        else:  # in a lapse there may be no such number, but a far one otherwise
+            lines += [
+                f"any_of = {each!r} * each",
+                "mixed = max((1.0 - share) * density + any_of * share, TINY)",
+                "kept = max(1.0 - share, TINY)",
+                "both = log_of(mixed)",
+                "alone = own + log_of(kept)",
+                "slope = (any_of - density) / mixed",
+                "fewer = -1.0 / kept",
+                "part = (1.0 - share) * density / mixed",
+                "logarithm = both if each > 0.0 else alone",
+                "slope = slope if each > 0.0 else fewer",
+                "weight = part if each > 0.0 else 1.0",
+            ]
+        return [
+            *lines,
+            f"{rows('linear')} += logarithm if given > 0.0 else 0.0",
+            f"{rows('score_lapse')} += slope if given > 0.0 else 0.0",
+        ]
 
     def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
-        """Add the log density."""
+        """Return both ways."""
         return [
-            f"own = {bare(texts[0])}",
-            *block(
-                "if lapse is None:",
-                ["weight = given", f"{rows('linear')} += own if given > 0.0 else 0.0"],
-            ),
-            *block(
-                "else:",
-                [
-                    f"share = {rows('lapse')}",
-                    "density = exp_of(own)",
-                    "mixed = max((1.0 - share) * density + share, TINY)",
-                    "logarithm = log_of(mixed)",
-                    "slope = (1.0 - density) / mixed",
-                    f"{rows('linear')} += logarithm if given > 0.0 else 0.0",
-                    f"{rows('score_lapse')} += slope if given > 0.0 else 0.0",
-                    "weight = (1.0 - share) * density / mixed",
-                ],
-            ),
+            *self.known(texts),
+            *block("if lapse is None:", self.alone(rows)),
+            *block("else:", self.mixed(rows, "exp_of(own)")),
         ]
 
-    def draw(self, texts: list[str]) -> list[str]:
-        """Give the response, or the second uniform number in a lapse."""
-        return [
-            f"response = {bare(texts[0])}",
-            "response = uniforms[t, 1, i] if uniforms[t, 0, i] < share else response",
+
+class Both:
+    """An action and a number; a lapse is one of both."""
+
+    def __init__(self, choice: Choice, number: Number, actions: int):
+        self.choice, self.number, self.actions = choice, number, actions
+        self.heads = [*choice.heads, *number.heads]
+        self.pushes = {**choice.pushes, **number.pushes}
+
+    def score(self, slope: Slope) -> Expr:
+        """Add the slopes of both."""
+        return factored(ex.add([(1.0, self.choice.score(slope)), (1.0, self.number.score(slope))]))
+
+    def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
+        """Add both; where there are lapses, the logarithm of their product's mixture."""
+        n = len(self.choice.heads)
+        lapsed = [
+            *self.choice.taken(),
+            *self.number.mixed(rows, "taken * exp_of(own)", 1.0 / self.actions),
+            "weight = weight if given > 0.0 else 0.0",
+            *self.choice.pushed(),
         ]
+        return [
+            *self.choice.known(texts[:n]),
+            *self.number.known(texts[n:]),
+            *block("if lapse is None:", [*self.choice.alone(rows), *self.number.alone(rows)]),
+            *block("else:", lapsed),
+        ]
+
+
+def drawn_number(outcome: Outcome) -> list[Expr]:
+    """Return a number that is given, and what is given in a lapse."""
+    law = outcome.as_law
+    return list(merged(lambda: {"at": law.at(NOISE), "lapse": law.lapse_at(UNIFORM)}).values())

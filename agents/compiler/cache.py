@@ -6,6 +6,7 @@ import hashlib
 import importlib.util
 import inspect
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -13,18 +14,29 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from knownminds.agents.exponential import exp_of, exp_of_negative, log_of
+from knownminds.agents.exponential import (
+    exp_of,
+    exp_of_negative,
+    log_ndtr_of,
+    log_of,
+    mills_of,
+    ndtr_of,
+)
 from knownminds.agents.sequences import LANES
 
-from .likelihood import likelihood
+from .expressions import SCALAR, within
+from .likelihood import Likelihood
+from .once import preparation
+from .printing import table_name
 from .program import Program
 from .simulation import simulation
 from .stepping import stepping
 
+BROUGHT = (exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\
-from math import exp, log, nan, sqrt
+from math import erfc, exp, log, nan, sqrt
 
 import numpy as np
 from numba import njit
@@ -38,22 +50,38 @@ LOG_TINY = log(TINY)
 def source(program: Program) -> str:
     """Return the text of a module with the likelihood and the step agent of a program."""
     about = f"Kernels of {program.name} for {program.actions} actions, from its definition."
-    return _module(about, likelihood(program), stepping(program))
+    made = Likelihood(program)
+    parts = [made.lines(), stepping(program)] + ([preparation(made)] if made.once else [])
+    return _module(about, program, *parts)
 
 
 def simulation_source(program: Program) -> str:
     """Return the text of a module with the simulation of a program in its world."""
     about = f"Simulation of {program.name} for {program.actions} actions, in {program.world}."
-    return _module(about, simulation(program))
+    return _module(about, program, simulation(program))
 
 
-def _module(about: str, *parts: list[str]) -> str:
+def _module(about: str, program: Program, *parts: list[str]) -> str:
     body = "\n\n\n".join(map("\n".join, parts))
-    title = f'"""{about}"""'
-    used = [f for f in (exp_of_negative, exp_of, log_of) if f"{f.__name__}(" in body]
     # What a kernel calls stands in its own file: numba's cache sees no other.
-    brought = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]
-    return "\n\n".join([title, HEAD, *("\n" + text for text in brought), "\n" + body + "\n"])
+    used = [f for f in BROUGHT if re.search(rf"\b{f.__name__}\(", body)]
+    texts = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]
+    heads = [f'"""{about}"""', HEAD + imported_by(body), *tables_in(program, body)]
+    return "\n\n".join([*heads, *("\n" + text for text in texts), "\n" + body + "\n"])
+
+
+def imported_by(body: str) -> str:
+    """Return the import of what plain Python takes from SciPy."""
+    names = [name for name in SCALAR if re.search(rf"\b{name}\(", body)]
+    return f"\nfrom scipy.special import {', '.join(names)}  # noqa: E402\n" if names else ""
+
+
+def tables_in(program: Program, body: str) -> list[str]:
+    """Return the statements that make the tables in which a text looks something up."""
+    roots = [x for kind in program.kinds for live in (False, True) for x in kind.roots(live)]
+    tables = dict.fromkeys(x.value for x in within(roots) if x.op == "lookup")
+    named = {table_name(values): values for values in tables}
+    return [f"{name} = np.array({list(v)!r})" for name, v in named.items() if name in body]
 
 
 def folder_of(model: type[Any]) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from math import exp, log, prod
+from math import log, prod
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,10 +18,11 @@ from scipy.special import ndtri
 
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
-from knownminds.environments.world import World, outcomes
+from knownminds.environments.world import World, by_column
 
 from . import expressions as ex
-from .definition import SMALLEST, Law, probabilities, shares
+from .answers import form_of
+from .definition import SMALLEST, Law, log_mixed, probabilities, shares
 from .program import Program, Shapes, Through, trace
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 N_TRIALS, N_SUBJECTS = 20, 5
 LAPSE = 0.1
 GAPS = 0.15  # share of trials without an answer
+ENDS, NEAR = 0.3, 1e-3  # share of responses at the ends of cases, and how near to them
 RANGES = ((0.05, 0.95), (1.0, 9.0), (-1.0, 1.0))  # of columns that are just numbers
 CLOSE = 1e-9  # of values, relative to 1 + their size: sums are in another order
 STEP = 1e-4  # of differences, relative to the parameter
@@ -114,19 +116,16 @@ class Hints:
 
 def hints_of(program: Program) -> Hints:
     """Read the comparisons and indices of a program, in the graph in which it was traced."""
-    roots = [
-        x
-        for k in program.kinds
-        for parts in (k.outcome.parts, k.after, k.shown.parts, k.played, {"": k.present})
-        for x in parts.values()
-    ]
+    roots = [x for k in program.kinds for live in (False, True) for x in k.roots(live)]
+    roots += [x for k in program.kinds for x in form_of(k, program.actions).heads]
     values: dict[str, set[float]] = {}
     bounds: dict[str, set[float]] = {}
+    on = (ex.DATA, ex.SEQUENCE)
     for x in ex.within(roots):
         if x.op not in ("equal", "greater"):
             continue
         constant, column = sorted(x.args, key=lambda a: a.op != "number")
-        if constant.op == "number" and column.op == "symbol" and column.on == ex.DATA:
+        if constant.op == "number" and column.op == "symbol" and column.on in on:
             found = values if x.op == "equal" else bounds
             found.setdefault(column.value, set()).add(constant.value)
     known = {name: [*sorted(v), max(v) + 1.0] for name, v in values.items()}
@@ -152,6 +151,10 @@ def random_trials(
     shape = (N_SUBJECTS, N_TRIALS)
 
     def numbers(name: str) -> Array:
+        found = anyhow(name)
+        return np.repeat(found[:, :1], N_TRIALS, axis=1) if name in model.separate else found
+
+    def anyhow(name: str) -> Array:
         if name == program.kind_column:
             assert model.kinds is not None
             return rng.choice(model.kinds[1], shape).astype(float)
@@ -162,12 +165,16 @@ def random_trials(
         return rng.uniform(*span, shape)
 
     columns = {name: numbers(name) for name in program.columns}
-    answer = "response" if program.law else "action"
     given = rng.random(shape) >= GAPS
-    if program.law:
-        columns[answer] = np.where(given, rng.uniform(0.02, 0.98, shape), -np.inf)
-    else:
-        columns[answer] = np.where(given, rng.integers(0, program.actions, shape), MISSING)
+    if program.given != "action":
+        response = rng.uniform(0.02, 0.98, shape)
+        ends = hints.bounds.get("response", ())
+        if ends:  # some responses at the ends of cases, and near them
+            near = rng.choice(ends, shape) + rng.choice([-NEAR, 0.0, NEAR], shape)
+            response = np.where(rng.random(shape) < ENDS, near, response)
+        columns["response"] = np.where(given, response, -np.inf)
+    if not program.law:
+        columns["action"] = np.where(given, rng.integers(0, program.actions, shape), MISSING)
     world, shapes = played or (None, {})
     tables = {
         name: np.stack([numbers(f"{name}_{k}") for k in range(prod(size))], -1).reshape(
@@ -180,7 +187,7 @@ def random_trials(
     if world is not None and world.span is not None:
         runs = np.arange(N_TRIALS) // (N_TRIALS if world.span in model.separate else 3)
         tables[world.span] = np.broadcast_to(runs.astype(float), shape)
-    uniforms = rng.random((*shape, 2)) if program.law else rng.random(shape)
+    uniforms = rng.random(shape) if program.given == "action" else rng.random((*shape, 2))
     theta = model.parameters.draw(rng, N_SUBJECTS)
     return Trials(theta, columns, tables, uniforms)
 
@@ -199,13 +206,15 @@ def plain_log_likelihood(
             trial = _as_trial(row, program)
             if trial is None:
                 continue
-            outcome = mind.respond(trial)
-            if isinstance(outcome, Law):
-                own, each = float(outcome.log_density(row["response"])), 1.0
-            else:
+            outcome, own, each = mind.respond(trial), 0.0, 1.0
+            if not isinstance(outcome, Law):
                 p = probabilities(outcome)[trial.action]
                 own, each = log(p) if p > 0 else -np.inf, 1.0 / program.actions
-            total[n] += own if lapse is None else log((1 - lapse) * exp(own) + lapse * each)
+                outcome = mind.report(trial) if model.reports() else None
+            if isinstance(outcome, Law):
+                own += float(outcome.log_density(row["response"]))
+                each *= float(outcome.lapse_density(row["response"]))
+            total[n] += own if lapse is None else log_mixed(own, each, lapse)
             mind.update(trial)
     return total
 
@@ -228,7 +237,7 @@ def _compare_steps(
     model: type[Model], program: Program, kernels: Any, trials: Trials, expected: Array
 ) -> None:
     """Follow the trials with the functions of the step agent."""
-    total, answer = np.zeros(N_SUBJECTS), program.kinds[0].outcome
+    total, answer, number = np.zeros(N_SUBJECTS), program.kinds[0].outcome, program.kinds[0].number
     for n, theta in enumerate(trials.theta.tolist()):
         state = kernels.begin(theta)
         for t in range(N_TRIALS):
@@ -238,11 +247,13 @@ def _compare_steps(
                 continue
             seen = vars(trial)
             parts = kernels.respond(theta, state, seen)
-            if answer.law is not None:
-                total[n] += float(answer.law(*parts).log_density(row["response"]))
-            else:
-                p = (parts if answer.stated else shares(parts))[trial.action]
+            action = seen.get("action", -1)
+            if answer.law is None:
+                p = (parts if answer.stated else shares(parts))[action]
                 total[n] += log(p) if p > 0 else -np.inf
+                parts = kernels.report(theta, state, seen, action) if number else ()
+            if number is not None:
+                total[n] += float(number.law(*parts).log_density(row["response"]))
             brought = seen.pop("action", -1), seen.pop("reward", np.nan)
             kernels.update(theta, state, seen, *brought)
     if not np.allclose(total, expected, rtol=CLOSE, atol=CLOSE):
@@ -254,10 +265,12 @@ def _compare_likelihood(
     expected: Array,
 ) -> None:  # fmt: skip
     sequences = Sequences.group(np.repeat(np.arange(N_SUBJECTS), N_TRIALS), (), N_SUBJECTS)
-    packed = [
-        sequences.pack(trials.columns[name].ravel(), -np.inf if name == "response" else MISSING)
-        for name in program.columns
-    ]
+    flat = [trials.columns[name].ravel() for name in program.columns]
+    missing = [-np.inf if name == "response" else MISSING for name in program.columns]
+    if hasattr(kernels, "prepared"):
+        flat = list(kernels.prepared(*flat))
+        missing = [MISSING] * len(flat)
+    packed = [sequences.pack(c, gone) for c, gone in zip(flat, missing, strict=True)]
     rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
     total, gradient = kernels.log_likelihood(
         trials.theta, rates, program.actions, sequences.row, sequences.start, *packed
@@ -301,14 +314,15 @@ def _compare_draws(
         return sequences.pack(table.reshape(N_SUBJECTS * N_TRIALS, *table.shape[2:]))
 
     design = [packed(trials.tables[name]) for name in program.design]
-    if program.law:
+    if program.given != "action":
         design.insert(0, packed(ndtri(trials.uniforms[..., 1])))
     rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
     drawn = kernels.simulate(
         trials.theta, rates, program.actions, sequences.row, sequences.start,
         packed(trials.uniforms), *design,
     )  # fmt: skip
-    got = sequences.unpack(drawn, N_SUBJECTS * N_TRIALS).reshape(N_SUBJECTS, N_TRIALS)
+    parts, n = (drawn if program.given == "both" else (drawn,)), N_SUBJECTS * N_TRIALS
+    got = np.stack([sequences.unpack(p, n).reshape(N_SUBJECTS, N_TRIALS) for p in parts], axis=-1)
     if not np.allclose(got, expected, rtol=CLOSE, atol=CLOSE):
         _refuse(model, "draws", got, expected)
 
@@ -320,7 +334,7 @@ def plain_sessions(
 
     One that has no number is NaN.
     """
-    answers = np.full((N_SUBJECTS, N_TRIALS), MISSING)
+    answers = np.full((N_SUBJECTS, N_TRIALS, 2 if program.given == "both" else 1), MISSING)
     for n, theta in enumerate(trials.theta.tolist()):
         mind = model.mind(dict(zip(program.parameters, theta, strict=True)), program.actions)
         place, begun = world(), None
@@ -335,21 +349,30 @@ def plain_sessions(
             if not shown.pop("present", True):
                 continue
             shown = {name: _whole(value) for name, value in shown.items()}
-            answer = _answer(mind.respond(Through(drawn, shown)), trials.uniforms[n, t], lapse)
-            answers[n, t] = answer
-            action = -1 if program.law or np.isnan(answer) else int(answer)
-            paid = {n: _whole(v) for n, v in outcomes(place.pay(drawn, action)).items()}
+            u, action = np.ravel(trials.uniforms[n, t]), -1
+            outcome = mind.respond(Through(drawn, shown))
+            if not isinstance(outcome, Law):
+                answers[n, t, 0] = found = _chosen(probabilities(outcome), u, lapse)
+                action = -1 if np.isnan(found) else int(found)
+                if len(u) > 1:
+                    outcome = mind.report(Through(drawn, {**shown, "action": action}))
+            if isinstance(outcome, Law):
+                noise = float(ndtri(max(u[1], SMALLEST)))
+                lapses = u[0] < lapse
+                answers[n, t, -1] = outcome.lapse_at(u[1]) if lapses else outcome.at(noise)
+            paid = {n: _whole(v) for n, v in by_column(place.pay(drawn, action)).items()}
             mind.update(Through(drawn, {**shown, "action": action, **paid}))
     return answers
 
 
-def _answer(outcome: Any, uniforms: Any, lapse: float) -> float:
-    if isinstance(outcome, Law):
-        lapses, u = uniforms
-        return float(u if lapses < lapse else outcome.at(float(ndtri(max(u, SMALLEST)))))
-    p = np.array(probabilities(outcome))
-    mixed = (1 - lapse) * p + lapse / len(p)
-    return float(np.nan if np.isnan(p).any() else (np.cumsum(mixed)[:-1] <= uniforms).sum())
+def _chosen(shares: list[float], u: Array, lapse: float) -> float:
+    """Return the action at a uniform number, which with a second also decides on a lapse."""
+    p = np.array(shares)
+    own, any_of = np.cumsum(p), np.arange(1, len(p) + 1) / len(p)
+    bounds = (1 - lapse) * own + lapse * any_of
+    if len(u) > 1:
+        bounds = lapse * any_of if u[0] < lapse else lapse + (1 - lapse) * own
+    return float(np.nan if np.isnan(p).any() else (bounds[:-1] <= u[0]).sum())
 
 
 def _entry(value: Any) -> Any:

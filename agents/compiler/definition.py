@@ -46,16 +46,32 @@ def unit(description: str, mean: float = 0.0, sd: float = 1.0, **more: Any) -> A
 class Law:
     """How a number that is given scatters: a dataclass whose fields a definition fills.
 
-    Lapses are uniform between 0 and 1.
+    Its methods are plain NumPy (and `scipy.special.ndtr`, `log_ndtr`), as definitions are.
+
+    Attributes
+    ----------
+    span
+        The range of responses that the law knows, over which lapses are uniform; None where the
+        law says itself what a lapse gives.
     """
 
+    span: ClassVar[tuple[float, float] | None] = (0.0, 1.0)
+
     def log_density(self, y: Any) -> Any:
-        """Return the log density of a response."""
+        """Return the log density of a response; where it has a probability, the log of that."""
         raise NotImplementedError
 
     def at(self, normal: Any) -> Any:
         """Return the response at a quantile, given as a standard normal number."""
         raise NotImplementedError
+
+    def lapse_density(self, y: Any) -> Any:
+        """Return the density of a response that is given in a lapse."""
+        return 1.0
+
+    def lapse_at(self, u: Any) -> Any:
+        """Return the response of a lapse at a uniform number."""
+        return u
 
 
 @dataclass(frozen=True)
@@ -120,3 +136,9 @@ def shares(numbers: Sequence[float]) -> list[float]:
     weights = [exp(u - top) for u in numbers]
     whole = sum(weights)
     return [w / whole for w in weights]
+
+
+def log_mixed(own: float, each: float, lapse: float) -> float:
+    """Return the log density of a mixture with lapses, whose density is `each`."""
+    with np.errstate(divide="ignore"):
+        return float(np.logaddexp(np.log1p(-lapse) + own, np.log(lapse * each)))

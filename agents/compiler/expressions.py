@@ -13,20 +13,28 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-PARAMETER, DATA, STATE = 1, 2, 4  # what an expression hangs on, as bits
+# What an expression hangs on, as bits; SEQUENCE is a column that is the same in all of a sequence.
+PARAMETER, DATA, STATE, SEQUENCE = 1, 2, 4, 8
 
 CONDITIONS = ("greater", "equal", "not", "and")
 MOST_FACTORS = 8  # of a power that is written as a product
 
+HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
 FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": math.exp,
     "log": math.log,
     "sqrt": math.sqrt,
     "abs": abs,
     "over": lambda x: 1.0 / x,
+    "ndtr": lambda x: float(special.ndtr(x)),
+    "log_ndtr": lambda x: float(special.log_ndtr(x)),
+    "mills": lambda x: math.exp(-0.5 * x * x - HALF_LOG_2_PI - special.log_ndtr(x)),
 }
-COSTLY = ("over", "exp", "log", "sqrt")
+SCALAR = ("ndtr", "log_ndtr", "mills")  # calls that no vector instruction does
+COSTLY = ("over", "exp", "log", "sqrt", *SCALAR)
+LONGEST_CHAIN = 16  # of selections among the entries of a table; others are looked up
 
 
 class UntraceableError(TypeError):
@@ -362,7 +370,10 @@ def multiply(factors: Iterable[Any]) -> Expr:
 
 
 def apply(op: str, x: Any) -> Expr:
-    """Apply a function of one number: exp, log, sqrt, abs, or over, which is 1 / x."""
+    """Apply a function of one number: exp, log, sqrt, abs, over, ndtr, log_ndtr or mills.
+
+    `over` is 1 / x and `mills` the slope of log_ndtr.
+    """
     x = as_number(x)
     if x.op == "number":
         return number(FUNCTIONS[op](x.value))
@@ -370,6 +381,14 @@ def apply(op: str, x: Any) -> Expr:
         inner: Expr = x.args[0]
         return inner
     return node(op, (x,))
+
+
+def lookup(table: tuple[float, ...], place: Any) -> Expr:
+    """Return the entry of a table at a place, a whole number from 0 to less than its length."""
+    place = as_number(place)
+    if place.op == "number":
+        return number(table[int(place.value)])
+    return node("lookup", (place,), table)
 
 
 def greater(a: Any, b: Any) -> Expr:
@@ -478,6 +497,8 @@ def rebuilt(x: Expr, args: list[Expr]) -> Expr:
         return multiply(args)
     if x.op in FUNCTIONS:
         return apply(x.op, args[0])
+    if x.op == "lookup":
+        return lookup(x.value, args[0])
     made: dict[str, Callable[..., Expr]] = {
         "select": select,
         "greater": greater,
@@ -486,6 +507,13 @@ def rebuilt(x: Expr, args: list[Expr]) -> Expr:
         "and": both,
     }
     return made[x.op](*args) if x.op in made else node(x.op, tuple(args), x.value)
+
+
+def substituted(x: Expr, by: dict[Expr, Expr]) -> Expr:
+    """Put expressions in the place of symbols; `by` takes up what was found on the way."""
+    if x not in by:
+        by[x] = rebuilt(x, [substituted(a, by) for a in x.args]) if x.args else x
+    return by[x]
 
 
 def within(roots: Iterable[Expr], stop: Collection[Expr] = ()) -> list[Expr]:

@@ -7,13 +7,15 @@ from math import log2
 
 from . import expressions as ex
 from .answers import Form, form_of
-from .expressions import ACTION, PARAMETER, RESPONSE, STATE, Expr
-from .printing import Printer, Rows, bare, block, kept_without_answer, local, may_fail
+from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
+from .passes import WORTH_IT, before, by_data, guarded, has
+from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
 from .program import Kind, Program
 from .slopes import Sensitivities, lowered, outer_and_inner
 
 JIT = '@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})'
 PREFIX = "L_"
+ONCE = (*ex.COSTLY, "lookup")  # worth reckoning once where they hang on columns alone
 FEWEST = 512  # trials after which a product of numbers from 1 to 2 is put away
 
 
@@ -27,15 +29,46 @@ class Score:
     outer: Expr
 
 
-def likelihood(program: Program) -> list[str]:
-    """Return the lines of the function and of its constants.
+@dataclass(frozen=True)
+class Parts:
+    """What is reckoned on a trial of one kind.
 
-    ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``
+    Parameters
+    ----------
+    heads : what the answer is made of
+    added : what is added to rows of scores
+    after : what is remembered anew, slopes included
     """
-    return _Text(program).lines()
+
+    kind: Kind
+    form: Form
+    heads: list[Expr]
+    added: dict[str, Expr]
+    after: dict[str, Expr]
+
+    @property
+    def later(self) -> list[Expr]:
+        """What is reckoned once the answer's part is known."""
+        return [*self.added.values(), *self.after.values()]
+
+    @property
+    def roots(self) -> list[Expr]:
+        """All of it."""
+        return [*self.heads, *self.later]
+
+    def pushed(self, x: Expr) -> bool:
+        """Say whether an expression hangs on how the answer's part comes out."""
+        return any(y in self.form.pushes for y in ex.within([x]))
 
 
-class _Text:
+class Likelihood:
+    """The text of a likelihood and of what it takes in.
+
+    ``log_likelihood(theta, lapse, n_actions, row, start, *columns) -> total, gradient``; columns
+    are those of the program, or what ``prepared(*columns)`` makes of them, where parts of them can
+    be reckoned once.
+    """
+
     def __init__(self, program: Program):
         self.program = program
         self.rows = Rows(PREFIX, program.parameters)
@@ -44,43 +77,99 @@ class _Text:
         for name in ("lapse", "linear", "product", "score_lapse"):
             self.rows(name)
         self.scores: list[Score] = []
-        self.bodies = [self._trial(n, kind) for n, kind in enumerate(program.kinds)]
+        self.once: dict[Expr, str] = {}  # what is reckoned once, by the name of its column
+        parts = [self._parts(n, kind) for n, kind in enumerate(program.kinds)]
+        for part in parts:
+            self.rows.hold(part.roots)
+            self._find_once(part)
+        self.bodies = [self._trial(part) for part in parts]
+        outer = [score.outer for score in self.scores]
+        self.steady = tuple(
+            x.value
+            for x in ex.within([*outer, *(x for part in parts for x in part.roots)])
+            if x.op == "symbol" and x.on == SEQUENCE
+        )  # columns that are read where a sequence begins
 
-    def _trial(self, n: int, kind: Kind) -> list[str]:
-        """Return the statements of one lane on one trial of this kind."""
-        form = form_of(kind.outcome, self.program.actions)
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What the function takes in, by name."""
+        if not self.once:
+            return self.program.columns
+        first = ["given" if self.program.law else "action"]
+        read = [c for c in self.program.columns if c in self.rows.read or c in self.steady]
+        kinds = [self.program.kind_column] if self.program.kind_column else []
+        return tuple(dict.fromkeys([*first, *kinds, *read, *self.once.values()]))
+
+    def _parts(self, n: int, kind: Kind) -> Parts:
+        """Return what is reckoned on a trial of this kind."""
+        form = form_of(kind, self.program.actions)
         suffix = f"_{n}" if len(self.program.kinds) > 1 else ""
         known: dict[Expr, Expr] = {}
         heads = [lowered(x, known) for x in form.heads]
         scores = self._scores(form, suffix, known)
         after = {name: lowered(x, known) for name, x in self._after(kind).items()}
         self.scores += scores
-        later = [*(score.inner for score in scores), *after.values()]
-        self.rows.hold([*heads, *later])
+        return Parts(kind, form, heads, {score.row: score.inner for score in scores}, after)
 
-        answer = {RESPONSE: "response"} if self.program.law else {ACTION: "action"}
+    def _trial(self, parts: Parts) -> list[str]:
+        """Return the statements of a trial, in all lanes."""
         columns = {c: f"{c}_[t, i]" for c in self.program.columns}
-        loads, names = self.rows.loads([*heads, *later], columns, {**answer, **form.pushes})
+        given = self._given(parts.kind)
+        passes = self._rare(parts, columns, given)
+        answer: dict[Expr, str] = {} if self.program.law else {ACTION: "action"}
+        pushes = parts.form.pushes
+        loads, names = self.rows.loads(parts.roots, columns, {**answer, **pushes})
         printer = Printer(names)
-        texts = printer.write(heads, later)
-        lines = [*self._given(kind), *loads, *printer.taken()]
-        lines += form.likelihood(texts, self.rows)
-        texts = printer.write(later)
-        lines += printer.taken()
-        for score, text in zip(scores, texts, strict=False):
-            lines += self._added(score, text)
-        for (name, x), text in zip(after.items(), texts[len(scores) :], strict=True):
-            lines += self._renewed(name, x, text, names)
+        texts = printer.write(parts.heads, parts.later)
+        body = [*given, *loads, *printer.taken()]
+        body += parts.form.likelihood(texts, self.rows)
+        texts = printer.write(parts.later)
+        body += printer.taken()
+        for (row, x), text in zip(parts.added.items(), texts, strict=False):
+            body += self._added(row, x, text)
+        for (name, x), text in zip(parts.after.items(), texts[len(parts.added) :], strict=True):
+            body += self._renewed(name, x, text, names)
+        return [*passes, *block("for i in range(LANES):", body)]
+
+    def _find_once(self, parts: Parts) -> None:
+        """Find the costly parts that hang on columns alone, as large as they come."""
+        if not self.program.fixed:
+            return  # the number of actions is not known where data are read
+        order = ex.within(parts.roots, stop=self.rows.held)
+        mine = {x for x in order if x.args and x.on == DATA and x.op not in ex.CONDITIONS}
+        mine = {x for x in mine if has(x, ONCE) and not parts.pushed(x)}
+        whole = {a for x in order if x not in mine for a in x.args} | set(parts.roots)
+        for x in order:
+            if x in mine and x in whole and x not in self.rows.kept:
+                name = self.once.setdefault(x, f"once_{len(self.once)}")
+                self.rows.kept[x] = name, f"{name}_[t, i]"
+
+    def _rare(self, parts: Parts, columns: dict[str, str], given: list[str]) -> list[str]:
+        """Return passes for what stands under conditions on columns alone."""
+        known = {**self.rows.held, **self.rows.kept}
+        lines: list[str] = []
+        names: dict[Expr, str] = {}
+        for holds, arms in guarded(parts.roots, known, WORTH_IT).items():
+            own = [x for x in arms if by_data(holds) and not parts.pushed(x) and x not in names]
+            if own:
+                named = {x: f"rare_{len(names) + k}" for k, x in enumerate(own)}
+                lines += before(holds, named, self.rows, columns, given)
+                names |= named
+        self.rows.kept |= {x: (name, self.rows(name)) for x, name in names.items()}
         return lines
 
     def _scores(self, form: Form, suffix: str, known: dict[Expr, Expr]) -> list[Score]:
+        """Return what each parameter's row adds up; what is alike is added up once."""
         found = []
+        rows: dict[Expr, str] = {}
         for theta in self.program.parameters:
             whole = form.score(lambda x, theta=theta: self.slopes.of(x, theta))  # type: ignore[misc]
             outer, inner = outer_and_inner(whole)
             if whole is not ex.ZERO:
-                row = self.rows(f"score_{theta}{suffix}")
-                found.append(Score(theta, row, lowered(inner, known), outer))
+                inner = lowered(inner, known)
+                if inner not in rows:
+                    rows[inner] = self.rows(f"score_{theta}{suffix}")
+                found.append(Score(theta, rows[inner], inner, outer))
         return found
 
     def _after(self, kind: Kind) -> dict[str, Expr]:
@@ -92,16 +181,21 @@ class _Text:
 
     def _given(self, kind: Kind) -> list[str]:
         if self.program.law:
-            return ["response = response_[t, i]", "given = 1.0 if response > -1e300 else 0.0"]
+            return [f"given = 1.0 if {self._is_given()} else 0.0"]
         action = "action = action_[t, i]"
         if self.program.kind_column:
             action += f" if {self.program.kind_column}_[t, i] == {kind.value}.0 else -1.0"
         return [action, "given = 1.0 if action >= 0.0 else 0.0"]
 
-    def _added(self, score: Score, text: str) -> list[str]:
-        if self.program.law or may_fail(score.inner):
-            return [f"change = {bare(text)}", f"{score.row} += change if given > 0.0 else 0.0"]
-        return [f"{score.row} += {bare(text)}"]
+    def _is_given(self) -> str:
+        if not self.program.law:
+            return "action_[t, i] >= 0.0"
+        return "given_[t, i] > 0.0" if self.once else "response_[t, i] > -1e300"
+
+    def _added(self, row: str, x: Expr, text: str) -> list[str]:
+        if self.program.given != "action" or may_fail(x):
+            return [f"change = {bare(text)}", f"{row} += change if given > 0.0 else 0.0"]
+        return [f"{row} += {bare(text)}"]
 
     def _renewed(self, name: str, x: Expr, text: str, names: dict[Expr, str]) -> list[str]:
         old = ex.symbol(name, STATE)
@@ -116,7 +210,7 @@ class _Text:
         program, p = self.program, len(self.program.parameters)
         start = {**program.start}
         start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
-        columns = ", ".join(f"{c}_" for c in program.columns)
+        columns = ", ".join(f"{c}_" for c in self.columns)
         lanes = block("for i in range(LANES):", self._begin(start))
         trials = block("for t in range(start[block], start[block + 1]):", self._trials())
         blocks = ["z[:] = 0.0", *lanes, *trials]
@@ -133,7 +227,12 @@ class _Text:
         return [*self.rows.constants(), "", "", JIT, *block(head, body)]
 
     def _begin(self, start: dict[str, Expr]) -> list[str]:
+        found = [f"{self.rows(f'{name}_all')} = {name}_[t, i]" for name in self.steady]
+        look = block("for t in range(start[block], start[block + 1]):", [
+            *block(f"if {self._is_given()}:", [*found, f"{self.rows('answered')} = 1.0", "break"])
+        ]) if found else []  # fmt: skip
         return [
+            *look,
             *self.rows.begin(start),
             f"{self.rows('product')} = 1.0",
             *block("if lapse is not None:", [f"{self.rows('lapse')} = lapse[q]"]),
@@ -152,9 +251,12 @@ class _Text:
     def _end(self) -> list[str]:
         """Return the statements that add up a lane after its last trial."""
         program, rows = self.program, self.rows
-        names = {ex.symbol(p, PARAMETER): local(p) for p in program.parameters}
-        printer = Printer(names, by_name={})
-        lines = [f"{local(p)} = theta[q, {j}]" for j, p in enumerate(program.parameters)]
+        outer = ex.within([score.outer for score in self.scores])
+        steady = [x for x in outer if x.on == SEQUENCE and x.op == "symbol"]
+        printer = Printer(rows.steady_names(steady), by_name=BY_LIBRARY)
+        lines = block(f"if {rows('answered')} == 0.0:", ["continue"]) if self.steady else []
+        lines += [f"{local(p)} = theta[q, {j}]" for j, p in enumerate(program.parameters)]
+        lines += [f"{x.value}_all = {rows(f'{x.value}_all')}" for x in steady]
         for score in self.scores:
             (text,) = printer.write([score.outer])
             times = "" if score.outer is ex.ONE else f"{text} * "
@@ -172,7 +274,7 @@ class _Text:
 def in_lanes(program: Program, bodies: list[list[str]]) -> list[str]:
     """Return one loop over lanes for each kind of trial, entered if any lane has it."""
     if len(bodies) == 1:
-        return block("for i in range(LANES):", bodies[0])
+        return bodies[0]
     kinds = [(f"there_{n}", kind.value) for n, kind in enumerate(program.kinds)]
     column = f"{program.kind_column}_[t, i]"
     lines = [f"{there} = 0" for there, _ in kinds]
@@ -180,5 +282,5 @@ def in_lanes(program: Program, bodies: list[list[str]]) -> list[str]:
         "for i in range(LANES):", [f"{there} += {column} == {value}.0" for there, value in kinds]
     )
     for (there, _), body in zip(kinds, bodies, strict=True):
-        lines += block(f"if {there}:", block("for i in range(LANES):", body))
+        lines += block(f"if {there}:", body)
     return lines

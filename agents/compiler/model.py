@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf, log
 from types import SimpleNamespace
 from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -21,10 +22,10 @@ from knownminds.environments.world import Payoffs, World
 from . import expressions as ex
 from .cache import folder_of, loaded, simulation_source, source
 from .checking import check_kernels, check_simulation
-from .definition import SMALLEST, shares
+from .definition import SMALLEST, Law, log_mixed, shares
 from .program import Program, Shapes, trace
 
-PRINTED = ("log_likelihood", "begin", "respond", "update", "quantile")
+PRINTED = ("log_likelihood", "begin", "respond", "report", "update", "quantile", "prepared")
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Outline:
     given: str
     n_uniforms: int
     remembers: bool
+    span: tuple[float, float] | None
 
 
 class _Told:
@@ -52,6 +54,23 @@ class _Actions:
 
     def __get__(self, instance: object, owner: type[Model]) -> int | None:
         return None if owner.given == "response" else 2
+
+
+class _Prepare:
+    """What is reckoned once of columns, as a class attribute; None where nothing is."""
+
+    def __get__(self, instance: object, owner: type[Model]) -> Any:
+        if owner is Model or (owner.n_actions is None and owner.given != "response"):
+            return None
+        prepared = getattr(owner.kernels(owner.n_actions or 2), "prepared", None)
+        if prepared is None:
+            return None
+
+        def prepare(subject: Any, sequence: Any, columns: tuple[Array, ...], lapse: bool) -> Any:
+            with np.errstate(all="ignore"):
+                return subject, sequence, prepared(*columns)
+
+        return prepare
 
 
 class _Kernel:
@@ -96,6 +115,10 @@ def _kernel() -> Any:
     return _Kernel()
 
 
+def _prepare() -> Any:
+    return _Prepare()
+
+
 def _two_or_any() -> Any:
     return _Actions()
 
@@ -103,7 +126,8 @@ def _two_or_any() -> Any:
 class Model(Agent):
     """A mind written once: parameters as class attributes, and one trial in plain NumPy.
 
-    An author writes `begin`, `respond` and `update`. Run on symbols, at the first use, they become
+    An author writes `begin`, `respond` and `update` (and `report`, where a number is given with an
+    action). Run on symbols, at the first use, they become
     the likelihood with its exact gradient, the simulation, and the step agent in plain Python; run
     on numbers they are what all three are held against. Columns and tables are what the methods
     read. A subclass holds a parameter by setting it to a number, and ties some by properties.
@@ -128,6 +152,7 @@ class Model(Agent):
     given: ClassVar[Any] = _told()
     n_uniforms: ClassVar[int] = _told()
     remembers: ClassVar[bool] = _told()
+    prepare: ClassVar[Any] = _prepare()
     log_likelihood: ClassVar[Any] = _kernel()
     simulate: ClassVar[Any] = _Simulate()
 
@@ -171,11 +196,13 @@ class Model(Agent):
             with ex.new_graph():
                 declared = inspect.getattr_static(cls, "n_actions")
                 program = trace(cls, declared if isinstance(declared, int) else 2)
+                number = program.kinds[0].number
                 cls._outline = Outline(
                     program.columns,
-                    "response" if program.law else "action",
-                    2 if program.law else 1,
+                    program.given,
+                    2 if number else 1,
                     program.remembers,
+                    number.law.span if number and number.law else None,
                 )
         return cls._outline
 
@@ -227,7 +254,8 @@ class Model(Agent):
                 folder_of(cls),
                 lambda: check_simulation(cls, text, actions, world, shapes),
             )
-            known[key] = _with_noise(module.simulate) if program.law else module.simulate, program
+            numbers = program.given != "action"
+            known[key] = _with_noise(module.simulate) if numbers else module.simulate, program
         found: tuple[Kernel, Program] = known[key]
         return found
 
@@ -244,12 +272,15 @@ class Model(Agent):
         if actions not in known:
             with ex.new_graph():
                 program = trace(cls, actions)
-                text, answer = source(program), program.kinds[0].outcome
+                text, kind = source(program), program.kinds[0]
             module = loaded(
                 text, cls.name, folder_of(cls), lambda: check_kernels(cls, text, actions)
             )
             own = {name: value for name, value in vars(module).items() if name in PRINTED}
-            known[actions] = SimpleNamespace(**own, law=answer.law, stated=answer.stated)
+            law = kind.number.law if kind.number else None
+            known[actions] = SimpleNamespace(
+                **own, law=law, stated=kind.outcome.stated, acts=kind.outcome.law is None
+            )
         return known[actions]
 
     @classmethod
@@ -263,20 +294,21 @@ class Model(Agent):
     def check_plays(cls, environment: Environment) -> None:
         """Raise ValueError also where rewards hang on what the model does not look at.
 
-        And where responses do not go from 0 to 1.
+        And where responses have another range than the model's law.
         """
         super().check_plays(environment)
-        hang = environment.fields.dependent
+        fields = environment.fields
+        hang = [name for name in fields.dependent if name not in fields.hidden]
         if "reward" in cls.columns and hang and not set(hang) & set(cls.columns):
             raise ValueError(
                 f"{cls.name} goes by rewards alone; those of {environment.name} hang on "
                 f"{hang[0]!r} as well, which it does not look at. Choose another model."
             )
-        low, high = environment.response_range
-        if cls.given == "response" and (low, high) != (0.0, 1.0):
+        (low, high), span = environment.response_range, cls.outline().span
+        if span is not None and (low, high) != span:
             raise ValueError(
-                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
-                f"{low:g} to {high:g}. Choose another model."
+                f"{cls.name} gives numbers from {span[0]:g} to {span[1]:g}; {environment.name} "
+                f"asks for numbers from {low:g} to {high:g}. Choose another model."
             )
 
     # What an author writes.
@@ -287,6 +319,15 @@ class Model(Agent):
     def respond(self, trial: Any) -> Any:
         """Return utilities of the actions, log odds of action 1, `Probabilities`, or a `Law`."""
         raise NotImplementedError(f"{type(self).__name__} needs a method respond(self, trial)")
+
+    def report(self, trial: Any) -> Any:
+        """Return the `Law` of a number that is given with the action, `trial.action`."""
+        raise NotImplementedError(f"{type(self).__name__} gives no number with an action")
+
+    @classmethod
+    def reports(cls) -> bool:
+        """Say whether a number is given with each action."""
+        return cls.report is not Model.report
 
     def update(self, trial: Any) -> None:
         """Change what is remembered by what the trial brought: `trial.action`, `trial.reward`."""
@@ -340,41 +381,79 @@ class Model(Agent):
 
     def action_probabilities(self, observation: Observation) -> Array:
         """Return the probability of each action before any lapse."""
-        if self._made.law:
-            return np.empty(0)
-        return np.array(self._shares(observation))
+        return np.array(self._shares(observation) if self._made.acts else [])
 
     def learn(self, observation: Observation, action: int, reward: float) -> None:
         """Take in what the action brought; a trial without an answer teaches nothing."""
-        if action >= 0 or (self._made.law and observation.get("response", 0.0) is not None):
+        if action >= 0 or (not self._made.acts and observation.get("response", 0.0) is not None):
             state = self._state(observation)
             self._made.update(self._values, state, observation, action, reward)
+
+    def _law(self, observation: Observation, action: int | None) -> Law:
+        seen = self._values, self._state(observation), observation
+        if not self._made.acts:
+            parts = self._made.respond(*seen)
+        elif self._made.law is not None and action is not None:
+            parts = self._made.report(*seen, action)
+        else:
+            raise NotImplementedError(f"{self.name} gives no responses.")
+        law: Law = self._made.law(*parts)
+        return law
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
     ) -> float:
-        """Return the log density of a response."""
-        if not self._made.law:
-            return super().log_density(observation, response, action)
-        parts = self._made.respond(self._values, self._state(observation), observation)
-        return float(self._made.law(*parts).log_density(response))
+        """Return the log density of a response, given the action if there is one; no lapses."""
+        return float(self._law(observation, action).log_density(response))
+
+    def log_probability(
+        self,
+        observation: Observation,
+        action: int | None,
+        response: float | None,
+        response_range: tuple[float, float] = (0.0, 1.0),
+    ) -> float:
+        """Return the log probability (density) of what is given on a trial, lapses included."""
+        if response is None or not self.lapse:
+            return super().log_probability(observation, action, response, response_range)
+        found = self._shares(observation) if action is not None else [1.0]
+        law = self._law(observation, action)
+        share = found[action or 0]
+        own = float(law.log_density(response)) + (log(share) if share > 0.0 else -inf)
+        return log_mixed(own, float(law.lapse_density(response)) / len(found), self.lapse)
 
     def choose(self, observation: Observation, rng: np.random.Generator) -> Choice:
-        """Draw what is given: an action with one uniform number, a response with two."""
-        if not self._made.law:
-            below, u, found = 0.0, rng.random(), self._shares(observation)
-            each = self.lapse / len(found)
-            for action, share in enumerate(found[:-1]):
-                below += (1.0 - self.lapse) * share + each
-                if u < below:
-                    return action
-            return len(found) - 1
-        lapses, u = rng.random(2).tolist()
-        if lapses < self.lapse:
-            return float(u)
-        noise = float(ndtri(max(u, SMALLEST)))
-        state = self._state(observation)
-        return float(self._made.quantile(self._values, state, observation, noise))
+        """Draw what is given: an action with one uniform number; with a number, two."""
+        made, lapse = self._made, self.lapse
+        if made.law is None:
+            return first_above(self._shares(observation), rng.random(), lapse)
+        u, second = rng.random(2).tolist()
+        lapsed, found = u < lapse, self._shares(observation) if made.acts else []
+        action = None
+        if lapsed and found:
+            action = first_above([lapse / len(found)] * len(found), u, 0.0)
+        elif found:
+            action = first_above(found, u - lapse, 0.0, 1.0 - lapse)
+        if lapsed:
+            response = float(self._law(observation, action).lapse_at(second))
+        else:
+            noise = float(ndtri(max(second, SMALLEST)))
+            seen = self._values, self._state(observation), observation
+            response = float(made.quantile(*seen, action, noise))
+        return response if action is None else (action, response)
+
+
+def first_above(shares: list[float], u: float, lapse: float, whole: float = 1.0) -> int:
+    """Return the first action whose cumulative probability, lapses mixed in, exceeds u.
+
+    Probabilities sum to `whole`.
+    """
+    below, each = 0.0, lapse / len(shares)
+    for action, share in enumerate(shares[:-1]):
+        below += ((1.0 - lapse) * share + each) * whole
+        if u < below:
+            return action
+    return len(shares) - 1
 
 
 # Names that a parameter must not have, besides those of every agent.

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 
 from . import expressions as ex
-from .expressions import ACTION, DATA, PARAMETER, Expr
+from .expressions import ACTION, DATA, PARAMETER, SEQUENCE, Expr
 
 LONGEST = 64  # characters of an expression that is written where it is used
 PLAIN = ("add", "multiply", "abs", "not", "greater", "equal", "and")  # cheap, and short to read
-BY_NAME = {"exp": "exp_of", "log": "log_of"}  # of the functions that kernels bring along
+BY_NAME = {  # of the functions that kernels bring along
+    "exp": "exp_of",
+    "log": "log_of",
+    "ndtr": "ndtr_of",
+    "log_ndtr": "log_ndtr_of",
+    "mills": "mills_of",
+}
+
+BY_LIBRARY = {name: BY_NAME[name] for name in ex.SCALAR}  # where the others are those of `math`
 
 # Names of the templates; an author's name that is one of them is written with a dash more.
 # fmt: off
@@ -18,16 +27,20 @@ RESERVED = frozenset((
     "block", "i", "q", "t", "side", "x", "e", "missed", "push", "taken", "share", "mixed",
     "product", "large", "own", "weight", "density", "logarithm", "slope", "change", "top",
     "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
-    "response", "action", "noise", "state", "trial", "exp", "log", "nan", "sqrt", "abs", "max",
-    "min", "np",
+    "response", "action", "noise", "state", "trial", "u", "bound", "p", "meant", "any_of",
+    "lapses", "any_number", "each", "there", "both", "alone", "fewer", "part", "exp",
+    "log", "nan", "sqrt", "abs", "max", "min", "np",
 ))
 # fmt: on
+
+
+MADE_UP = ("new_", "held_", "is_", "push_", "there_", "once_", "rare_", "any_")
 
 
 def local(name: str) -> str:
     """Return the name that a parameter or a remembered number has within a kernel."""
     numbered = name[:1] in "tuep" and name[1:].isdigit()
-    made_up = name.startswith(("new_", "held_", "is_", "push_", "there_"))
+    made_up = name.startswith(MADE_UP)
     return f"{name}__" if name in RESERVED or numbered or made_up else name
 
 
@@ -46,6 +59,11 @@ def bare(text: str) -> str:
         if depth == 0:
             return text[1:-1] if k == len(text) - 1 else text
     return text
+
+
+def table_name(table: tuple[float, ...]) -> str:
+    """Return the name of a table's constant."""
+    return f"TABLE_{hashlib.sha256(repr(table).encode()).hexdigest()[:8].upper()}"
 
 
 class Printer:
@@ -129,6 +147,10 @@ class Printer:
                 return f"{a} & {b}"
             case "not":
                 return f"not {a}"
+            case "lookup":
+                place = self._named(x.args[0])
+                inside = f"({place} >= 0.0) & ({place} < {len(x.value)}.0)"
+                return f"{table_name(x.value)}[int({place} if {inside} else 0.0)]"
         return f"{self.by_name.get(x.op, x.op)}({a})"
 
     def _sum(self, x: Expr) -> str:
@@ -175,7 +197,7 @@ def _needs_answer(c: Expr) -> bool:
 
 def may_fail(x: Expr) -> bool:
     """Say whether data that stand for nothing could make x infinite or NaN."""
-    return any(y.op in ex.COSTLY and y.on & DATA for y in ex.within([x]))
+    return any(y.op in ex.COSTLY and y.on & (DATA | SEQUENCE) for y in ex.within([x]))
 
 
 class Rows:
@@ -190,6 +212,8 @@ class Rows:
         self.parameters = tuple(parameters)
         self.names: dict[str, str] = {}  # of the constants that say where rows begin
         self.held: dict[Expr, str] = {}  # what hangs on parameters alone, by its name
+        self.kept: dict[Expr, tuple[str, str]] = {}  # what was reckoned before: name and place
+        self.read: dict[str, None] = {}  # the columns that are read
 
     def __call__(self, name: str) -> str:
         """Return the text of a row's place in this lane; a row is made where it is asked for."""
@@ -206,7 +230,9 @@ class Rows:
         costly = {
             x
             for x in order
-            if x.args and not x.on & ~PARAMETER and any(y.op in ex.COSTLY for y in ex.within([x]))
+            if x.args
+            and not x.on & ~(PARAMETER | SEQUENCE)
+            and any(y.op in ex.COSTLY for y in ex.within([x]))
         }
         inner = {a for x in order if x in costly for a in x.args}
         used = {a for x in order if x not in costly for a in x.args} | set(roots)
@@ -222,17 +248,21 @@ class Rows:
         `given` has a name already. A column may be called as something remembered is.
         """
         lines, names = [], dict(given)
-        for x in sorted(ex.within(roots, stop=self.held), key=lambda x: x.number):
-            if x in self.held:
-                names[x] = self.held[x]
-                lines.append(f"{names[x]} = {self(names[x])}")
-            elif x.op == "symbol" and x not in given:
-                if x.on == DATA:
-                    names[x] = f"{x.value}_t"
-                    lines.append(f"{names[x]} = {columns[x.value]}")
-                else:
-                    names[x] = local(x.value)
-                    lines.append(f"{names[x]} = {self(x.value)}")
+        for x in sorted(ex.within(roots, stop={**self.held, **self.kept}), key=lambda x: x.number):
+            if x in self.kept:
+                names[x], place = self.kept[x]
+            elif x in self.held:
+                names[x], place = self.held[x], self(self.held[x])
+            elif x.op != "symbol" or x in given:
+                continue
+            elif x.on == DATA:
+                names[x], place = f"{x.value}_t", columns[x.value]
+                self.read[x.value] = None
+            elif x.on == SEQUENCE:
+                names[x], place = f"{x.value}_all", self(f"{x.value}_all")
+            else:
+                names[x], place = local(x.value), self(x.value)
+            lines.append(f"{names[x]} = {place}")
         return lines, names
 
     def begin(self, start: Mapping[str, Expr]) -> list[str]:
@@ -243,12 +273,19 @@ class Rows:
             if name in self.names:
                 lines.append(f"{self(name)} = {local(name)}")
         begun = {s: x for s, x in start.items() if s in self.names and x is not ex.ZERO}
-        names = {ex.symbol(p, PARAMETER): local(p) for p in self.parameters}
-        printer = Printer(names, by_name={})
-        texts = printer.write([*self.held, *begun.values()])
+        roots = [*self.held, *begun.values()]
+        steady = [x for x in ex.within(roots) if x.on == SEQUENCE and x.op == "symbol"]
+        lines += [f"{x.value}_all = {self(f'{x.value}_all')}" for x in steady]
+        printer = Printer(self.steady_names(steady), by_name=BY_LIBRARY)
+        texts = printer.write(roots)
         lines += printer.taken()
         targets = map(self, [*self.held.values(), *begun])
         return lines + [f"{a} = {bare(b)}" for a, b in zip(targets, texts, strict=True)]
+
+    def steady_names(self, columns: Iterable[Expr]) -> dict[Expr, str]:
+        """Return the names of parameters, and of columns that are the same in all of a sequence."""
+        names = {ex.symbol(p, PARAMETER): local(p) for p in self.parameters}
+        return names | {x: f"{x.value}_all" for x in columns}
 
     def constants(self) -> list[str]:
         """Return the statements that say where each row begins."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from knownminds.environments.world import World, outcomes
+from knownminds.environments.environment import Given
+from knownminds.environments.world import World, by_column
 
 from . import expressions as ex
 from .definition import Law, Probabilities
@@ -45,18 +46,32 @@ class Kind:
     Parameters
     ----------
     value : of the column that tells kinds apart
-    outcome, after : what is answered, and what is remembered afterwards, by the columns of a trial
-    shown, played : the same by what was drawn for the session; `played` with the state of the
-        world, as far as answers hang on it. Without a world they are as in a fit.
+    outcome, report, after : what is answered, which number is given with an action, and what is
+        remembered afterwards, by the columns of a trial
+    shown, reported, played : the same by what was drawn for the session; `played` with the state of
+        the world, as far as answers hang on it. Without a world they are as in a fit.
     present : whether the trial takes place
     """
 
     value: int | None
     outcome: Outcome
+    report: Outcome | None
     after: dict[str, Expr]
     shown: Outcome
+    reported: Outcome | None
     played: dict[str, Expr]
     present: Expr
+
+    @property
+    def number(self) -> Outcome | None:
+        """Return the law of the number that is given, if one is."""
+        return self.outcome if self.outcome.law is not None else self.report
+
+    def roots(self, live: bool = False) -> list[Expr]:
+        """Return all expressions of a fit, or with `live` of a session."""
+        answers = (self.shown, self.reported) if live else (self.outcome, self.report)
+        after = [*self.played.values(), self.present] if live else list(self.after.values())
+        return [x for answer in answers if answer for x in answer.parts.values()] + after
 
 
 @dataclass(frozen=True)
@@ -68,6 +83,8 @@ class Program:
     name, world, actions, parameters : of the model, and what its world is called
     kind_column : the column that tells kinds of trials apart; None if there is one kind
     start, world_start : what is remembered before the first trial, by flat names
+    arrays : shapes of the tables that hold several numbers a trial
+    fixed : whether the model has so many actions always
     """
 
     name: str
@@ -79,6 +96,7 @@ class Program:
     world_start: dict[str, Expr]
     kinds: tuple[Kind, ...]
     arrays: dict[str, tuple[int, ...]]
+    fixed: bool
 
     @property
     def world_goes_on(self) -> bool:
@@ -87,8 +105,15 @@ class Program:
 
     @property
     def law(self) -> bool:
-        """Whether a number is given."""
+        """Whether a number alone is given."""
         return self.kinds[0].outcome.law is not None
+
+    @property
+    def given(self) -> Given:
+        """What is given on a trial."""
+        if self.kinds[0].report is not None:
+            return "both"
+        return "response" if self.law else "action"
 
     @property
     def remembers(self) -> bool:
@@ -99,17 +124,16 @@ class Program:
     @property
     def columns(self) -> tuple[str, ...]:
         """Columns that the likelihood reads: the answer first."""
-        roots = [x for k in self.kinds for x in (*k.outcome.parts.values(), *k.after.values())]
-        read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.DATA]
-        first = ["response" if self.law else "action"]
+        roots = [x for k in self.kinds for x in (*k.roots(), *_of_lapses(k))]
+        on = (ex.DATA, ex.SEQUENCE)
+        read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on in on]
+        first = ["action", "response"] if self.given == "both" else [self.given]
         return tuple(dict.fromkeys([*first, *self._kind_columns, *sorted(read, key=_rank)]))
 
     @property
     def design(self) -> tuple[str, ...]:
         """Tables of the design that the simulation reads."""
-        roots = [
-            x for k in self.kinds for x in (*k.shown.parts.values(), *k.played.values(), k.present)
-        ]
+        roots = [x for k in self.kinds for x in k.roots(live=True)]
         read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.DATA]
         whole = {f"{n}_{k}": n for n, s in self.arrays.items() for k in range(int(np.prod(s)))}
         names = [whole.get(n, n) for n in read if n not in ("action", "response")]
@@ -118,6 +142,13 @@ class Program:
     @property
     def _kind_columns(self) -> list[str]:
         return [self.kind_column] if self.kind_column else []
+
+
+def _of_lapses(kind: Kind) -> list[Expr]:
+    if kind.number is None:
+        return []
+    law = kind.number.as_law
+    return list(merged(lambda: {"": law.lapse_density(ex.RESPONSE)}).values())
 
 
 def _rank(name: str) -> bool:
@@ -151,6 +182,8 @@ class _Run:
 
     def __init__(self, model: type[Model], actions: int, world: type[World] | None, shapes: Shapes):
         self.model, self.actions, self.world = model, actions, world
+        # What is separate is the same in all of a sequence.
+        self.steady = {n: ex.symbol(n, ex.SEQUENCE) for n in model.separate}
         self.parameters = {n: ex.symbol(n, ex.PARAMETER) for n in model.parameters.names}
         self.begun = self._mind().remembered()
         place = (world or World)()
@@ -175,7 +208,7 @@ class _Run:
         kinds = self.model.kinds
         values = kinds[1] if kinds else (None,)
         found = tuple(self._kind(kinds[0] if kinds else "", value) for value in values)
-        if len({(kind.outcome.law, kind.outcome.stated) for kind in found}) > 1:
+        if len({(k.outcome.law, k.outcome.stated, k.number and k.number.law) for k in found}) > 1:
             raise UntraceableError("respond() returns different kinds of answers; return one kind")
         return Program(
             self.model.name,
@@ -187,49 +220,64 @@ class _Run:
             {of_world(n): ex.as_number(v) for n, v in self._world_start().items()},
             found,
             self.arrays,
+            inspect.getattr_static(self.model, "n_actions") is not None,
         )
 
     def _kind(self, column: str, value: int | None) -> Kind:
-        told = {} if value is None else {column: value}
+        told: dict[str, Any] = {} if value is None else {column: value}
+        known = {**self.steady, **told}
         symbols = with_symbols(self.begun)
-        outcome = self._outcome(lambda: Seen(told))
-        after = self._after(lambda: Seen({**told, "action": ACTION}))
+        outcome = self._outcome("respond", lambda: Seen(known))
+        report = self._report(lambda: Seen({**known, "action": ACTION}))
+        after = self._after(lambda: Seen({**known, "action": ACTION}))
         if self.world is None:
-            return Kind(value, outcome, after, outcome, after, ex.TRUE)
+            return Kind(value, outcome, report, after, outcome, report, after, ex.TRUE)
 
         tables = Seen(told, self.arrays)
         shown, present, went = self._show(self.world(), tables)
-        seen = self._outcome(lambda: Through(tables, {**told, **shown}))
+        seen = self._outcome("respond", lambda: Through(tables, {**told, **shown}))
+        reported = self._report(lambda: Through(tables, {**told, **shown, "action": ACTION}))
         action = ex.number(-1.0) if outcome.law else ACTION  # where numbers are given there is none
         brought, world = self._pay(self.world(), tables, went, action)
-        known = {**told, **shown, "action": ACTION, **brought}
-        played = self._after(lambda: Through(tables, known))
+        paid = {**told, **shown, "action": ACTION, **brought}
+        played = self._after(lambda: Through(tables, paid))
         before = {n: ex.as_number(v) for n, v in flat(symbols).items()}
         for name, value_after in played.items():
             played[name] = ex.select(present, value_after, before[name])
-        return Kind(value, outcome, after, seen, {**world(present), **played}, present)
+        played = {**world(present), **played}
+        return Kind(value, outcome, report, after, seen, reported, played, present)
 
-    def _outcome(self, trial: Callable[[], Any]) -> Outcome:
+    def _report(self, trial: Callable[[], Any]) -> Outcome | None:
+        if not self.model.reports():
+            return None
+        found = self._outcome("report", trial)
+        if found.law is None:
+            raise UntraceableError("report() returns no law; return one, such as Normal(mean, sd)")
+        return found
+
+    def _outcome(self, method: str, trial: Callable[[], Any]) -> Outcome:
         found: dict[str, Any] = {}
 
         def run() -> dict[str, Any]:
-            out = self._mind(with_symbols(self.begun)).respond(trial())
+            out = getattr(self._mind(with_symbols(self.begun)), method)(trial())
             law = type(out) if isinstance(out, Law) else None
             stated = isinstance(out, Probabilities)
             if found.setdefault("form", (law, stated)) != (law, stated):
                 raise UntraceableError(
-                    "respond() returns different kinds of answers; return one kind"
+                    f"{method}() returns different kinds of answers; return one kind"
                 )
             if isinstance(out, Law):
                 return {f.name: getattr(out, f.name) for f in fields(out)}  # type: ignore[arg-type]
             values = out.values if isinstance(out, Probabilities) else out
             if out is None:
-                raise UntraceableError("respond() returns nothing; return utilities or log odds")
+                raise UntraceableError(f"{method}() returns nothing; return utilities or log odds")
             parts = np.ravel(np.asarray(values, dtype=object))
             return {str(k): ex.as_number(x) for k, x in enumerate(parts)}
 
         parts = merged(run)
         law, stated = found["form"]
+        if method == "report":
+            return Outcome(law, stated, parts)
         wanted = (self.actions, 1) if self.actions == 2 and not stated else (self.actions,)
         if law is None and len(parts) not in wanted:
             raise UntraceableError(
@@ -302,7 +350,7 @@ class _Run:
 
         def run() -> dict[str, Any]:
             vars(place).update(shaped(self.world_begun, shown))
-            paid = {f"paid {n}": v for n, v in outcomes(place.pay(tables, action)).items()}
+            paid = {f"paid {n}": v for n, v in by_column(place.pay(tables, action)).items()}
             return {**paid, **{n: ex.as_number(v) for n, v in flat(vars(place)).items()}}
 
         found = merged(run)
@@ -337,7 +385,9 @@ def _never_negative(program: Program) -> set[Expr]:
 
 def _as_far_as_needed(program: Program) -> Program:
     """Leave out what is remembered that no answer hangs on."""
-    roots = [x for k in program.kinds for x in (*k.shown.parts.values(), k.present)]
+    answers = [x for k in program.kinds for x in (k.shown, k.reported) if x is not None]
+    roots = [*(x for answer in answers for x in answer.parts.values())]
+    roots += [k.present for k in program.kinds]
     needed: set[str] = set()
     while True:
         read = {x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.STATE}
@@ -422,6 +472,11 @@ def _reason(error: Exception) -> str:
         return (
             "a dictionary is asked for something that is only known in the trial; "
             "use a NumPy array and index it"
+        )
+    if isinstance(error, IndexError) and "only integers" in str(error):
+        return (
+            "an array of your own is indexed by something that is only known in the trial; "
+            "write Table(values)[index]"
         )
     if isinstance(error, TypeError) and "not callable" in str(error):
         return f"{error}; a trial's columns are attributes, such as trial.reward"

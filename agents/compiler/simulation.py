@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from . import expressions as ex
-from .answers import form_of
-from .expressions import ACTION, STATE, Expr
+from .answers import choice_of, drawn_number
+from .expressions import ACTION, SCALAR, STATE, Expr
 from .likelihood import JIT, in_lanes
+from .passes import guarded, has
 from .printing import Printer, Rows, bare, block
 from .program import Kind, Program
 from .slopes import lowered
@@ -19,27 +22,31 @@ def simulation(program: Program) -> list[str]:
     """Return the lines of the function and of its constants.
 
     ``simulate(theta, lapse, n_actions, row, start, uniforms, *design) -> given``; where numbers
-    are given their normal noise stands after the uniforms.
+    are given their normal noise stands after the uniforms, and where they are given with actions,
+    ``given, told`` comes back.
     """
     rows = Rows(PREFIX, program.parameters)
     rows("lapse")
+    number = program.given != "action"
     bodies = [_trial(program, kind, rows) for kind in program.kinds]
-    inputs = [f"{name}_" for name in (*(["noise"] if program.law else []), *program.design)]
+    inputs = [f"{name}_" for name in (*(["noise"] if number else []), *program.design)]
     fill = rows.begin({**program.start, **program.world_start})
     fill += block("if lapse is not None:", [f"{rows('lapse')} = lapse[q]"])
     blank = block("for i in range(LANES):", ["given[t, i] = -1.0"]) if len(bodies) > 1 else []
     trials = block(
         "for t in range(start[block], start[block + 1]):", [*blank, *in_lanes(program, bodies)]
     )
+    told = ["told = np.empty((start[-1], LANES))"] if program.given == "both" else []
     body = [
         '"""Play the sequences."""',
         "given = np.empty((start[-1], LANES))",
+        *told,
         f"z = np.empty({PREFIX}ROWS * LANES)",
         *block(
             "for block in range(len(row)):",
             ["z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
         ),
-        "return given",
+        "return given, told" if told else "return given",
     ]
     arguments = ", ".join(["theta, lapse, n_actions, row, start, uniforms", *inputs])
     return [*rows.constants(), "", "", JIT, *block(f"def simulate({arguments}):", body)]
@@ -47,7 +54,7 @@ def simulation(program: Program) -> list[str]:
 
 def _tables(program: Program) -> dict[str, str]:
     """Return the text of each number that the design holds for a trial."""
-    read = {"noise": "noise_[t, i]"}
+    read = {"noise": "noise_[t, i]", "uniform": "uniforms[t, 1, i]"}
     for name in program.design:
         shape = program.arrays.get(name)
         if shape is None:
@@ -59,34 +66,64 @@ def _tables(program: Program) -> dict[str, str]:
 
 
 def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
-    """Return the statements of one lane on one trial of this kind."""
-    form = form_of(kind.shown, program.actions, drawn=True)
+    """Return the statements of a trial of this kind, in all lanes."""
+    choice = None if program.law else choice_of(kind.shown, program.actions, drawn=True)
+    law = kind.shown if program.law else kind.reported
     known: dict[Expr, Expr] = {}
     falls = kind.present is not ex.TRUE
     present = [ex.select(kind.present, ex.ONE, ex.ZERO)] if falls else []
-    heads = [lowered(x, known) for x in (*form.heads, *present)]
+    heads = [lowered(x, known) for x in (*(choice.heads if choice else ()), *present)]
+    numbers = [lowered(x, known) for x in drawn_number(law)] if law else []
     played = {s: x for s, x in kind.played.items() if x is not ex.symbol(s, STATE)}
     after = {s: lowered(x, known) for s, x in played.items()}
-    rows.hold([*heads, *after.values()])
-    answer = {} if program.law else {ACTION: "action"}
-    loads, names = rows.loads([*heads, *after.values()], _tables(program), answer)
+    later = [*numbers, *after.values()]
+    rows.hold([*heads, *later])
+    loads, names = rows.loads([*heads, *later], _tables(program), {ACTION: "action"})
     printer = Printer(names)
-    texts = printer.write(heads, after.values())
+    texts = printer.write(heads, later)
     lines = [*loads, *printer.taken()]
     if falls:
         lines.append(f"present = {bare(texts.pop())}")
-    lines += [f"share = {rows('lapse')}", *form.draw(texts)]
+    lines.append(f"share = {rows('lapse')}")
+    lines.append(f"u = uniforms[t, {'0, ' if law else ''}i]")
+    lines += ["lapses = u < share"] if law else []
+    if choice:
+        lines += choice.draw(texts, joint=law is not None)
     if "second = not first" in lines:  # which spares two comparisons
         printer.names |= {ex.equal(ACTION, 0): "first", ex.equal(ACTION, 1): "second"}
     kept = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else ""
     lines += [f"kept = {kept}"] if kept else []
+    rare = rare_number(numbers[0]) if law else None
+    if rare:
+        texts = printer.write([rare.usual, numbers[1], *rare.holds], after.values())
+        lines += [*printer.taken(), *_number(texts)]
+    outputs = {"given": "response" if program.law else "action"}
+    outputs |= {"told": "response"} if program.given == "both" else {}
+    for output, what in outputs.items():
+        if falls:
+            lines.append(f"{what}_or_none = {what} if present > 0.0 else -1.0")
+            what += "_or_none"
+        lines.append(f"{output}[t, i] = {what}{f' if kept else {output}[t, i]' if kept else ''}")
+    if rare and rare.holds:
+        return _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
+    return block("for i in range(LANES):", lines + _changed(rows, printer, names, after, kept))
+
+
+def _number(texts: list[str]) -> list[str]:
+    """Return the statements that give a response, from the texts of one that is meant and any."""
+    return [
+        f"response = {bare(texts[0])}",
+        f"any_number = {bare(texts[1])}",
+        "response = any_number if lapses else response",
+    ]
+
+
+def _changed(
+    rows: Rows, printer: Printer, names: dict[Expr, str], after: dict[str, Expr], kept: str
+) -> list[str]:
+    """Return the statements that change what is remembered."""
     texts = printer.write(list(after.values()))
-    lines += printer.taken()
-    what = "response" if program.law else "action"
-    if falls:
-        lines.append(f"{what}_or_none = {what} if present > 0.0 else -1.0")
-        what += "_or_none"
-    lines.append(f"given[t, i] = {what}{' if kept else given[t, i]' if kept else ''}")
+    lines = printer.taken()
     for (name, _), text in zip(after.items(), texts, strict=True):
         if kept:
             before = names.get(ex.symbol(name, STATE), rows(name))
@@ -95,3 +132,51 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
         else:
             lines.append(f"{rows(name)} = {bare(text)}")
     return lines
+
+
+@dataclass(frozen=True)
+class Rare:
+    """A number without what few trials need, and where they do: no condition, or one."""
+
+    usual: Expr
+    holds: list[Expr]
+
+
+def rare_number(number: Expr) -> Rare:
+    """Take out of a number the arms of selections that have to be reckoned lane by lane."""
+    arms = guarded([number], (), SCALAR)
+    usual = ex.substituted(number, {x: ex.ZERO for found in arms.values() for x in found})
+    if not arms or has(usual, SCALAR):
+        return Rare(number, [])
+    none = ex.TRUE
+    for holds in arms:
+        none = ex.both(none, ex.negation(holds))
+    return Rare(usual, [ex.negation(none)])
+
+
+def _in_passes(
+    program: Program, rows: Rows, lines: list[str], rare: tuple[str, Expr], after: dict[str, Expr],
+    kept: str,
+) -> list[str]:  # fmt: skip
+    """Return a loop that answers, one for the numbers that are rare, and one that goes on."""
+    text, number = rare
+    flag = rows("rare")
+    there = [f"there = ({bare(text)}) & (u >= share)", *(["there = there & kept"] if kept else [])]
+    answering = [*lines, *there, f"{flag} = 1.0 if there else 0.0", "rare += 1 if there else 0"]
+    output = "given" if program.law else "told"
+    action = [] if program.law else ["action = given[t, i]"]
+    given = {ACTION: "action"}
+    loads, names = rows.loads([number], _tables(program), given)
+    printer = Printer(names)
+    (own,) = printer.write([number])
+    alone = [*action, *loads, *printer.taken(), f"{output}[t, i] = {bare(own)}"]
+    loads, names = rows.loads(list(after.values()), _tables(program), given)
+    changes = _changed(rows, Printer(names), names, after, kept)
+    held = [f"kept = {kept}"] if kept else []
+    each = "for i in range(LANES):"
+    return [
+        "rare = 0",
+        *block(each, answering),
+        *block("if rare > 0:", block(each, block(f"if {flag} > 0.0:", alone))),
+        *(block(each, [*held, *action, *loads, *changes]) if changes else []),
+    ]

@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from .expressions import (
     CONDITIONS,
+    HALF_LOG_2_PI,
     ONE,
     PARAMETER,
+    SEQUENCE,
     STATE,
     ZERO,
     Expr,
@@ -59,6 +61,13 @@ def _by_rule(x: Expr, slopes: Mapping[Expr, Expr], known: Slopes) -> Expr:
             return multiply([apply("over", a), d(a)])
         case "sqrt":
             return multiply([0.5, apply("over", x), d(a)])
+        case "ndtr":
+            squares = multiply([a, a])
+            return multiply([apply("exp", add([(-0.5, squares), (-HALF_LOG_2_PI, ONE)])), d(a)])
+        case "log_ndtr":
+            return multiply([apply("mills", a), d(a)])
+        case "lookup":
+            return ZERO
         case "abs":
             return multiply([select(greater(a, ZERO), ONE, -ONE), d(a)])
         case "select":
@@ -154,9 +163,9 @@ def _opened(x: Expr, by: float = 1.0) -> list[tuple[float, Expr]]:
 
 def outer_and_inner(x: Expr) -> tuple[Expr, Expr]:
     """Split a product into what hangs on parameters alone, which leaves sums, and the rest."""
-    factors = factors_of(x)
-    own = [a for a in factors if not a.on & ~PARAMETER]
-    return multiply(own), multiply(a for a in factors if a.on & ~PARAMETER)
+    factors, steady = factors_of(x), PARAMETER | SEQUENCE
+    own = [a for a in factors if not a.on & ~steady]
+    return multiply(own), multiply(a for a in factors if a.on & ~steady)
 
 
 def lowered(x: Expr, known: Slopes) -> Expr:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from . import expressions as ex
+from .answers import NOISE
 from .expressions import ACTION, DATA, PARAMETER, STATE, Expr
 from .printing import Printer, bare, block, local
 from .program import Kind, Outcome, Program
 from .tracing import merged
 
-NOISE = ex.symbol("noise", DATA)
 BY_NAME = {"exp": "exp_or_inf", "log": "log_or_nan", "sqrt": "root_or_nan", "over": "over"}
 
 # Both arms of a selection are reckoned: what Python refuses is infinite or no number, as in NumPy.
@@ -36,24 +36,33 @@ def stepping(program: Program) -> list[str]:
     """Return the lines of the functions of a step agent.
 
     ``begin(theta) -> state``, ``respond(theta, state, trial)`` with the numbers of which an answer
-    is made, ``update(theta, state, trial, action, reward)``, which changes the state, and where
-    numbers are given ``quantile(theta, state, trial, noise)``.
+    is made, ``update(theta, state, trial, action, reward)``, which changes the state; where numbers
+    are given also ``quantile(theta, state, trial, action, noise)``, and where they are given with
+    an action, ``report(theta, state, trial, action)`` with what they are made of.
     """
-    lines = HELPERS.splitlines()
-    lines += ["", "", *_function(program, "begin(theta)", [_begin(program)])]
     kinds = program.kinds
+
+    def function(head: str, bodies: list[list[str]]) -> list[str]:
+        return ["", "", *_function(program, head, bodies)]
+
+    lines = HELPERS.splitlines()
+    lines += function("begin(theta)", [_begin(program)])
     answers = [_returned(program, kind.outcome.parts.values()) for kind in kinds]
-    lines += ["", "", *_function(program, "respond(theta, state, trial)", answers)]
-    if program.law:
-        drawn = [_returned(program, [_quantile(kind.outcome)], one=True) for kind in kinds]
-        lines += ["", "", *_function(program, "quantile(theta, state, trial, noise)", drawn)]
+    lines += function("respond(theta, state, trial)", answers)
+    reports = [kind.report for kind in kinds if kind.report is not None]
+    if reports:
+        told = [_returned(program, report.parts.values()) for report in reports]
+        lines += function("report(theta, state, trial, action)", told)
+    numbers = [kind.number for kind in kinds if kind.number is not None]
+    if numbers:
+        drawn = [_returned(program, [_quantile(number)], one=True) for number in numbers]
+        lines += function("quantile(theta, state, trial, action, noise)", drawn)
     changes = [_update(program, kind) for kind in kinds]
-    head = "update(theta, state, trial, action, reward_t)"
-    return [*lines, "", "", *_function(program, head, changes)]
+    return lines + function("update(theta, state, trial, action, reward_t)", changes)
 
 
 def _function(program: Program, head: str, bodies: list[list[str]]) -> list[str]:
-    if len(bodies) == 1:
+    if head.startswith("begin") or program.kind_column is None:
         return block(f"def {head}:", bodies[0])
     lines = []
     for kind, body in zip(program.kinds, bodies, strict=True):

@@ -8,12 +8,14 @@ from itertools import product
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from . import expressions as ex
 from .expressions import Expr, UntraceableError
 
 MOST_COURSES = 4096  # 12 conditions one after the other
 MOST_CONDITIONS = 64  # of one course
+SHORT = 8  # parts that are told apart one after the other
 MOST_QUESTIONS = 2000  # of one course, known answers included
 
 
@@ -85,9 +87,33 @@ def _n(array: np.ndarray[Any, Any], axis: int, index: Expr) -> int:
 
 def chosen(parts: list[Any], k: Expr) -> Any:
     """Return the part whose number is k."""
+    if len(parts) > SHORT and all(is_constant(part) for part in parts):
+        return _looked_up_among([ex.as_number(part) for part in parts], k)
     found = parts[-1]
     for n in reversed(range(len(parts) - 1)):
         found = where(ex.equal(k, n), parts[n], found)
+    return found
+
+
+def is_constant(part: Any) -> bool:
+    """Say whether a part is one number that is known when the kernel is made."""
+    return isinstance(part, Expr) and part.op == "number"
+
+
+def _looked_up_among(parts: list[Expr], k: Expr) -> Expr:
+    """Return the constant whose number is k; a kernel compares k once for each and selects little.
+
+    Places of equal constants are one condition; the most frequent one is what is left.
+    """
+    places: dict[Expr, list[int]] = {}
+    for n, part in enumerate(parts):
+        places.setdefault(part, []).append(n)
+    found, *others = sorted(places, key=lambda part: -len(places[part]))
+    for part in others:
+        condition = ex.equal(k, places[part][0])
+        for n in places[part][1:]:
+            condition = condition | ex.equal(k, n)
+        found = ex.select(condition, part, found)
     return found
 
 
@@ -147,7 +173,15 @@ _OPERATIONS: dict[Any, Callable[..., Any]] = {
     np.sqrt: lambda x: ex.apply("sqrt", x),
     np.sign: lambda x: where(x > 0, 1.0, where(x < 0, -1.0, 0.0)),
     np.tanh: tanh,
+    special.expit: lambda x: 1.0 / (1.0 + ex.apply("exp", -x)),
+    special.ndtr: lambda x: ex.apply("ndtr", x),
+    special.log_ndtr: lambda x: ex.apply("log_ndtr", x),
 }
+
+
+def _told(function: Any) -> str:
+    home = "np" if getattr(np, function.__name__, None) is function else "scipy.special"
+    return f"{home}.{function.__name__}"
 
 
 def applied(
@@ -155,9 +189,9 @@ def applied(
 ) -> Any:
     """Apply what NumPy would to every element, as expressions: without asking for their truth."""
     if ufunc not in _OPERATIONS:
-        known = ", ".join(sorted(f"np.{f.__name__}" for f in _OPERATIONS))
+        known = ", ".join(sorted(map(_told, _OPERATIONS)))
         raise UntraceableError(
-            f"np.{ufunc.__name__} is not among the functions of definitions; write it with {known}"
+            f"{_told(ufunc)} is not among the functions of definitions; write it with {known}"
         )
     operation = _OPERATIONS[ufunc]
     arrays = [np.asarray(x, dtype=object).view(np.ndarray) for x in inputs]
@@ -213,7 +247,15 @@ def _ufunc_of_expression(self: Expr, *args: Any, **options: Any) -> Any:
 
 
 def _looked_up(self: Expr, values: Any, key: Any) -> Any:
-    return Traced.of(values)[key]
+    keys = key if isinstance(key, tuple) else (key,)
+    few = values.size <= ex.LONGEST_CHAIN or values.dtype.kind == "O"
+    if few or len(keys) < values.ndim:
+        return Traced.of(values)[key]
+    place: Any = 0
+    for k, size in zip(keys, values.shape, strict=True):
+        ex.used_as_index(ex.as_expr(k), size)
+        place = place * size + k
+    return ex.lookup(tuple(values.ravel().astype(float).tolist()), place)
 
 
 # An expression alone is to NumPy what an array of them is, and to a table of constants an index.

@@ -95,8 +95,8 @@ class IowaGambling(Retelling):
     source = "Bechara, Damasio, Damasio and Anderson 1994"
     fields = Fields(
         Field("first", (0, 3), "deck that is mentioned first; the others follow", "wording"),
-        Field("gain", (0.0, np.inf), "what the card brought", "outcome"),
-        Field("loss", (0.0, np.inf), "what the card cost", "outcome"),
+        Field("gain", (0.0, np.inf), "what the card brought", "feedback"),
+        Field("loss", (0.0, np.inf), "what the card cost", "feedback"),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Decks
@@ -215,14 +215,14 @@ class IowaGambling(Retelling):
 
     def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
         action = told_name(found["label"], self._options(seen))
-        brought = self._outcomes_of(kind, found)
+        brought = self._feedback_of(kind, found)
         return Turn(seen, action, brought["gain"] - brought["loss"], brought=brought)
 
-    def _outcomes_of(self, kind: str, found: Found) -> dict[str, float]:
+    def _feedback_of(self, kind: str, found: Found) -> dict[str, float]:
         return {name: told_number(found[name]) for name in ("gain", "loss")}
 
     def _reward_of(self, kind: str, found: Found) -> float | None:
-        brought = self._outcomes_of(kind, found)
+        brought = self._feedback_of(kind, found)
         return brought["gain"] - brought["loss"]
 
     def _options(self, observation: Observation) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
-from knownminds.environments.fields import Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
@@ -21,11 +22,15 @@ from knownminds.environments.words.told_history import (
     told_name,
     told_number,
 )
+from knownminds.environments.world import World
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from knownminds.environments.record.trials import Trials
+
+
+CRITERIA = ("plays", "correct", "consecutive")
 
 
 def _chances(name: str, given: Any) -> tuple[float, float]:
@@ -48,13 +53,53 @@ def _lengths(name: str, given: Any) -> tuple[int, int]:
     return int(ends[0]), int(ends[1])
 
 
+class OnCorrect(World):
+    """Machines change places when the better one was chosen so many times."""
+
+    on_end = False  # whether a choice of the other machine begins the count anew
+
+    def begin(self) -> None:
+        """Nothing has been played."""
+        self.better: Any = -1
+        self.block: Any = 0
+        self.counted: Any = 0
+        self.needed: Any = 0
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Tell which machine is the better one; a count that is reached begins a block."""
+        begins, ends = self.better < 0, self.counted >= self.needed
+        turned = np.where(ends, 1 - self.better, self.better)
+        self.block = self.block + np.where(begins, 0, np.where(ends, 1, 0))
+        self.better = np.where(begins, drawn.start, turned)
+        self.counted = np.where(ends, 0, self.counted)
+        self.needed = np.where(ends, drawn.length, self.needed)
+        return {"block": self.block, "better": self.better}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Pay what the better or the worse machine would, and count."""
+        right = action == self.better
+        kept = np.where(action < 0, self.counted, 0 if self.on_end else self.counted)
+        self.counted = np.where(right, self.counted + 1, kept)
+        return np.where(right, drawn.pays[0], drawn.pays[1])
+
+
+class OnConsecutive(OnCorrect):
+    """Machines change places when the better one was chosen so many times on end."""
+
+    on_end = True
+
+
+WORLDS: dict[str, type[World]] = {"correct": OnCorrect, "consecutive": OnConsecutive}
+
+
 class ReversalLearning(Retelling):
     """Two machines, one of which wins more often; after each block they change places.
 
     A play pays 1 if the machine wins and `loss` if not. The better machine wins with the first
     probability of `win_probability`, the other with the second, each play for itself. How many
     plays a block has is drawn evenly from `block_length`; the last one ends with the session.
-    Which machine begins as the better one is drawn as well.
+    Which machine begins as the better one is drawn as well. With another `criterion` a block does
+    not last for so many plays, but until the better machine was chosen so many times.
     """
 
     name = "reversal_learning"
@@ -95,6 +140,12 @@ class ReversalLearning(Retelling):
         Told(_lengths, "the fewest and the most plays, whole numbers from 1 on"),
         "Fewest and most plays before the machines change places; one number twice fixes it.",
     )
+    criterion: str = setting(
+        "plays",
+        OneOf(CRITERIA),
+        'What is counted until machines change places: "plays"; "correct", choices of the better '
+        'machine, as in Cools et al. 2002; "consecutive", such choices on end.',
+    )
     loss: float = setting(
         -1.0,
         Number(-100.0, 0.0),
@@ -108,7 +159,12 @@ class ReversalLearning(Retelling):
         return cls() if low is None or not low <= 0.0 else cls(loss=float(low))
 
     def prepare(self) -> None:
-        """Load the words."""
+        """Load the words, and find what the blocks hang on."""
+        if self.criterion in WORLDS:
+            self.world, self.depletes = WORLDS[self.criterion], True
+            self.fields = Fields(
+                *(replace(field, dependent=field.role == "hidden") for field in self.fields)
+            )
         self._choose_words(n_trials=self.n_trials, loss=_points(self.loss))
 
     @property
@@ -118,11 +174,16 @@ class ReversalLearning(Retelling):
 
     @property
     def _n_blocks(self) -> int:
+        if self.criterion in WORLDS:
+            return self.n_plays
         return -(-self.n_plays // self.block_length[0])
 
     @property
     def n_draws(self) -> int:
-        """Three numbers per play, one per block, and those for the start and the names."""
+        """Three numbers per play, one per block, and those for the start and the names.
+
+        Where blocks hang on choices each play might begin one.
+        """
         return 3 * self.n_plays + self._n_blocks + 1 + len(LETTERS)
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
@@ -132,11 +193,16 @@ class ReversalLearning(Retelling):
         rest = uniforms[:, 3 * n_plays :]
         fewest, most = self.block_length
         length = fewest + (rest[:, : self._n_blocks] * (most - fewest + 1)).astype(np.int64)
+        first, begins = (thrown[..., 2] < 0.5).astype(np.int64), rest[:, self._n_blocks, None] < 0.5
+        if self.criterion in WORLDS:
+            pays = self._payoffs_of(np.zeros((n, n_plays), dtype=np.int64), thrown[..., :2])
+            start = np.broadcast_to(begins, (n, n_plays)).astype(np.int64)
+            return {"first": first, "start": start, "length": length, "pays": pays}
         ends = np.cumsum(length, axis=1)
         block = (ends[:, None, :] <= np.arange(n_plays)[:, None]).sum(axis=2)
-        better = (block + (rest[:, self._n_blocks, None] < 0.5)) % 2
+        better = (block + begins) % 2
         return {
-            "first": (thrown[..., 2] < 0.5).astype(np.int64),
+            "first": first,
             "block": block,
             "better": better,
             "payoffs": self._payoffs_of(better, thrown[..., :2]),
@@ -237,7 +303,8 @@ class _Plays(ByNumber):
     def rule(self, columns: Collection[str]) -> str:
         """Say by what rule `tables` draws."""
         high, low = self.environment.win_probability
-        told = "as the rows tell them apart" if "better" in columns else "in blocks drawn anew"
+        known = "better" in columns and self.environment.criterion == "plays"
+        told = "as the rows tell them apart" if known else "in blocks drawn anew"
         return (
             f"Wins were drawn anew, with a chance of {high:g} for the better machine and {low:g} "
             f"for the other, {told}."
@@ -252,17 +319,17 @@ class _Plays(ByNumber):
         """
         environment, own = self.environment, recorded.of(sessions)
         n, n_slots = own.there.shape
-        if "better" in own.columns:
+        if "better" in own.columns and environment.criterion == "plays":
             # A lost trial has the better machine of the last row before it, or of the first row.
             last = np.maximum.accumulate(np.where(own.there, np.arange(n_slots), -1), axis=1)
             last = np.where(last < 0, own.there.argmax(axis=1)[:, None], last)
             better = np.take_along_axis(own.columns["better"], last, axis=1).astype(np.int64)
             payoffs = environment._payoffs_of(better, rng.random((n, n_slots, 2)))
+            drawn: dict[str, NDArray[Any]] = {"payoffs": payoffs}
         else:
-            settings = {**environment.settings, "n_plays": n_slots}
-            anew = type(environment)(**settings)
-            payoffs = anew.tables(rng.random((n, anew.n_draws)))["payoffs"]
-        return {"payoffs": payoffs, "present": own.answered | own.lost, "kept": own.answered}
+            anew = type(environment)(**{**environment.settings, "n_plays": n_slots})
+            drawn = anew.tables(rng.random((n, anew.n_draws)))
+        return {**drawn, "present": own.answered | own.lost, "kept": own.answered}
 
 
 def _points(number: float) -> str:

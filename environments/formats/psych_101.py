@@ -229,7 +229,7 @@ def _told(
             reply = "" if pd.isna(row.get("raw_text")) else str(row["raw_text"])
         reward = None if pd.isna(row.get("reward")) else float(row["reward"])
         text = "" if given.choice is not None else reply
-        brought = {n: row[n] for n in place.fields.outcome if given.choice is not None}
+        brought = {n: row[n] for n in place.fields.feedback if given.choice is not None}
         turns.append(Turn(observation, given.action, reward, text, given.response, brought))
         replies.append(reply)
     asked = _questions(place, turns)
@@ -262,7 +262,7 @@ def _told(
         silent = np.flatnonzero(rows["reward"].notna() & back["reward"].isna()).tolist()
         if silent:
             untold["rewards"] = {str(t): float(rows["reward"][t]) for t in silent}
-    recorded = ("trial", *place.fields.shown, *place.fields.hidden, *place.fields.outcome)
+    recorded = ("trial", *place.fields.shown, *place.fields.hidden, *place.fields.feedback)
     columns = [c for c in recorded if c in rows]
     rest = {c: rows[c].tolist() for c in columns if not _same(back, rows, c)}
     return text, untold | ({"columns": rest} if rest else {})

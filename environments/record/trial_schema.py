@@ -21,7 +21,7 @@ _ROLES = {
     "stimulus": "stimulus of the experiment; must be there",
     "wording": "how the trial was put into words; matters for nothing else",
     "hidden": "recorded and never shown",
-    "outcome": "what the action brought beside the reward; must be there",
+    "feedback": "what the action brought beside the reward; must be there",
 }
 
 
@@ -103,7 +103,7 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
             Column(
                 field.name,
                 "int" if whole else "float",
-                field.role in ("stimulus", "outcome"),
+                field.role in ("stimulus", "feedback"),
                 f"{field.help}; {_ROLES[field.role]}" if field.help else _ROLES[field.role],
                 field.unit,
                 least=float(least) if np.isfinite(least) else None,

@@ -118,8 +118,8 @@ class Retelling(Environment):
         """Return what a feedback tells of the reward; None where it tells none."""
         return told_number(found["reward"]) if "reward" in found else None
 
-    def _outcomes_of(self, kind: str, found: Found) -> Mapping[str, float]:
-        """Return the outcome fields that a feedback tells."""
+    def _feedback_of(self, kind: str, found: Found) -> Mapping[str, float]:
+        """Return the feedback fields that a feedback tells."""
         return {}
 
     def _options(self, observation: Observation) -> list[str]:
@@ -319,7 +319,7 @@ class Retelling(Environment):
                 )
             reward = self._reward_of(own, before)
             turn = Turn(observation, read.action, reward, heard, read.response)
-            turn = replace(turn, brought=self._outcomes_of(own, before))
+            turn = replace(turn, brought=self._feedback_of(own, before))
         return turn, self._seen(kind, found, [*turns, turn])
 
     def _in_question(self, messages: Sequence[Message]) -> dict[str, str]:

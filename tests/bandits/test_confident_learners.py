@@ -15,12 +15,8 @@ from knownminds.agents import (
     play,
     simulate,
 )
-from knownminds.agents.bandits.confident_learners import (
-    EDGE,
-    log_density_of,
-    log_upper_tail,
-    stated,
-)
+from knownminds.agents.bandits.confident_learners import EDGE, Confidence
+from knownminds.agents.exponential import log_ndtr_of, mills_of
 from knownminds.environments import RestlessBandit, Trials
 from knownminds.inference import ModelData, maximum_a_posteriori
 
@@ -35,7 +31,7 @@ def drawn(model, n, seed=0):
 
 
 def density(y, mean, spread):
-    return np.exp(log_density_of(y, mean, spread, np.log(spread))[0])
+    return np.exp(Confidence(mean, spread).log_density(y))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +52,7 @@ def test_a_confidence_has_a_density(mean, spread):
 def test_confidences_that_are_drawn_have_that_density():
     u = np.random.default_rng(0).random(20_000)
     for mean, spread in ((0.5, 1.0), (4.0, 2.0), (-6.0, 3.0)):
-        said = np.array([stated(mean, spread, x, norm.ppf(x)) for x in u])
+        said = Confidence(mean, spread).at(norm.ppf(u))
         assert np.all((said >= 0) & (said <= 1))
         # Back to uniform numbers: the distribution function at what was said.
         inner = norm.cdf(logit(np.clip(said, EDGE, 1 - EDGE)), mean, spread)
@@ -69,8 +65,11 @@ def test_confidences_that_are_drawn_have_that_density():
 
 
 def test_tails_are_finite_however_far():
-    z = np.array([-30.0, -3.0, 0.0, 5.0, 24.999, 25.001, 40.0, 1e6])
-    assert np.allclose([log_upper_tail(x) for x in z], norm.logsf(z), rtol=1e-11, atol=1e-15)
+    z = np.array([30.0, 3.0, 0.0, -5.0, -34.999, -35.001, -40.0, -1e6])
+    assert np.allclose([log_ndtr_of(x) for x in z], norm.logcdf(z), rtol=1e-13, atol=1e-15)
+    rate = np.exp(norm.logpdf(z[:6]) - norm.logcdf(z[:6]))  # of which the far ones keep few digits
+    assert np.allclose([mills_of(x) for x in z[:6]], rate, rtol=1e-12)
+    assert mills_of(-1e6) == pytest.approx(1e6, rel=1e-11)
 
 
 def test_the_observer_follows_bayes_rule():

@@ -2,8 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import RescorlaWagner, simulate
-from knownminds.environments import ReversalLearning, Trials, Turn, environment_of
+from knownminds.agents import RescorlaWagner, play, simulate
+from knownminds.environments import Design, ReversalLearning, Trials, Turn, environment_of
 
 
 def drawn(environment, n, seed=0):
@@ -111,9 +111,49 @@ def test_the_words_tell_what_a_loss_costs_and_a_stranger_reads_them():
         ({"block_length": (15, 10)}, "the fewest and the most plays"),
         ({"block_length": (0, 10)}, "whole numbers from 1 on"),
         ({"block_length": 12}, "the fewest and the most plays"),
+        ({"criterion": "time"}, "criterion is one of plays, correct, consecutive; got 'time'"),
         ({"loss": 0.5}, "loss is a number from -100 to 0; got 0.5"),
     ],
 )
 def test_settings_that_make_no_sense_are_told(settings, sentence):
     with pytest.raises(ValueError, match=sentence):
         ReversalLearning(**settings)
+
+
+@pytest.mark.parametrize("criterion", ["correct", "consecutive"])
+def test_on_a_criterion_machines_reverse_when_the_better_one_was_chosen_often_enough(criterion):
+    environment = ReversalLearning(200, block_length=(3, 5), criterion=criterion)
+    frame = played(environment, 20).frame
+    lengths = set()
+    for _, own in frame.groupby("subject"):
+        right = (own["action"] == own["better"]).to_numpy()
+        for _, block in list(own.groupby("block"))[:-1]:
+            counted = right[block.index - own.index[0]]
+            on_end = len(counted) - 1 - np.flatnonzero(~counted).max(initial=-1)
+            lengths.add(counted.sum() if criterion == "correct" else on_end)
+            assert counted[-1]  # which is what turned them round
+            runs = "".join("x" if c else " " for c in counted[:-1]).split()
+            assert criterion == "correct" or all(len(run) < 5 for run in runs)
+        turned = np.diff(own["block"]) == 1
+        assert np.array_equal(turned, np.diff(own["better"]) != 0)
+    assert lengths == {3, 4, 5}
+
+
+def test_on_a_criterion_kernel_and_step_loop_live_the_same_session():
+    environment = ReversalLearning(80, block_length=(3, 5), criterion="consecutive")
+    theta = [0.4, 4.0, 0.0]
+    alone = play(RescorlaWagner.from_theta(np.array(theta)), environment, 5, 0).frame
+    fused = simulate(RescorlaWagner, [theta], environment, 5).frame
+    columns = ["action", "reward", "block", "better"]
+    assert np.array_equal(alone[columns].to_numpy(float), fused[columns].to_numpy(float))
+
+
+def test_plays_on_a_criterion_lived_again_begin_anew():
+    environment = ReversalLearning(30, criterion="correct")
+    there = np.ones((4, 30), dtype=bool)
+    recorded = type("Rows", (), {"columns": {"better": there}, "there": there, "answered": there})()
+    recorded.lost, recorded.of = ~there, lambda sessions: recorded
+    table = environment.rerun.tables(recorded, np.arange(4), np.random.default_rng(0))
+    told = environment.follow(Design(table), np.zeros((4, 30), dtype=np.int64))
+    assert told["block"].max() >= 1
+    assert "in blocks drawn anew" in environment.rerun.rule({"better"})

@@ -1,8 +1,14 @@
 """Definitions that tests of the compiler share."""
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from knownminds.agents import (
+    Law,
+    LogitNormal,
     Model,
     Normal,
     Payoffs,
@@ -165,6 +171,121 @@ class Stayer(Model):
         self.last[trial.action] = 1
 
 
+class Teller(Forgetful):
+    """Says with each choice how much it is ahead."""
+
+    noise = positive("standard deviation of what is said, in log odds", mean=-0.5)
+
+    def report(self, trial):
+        return LogitNormal(self.beta * (self.values[trial.action] - 0.5), self.noise)
+
+
+class StatedTeller(Stayer):
+    """States probabilities, and a number with each choice."""
+
+    sigma = positive("standard deviation")
+
+    def report(self, trial):
+        return LogitNormal(self.last[trial.action], self.sigma)
+
+
+@dataclass(frozen=True)
+class Held(Law):
+    """A normal number in fractions of a unit, held between 0 and the ceiling."""
+
+    mean: Any
+    sd: Any
+    unit: Any
+    ceiling: Any
+    span = None
+
+    def log_density(self, y):
+        off = (y / self.unit - self.mean) / self.sd
+        inside = -0.5 * off**2 - np.log(self.sd) - np.log(self.unit) - 0.5 * np.log(2 * np.pi)
+        below, above = y <= 0, y >= self.ceiling
+        return np.where(below | above, log_ndtr(np.where(below, off, -off)), inside)
+
+    def at(self, normal):
+        return np.clip((self.mean + self.sd * normal) * self.unit, 0, self.ceiling)
+
+    def lapse_density(self, y):
+        return np.where((y > 0) & (y < self.ceiling), 1 / self.ceiling, 0.0)
+
+    def lapse_at(self, u):
+        return u * self.ceiling
+
+
+class Follower(Kalman):
+    """Begins with a belief that hangs on what is the same in all of a sequence."""
+
+    mu_2 = real("first belief in the other window", mean=0.3, sd=0.2)
+    separate = ("window",)
+
+    def begin(self):
+        self.moved, self.rest, self.variance = 0.0, 1.0, self.first
+
+    def respond(self, trial):
+        mean, _, rest = self.after(trial)
+        start = Table([self.mu, self.mu_2])[trial.window]
+        return Held(mean + rest * start, self.sigma, trial.unit, trial.ceiling)
+
+    def update(self, trial):
+        self.moved, self.variance, self.rest = self.after(trial)
+
+    def after(self, trial):
+        before = self.variance + self.drift
+        gain = before / (before + 1)
+        x = np.log(trial.value / trial.unit + 0.001)
+        return self.moved + gain * (x - self.moved), gain, self.rest * (1 - gain)
+
+
+class Weigher(Model):
+    """Looks up, works out what hangs on columns alone, and reckons rarely."""
+
+    weight = positive("weight of the table")
+    tempo = unit("rate")
+    entries = Table(np.sin(np.arange(30.0)).reshape(5, 6))
+    n_actions = 3
+
+    def begin(self):
+        self.level, self.streak = 0.0, 0
+
+    def respond(self, trial):
+        found = self.entries[trial.place, self.streak]
+        known = self.entries[trial.place, trial.item]
+        aim = np.log(1 + self.level**2) if trial.cue == 1 else self.level
+        return np.array([self.weight * found, self.weight * known, aim * np.exp(trial.cost)])
+
+    def update(self, trial):
+        self.level += self.tempo * (trial.reward - self.level)
+        self.streak = min(self.streak + 1, 5) if trial.reward > 0.5 else 0
+
+
+class Edged(Kalman):
+    """Gives numbers that are even within the ends of the range."""
+
+    def respond(self, trial):
+        return EvenAtTheEnds(self.after(trial)[0], self.sigma)
+
+
+@dataclass(frozen=True)
+class EvenAtTheEnds(Law):
+    """A normal number; below .2 any from 0 to .2."""
+
+    mean: Any
+    sd: Any
+
+    def log_density(self, y):
+        off = (np.maximum(y, 0.2) - self.mean) / self.sd
+        own = -0.5 * off**2 - np.log(self.sd) - 0.5 * np.log(2 * np.pi)
+        return np.where(y < 0.2, log_ndtr((0.2 - self.mean) / self.sd) - np.log(0.2), own)
+
+    def at(self, normal):
+        x = self.mean + self.sd * normal
+        share = ndtr(normal) / np.maximum(ndtr((0.2 - self.mean) / self.sd), 1e-300)
+        return np.where(x < 0.2, 0.2 * np.minimum(share, 1), x)
+
+
 class Falling(World):
     """Trials fall away after an action; what is remembered is an array."""
 
@@ -196,11 +317,14 @@ STAGE = {"day": (), "stage": (), "arrives": (), "gems": (2, 2)}
 
 def world_of(model, actions):
     """Return the world in which a definition is tried, and its tables."""
-    payoffs = (Payoffs, {"payoffs": (actions,), "state": ()})
+    asked = dict.fromkeys(("state", "place", "item", "cue", "cost"), ())
+    payoffs = (Payoffs, {"payoffs": (actions,), **asked})
     others = {
         Staged: (Stage, STAGE),
         Tied: (Stage, STAGE),
         Kalman: (World, {"value": ()}),
+        Edged: (World, {"value": ()}),
+        Follower: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
         Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
     }
     return others.get(model, payoffs)

@@ -9,14 +9,19 @@ import hand_written_learner
 import numpy as np
 import pytest
 from compiler.definitions import (
+    Edged,
     Falling,
+    Follower,
     Forgetful,
     Kalman,
     Odd,
     Staged,
+    StatedTeller,
     Stayer,
+    Teller,
     Tied,
     Walker,
+    Weigher,
     world_of,
 )
 from scipy.special import expit
@@ -47,6 +52,12 @@ CASES = [
     (Kalman, 2),
     (Stayer, 2),
     (Stayer, 3),
+    (Teller, 2),
+    (Teller, 3),
+    (StatedTeller, 3),
+    (Follower, 2),
+    (Weigher, 3),
+    (Edged, 2),
     (Walker, 2),
     (RescorlaWagnerDual, 2),
     (RescorlaWagner, 2),
@@ -85,6 +96,48 @@ def test_a_generated_kernel_does_what_the_one_written_by_hand_does(name):
         a, b = (ModelData.read(m, left).log_likelihood(theta, rates) for m in (ours, theirs))
         for x, y in zip(a, b, strict=True):
             assert (np.abs(x - y) <= 1e-13 * (1 + np.abs(y))).all()
+
+
+def test_what_hangs_on_columns_alone_is_reckoned_once_and_what_is_rare_in_a_pass():
+    text = Weigher.kernel_source()
+    kernel = text[text.index("def log_likelihood") : text.index("def begin")]
+    assert re.search(r"TABLE_\w+\[int\(", kernel)  # by the streak, which only the trial knows
+    assert "np.exp(cost_t)" in text[text.index("def prepared") :]
+    assert "cost_" not in kernel
+    assert kernel.index("if any_rare_0 > 0:") < kernel.index("log_of(") < kernel.index("top =")
+    once = Weigher.prepare(
+        np.zeros(2), np.zeros(2), tuple(np.ones((len(Weigher.columns), 2))), False
+    )
+    assert len(once[2]) == len(re.search(r"start, (.*)\):", kernel).group(1).split(", "))
+    assert Forgetful.prepare is None  # the number of actions is only known with the data
+    assert RescorlaWagnerDual.prepare is None
+
+
+def test_sequences_of_unequal_length_and_gaps_are_read_where_they_begin():
+    """What is the same in all of a sequence is read off its first answered trial."""
+    n, rng = 40, np.random.default_rng(0)
+    subject = np.repeat(np.arange(n), rng.integers(2, 30, n))
+    m = len(subject)
+    window = rng.integers(0, 2, n)[subject]
+    given = rng.random(m) < 0.8
+    columns = {"window": window, "value": rng.uniform(0.5, 3, m), "unit": rng.uniform(1, 2, m),
+               "ceiling": rng.uniform(1, 3, m), "response": rng.uniform(-0.1, 2, m)}  # fmt: skip
+    flat = {name: np.where(given, c, -np.inf if name == "response" else 0.0)
+            for name, c in columns.items()}  # fmt: skip
+    theta = Follower.parameters.draw(rng, n)
+
+    def total(keep, lapse):
+        data = ModelData.of_columns(
+            Follower, [str(k) for k in range(n)], subject[keep], [window[keep]],
+            {name: c[keep] for name, c in flat.items()}, 0,
+        )  # fmt: skip
+        return data.log_likelihood(theta, lapse)
+
+    for lapse in (None, np.full(n, 0.1)):
+        whole, answered = (total(keep, lapse) for keep in (np.full(m, True), given))
+        assert np.isfinite(whole[0]).all()
+        assert np.allclose(whole[0], answered[0], rtol=1e-13)
+        assert np.allclose(whole[1], answered[1], rtol=1e-12)
 
 
 MISTAKES = {
@@ -138,7 +191,7 @@ def test_a_step_agent_is_plain_python_that_takes_what_numpy_takes():
 
 def test_a_mistake_in_the_simulation_is_found_too():
     text = simulation_of(RescorlaWagnerDual, 2)
-    wrong = text.replace("uniforms[t, i] < p_0", "uniforms[t, i] >= p_0")
+    wrong = text.replace("u < bound", "u >= bound")
     assert wrong != text
     with pytest.raises(ValueError, match="kernel of RescorlaWagnerDual gives another draws"):
         check_simulation(RescorlaWagnerDual, wrong, 2, *world_of(RescorlaWagnerDual, 2))

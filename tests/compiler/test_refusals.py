@@ -45,6 +45,16 @@ class ByList(Learner):
         return [self.beta, 1.0][trial.state] * self.values  # here
 
 
+class ByArray(Learner):
+    def respond(self, trial):
+        return np.array([self.beta, 1.0])[trial.state] * self.values  # here
+
+
+class NoLaw(Learner):
+    def report(self, trial):
+        return self.values[trial.action]
+
+
 class While(Learner):
     def update(self, trial):
         while self.values[0] > 0.1:  # here
@@ -116,6 +126,8 @@ REFUSED = {
     WholeNumber: "leave it out where it is an index",
     ByDictionary: "use a NumPy array and index it",
     ByList: "index a NumPy array",
+    ByArray: "write Table(values)[index]",
+    NoLaw: "report() returns no law",
     While: "write `for` over a fixed range",
     StillWhile: "write `for` over a fixed range",
     Alias: "assign a copy, self.before.copy",

@@ -30,7 +30,13 @@ FACTORS = {
     "instrumental_learning": {"history": HISTORIES, "reasoning": REASONINGS},
     "restless_bandit": {"history": HISTORIES, "reasoning": REASONINGS},
     "iowa_gambling": {"n_cards": (25,), "history": HISTORIES, "reasoning": REASONINGS},
-    "reversal_learning": {"n_plays": (25,), "history": HISTORIES, "reasoning": REASONINGS},
+    "reversal_learning": {
+        "n_plays": (25,),
+        "block_length": ((2, 4),),
+        "criterion": ("plays", "correct", "consecutive"),
+        "history": HISTORIES,
+        "reasoning": REASONINGS,
+    },
     "horizon": {"history": HISTORIES, "reasoning": REASONINGS},
     "coins": {"n_coins": SIZES, "form": FORMS, "distractors": DISTRACTORS},
     "dice": {

@@ -1,0 +1,83 @@
+"""Work that few trials need: done in passes of its own, entered if any lane has such a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from . import expressions as ex
+from .expressions import ACTION, DATA, SCALAR, SEQUENCE, Expr
+from .printing import Printer, Rows, bare, block
+
+WORTH_IT = ("exp", "log", *SCALAR)
+ALONE = DATA | SEQUENCE
+
+
+def guarded(
+    roots: Iterable[Expr], known: Collection[Expr], ops: Collection[str]
+) -> dict[Expr, list[Expr]]:
+    """Find the least arms of selections in which such operations stand, by the arm's condition.
+
+    Those are left out that are needed elsewhere too; what is `known` is not looked into.
+    """
+    arms: dict[tuple[Expr, Expr], None] = {}
+    seen: dict[Expr, None] = {}
+    stack = list(roots)
+    while stack:
+        x = stack.pop()
+        if x in seen or x in known:
+            continue
+        seen[x] = None
+        if x.op != "select":
+            stack += x.args
+            continue
+        c, a, b = x.args
+        stack.append(c)
+        for holds, arm in ((c, a), (ex.negation(c), b)):
+            inner = [y for found in guarded([arm], known, ops).values() for y in found]
+            if has(arm, ops, {*known, *inner}):
+                arms[holds, arm] = None
+            else:
+                stack.append(arm)
+    found: dict[Expr, list[Expr]] = {}
+    for holds, arm in arms:
+        inner = ex.within([arm], stop=known)
+        if any(y.op in ops and y not in seen and y not in known for y in inner):
+            found.setdefault(holds, []).append(arm)
+    return found
+
+
+def has(x: Expr, ops: Collection[str], known: Collection[Expr] = ()) -> bool:
+    """Say whether such an operation stands in an expression."""
+    return any(y.op in ops and y not in known for y in ex.within([x], stop=known))
+
+
+def by_data(condition: Expr) -> bool:
+    """Say whether columns alone decide, and not by the action, which each trial has."""
+    return not condition.on & ~ALONE and all(y is not ACTION for y in ex.within([condition]))
+
+
+def before(
+    holds: Expr, arms: dict[Expr, str], rows: Rows, columns: dict[str, str], given: list[str]
+) -> list[str]:
+    """Return the pass that reckons arms before the trial itself, and leaves them in named rows."""
+    count = f"any_{next(iter(arms.values()))}"
+    loads, names = rows.loads([holds], columns, {})
+    printer = Printer(names)
+    (text,) = printer.write([holds])
+    there = [*given, *loads, *printer.taken(), f"there = {bare(text)}"]
+    count_lines = [*there, f"{count} += 1 if (given > 0.0) & there else 0"]
+
+    loads, names = rows.loads([holds, *arms], columns, {})
+    printer = Printer(names)
+    (text,) = printer.write([holds])
+    start = [*given, *loads, *printer.taken(), f"there = {bare(text)}"]
+    texts = printer.write(list(arms))
+    work = printer.taken()
+    work += [f"{rows(arms[x])} = {bare(text)}" for x, text in zip(arms, texts, strict=True)]
+    if any(has(arm, SCALAR) for arm in arms):  # one number after the other: only where it is
+        work = block("if (given > 0.0) & there:", work)
+    return [
+        f"{count} = 0",
+        *block("for i in range(LANES):", count_lines),
+        *block(f"if {count} > 0:", block("for i in range(LANES):", [*start, *work])),
+    ]
