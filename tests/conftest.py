@@ -1,5 +1,7 @@
 """What tests of the command line share, registries kept as they were, figures drawn once."""
 
+import asyncio
+
 import pytest
 
 
@@ -16,6 +18,17 @@ def registries_as_they_were():
 
     with as_they_were():
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def event_loops_as_they_were():
+    """No test file leaves asyncio changed, whose `run` would then close no loop any more.
+
+    Inspect does so for the rest of the process where it is called inside a loop of its own, as by
+    `write_eval_log` of a log that is read while it is written.
+    """
+    yield
+    assert not hasattr(asyncio, "_nest_patched")
 
 
 @pytest.fixture
