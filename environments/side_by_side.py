@@ -69,6 +69,8 @@ class Lanes(np.ndarray[Any, Any]):
         if len(keys) >= self.ndim:
             raise IndexError("A world indexes tables with several numbers a trial; this has one.")
         if any(isinstance(k, Lanes) for k in keys):
+            if len(keys) < self.ndim - 1:
+                raise IndexError("What differs between sessions indexes numbers; name all places.")
             return (*map(_index, keys), np.arange(self.shape[-1]))
         return key
 

@@ -89,9 +89,12 @@ def chosen(parts: list[Any], k: Expr) -> Any:
     """Return the part whose number is k."""
     if len(parts) > SHORT and all(is_constant(part) for part in parts):
         return _looked_up_among([ex.as_number(part) for part in parts], k)
+    terms = ex.terms_of(k)
+    shift = terms.get(ex.ONE, 0.0)  # whole numbers: what is added can be taken off
+    rest = ex.add((c, x) for x, c in terms.items() if x is not ex.ONE) if shift else k
     found = parts[-1]
     for n in reversed(range(len(parts) - 1)):
-        found = where(ex.equal(k, n), parts[n], found)
+        found = where(ex.equal(rest, n - shift), parts[n], found)
     return found
 
 

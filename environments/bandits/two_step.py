@@ -73,7 +73,7 @@ class Flight(World):
         if drawn.stage == 0:
             self.shuttle = action
             return None
-        return drawn.gems[2 * self.planet + action]
+        return drawn.gems[action] if self.planet == 0 else drawn.gems[2 + action]
 
 
 class TwoStep(Retelling):
