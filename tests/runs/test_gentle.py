@@ -89,7 +89,8 @@ def test_a_limit_is_nearly_used_and_seldom_passed(rate, latency):
     answers, refusals, peak = seen[Gate]
     assert answers > 0.9 * rate * SECONDS
     assert refusals < 0.1 * seen[Fixed][1]
-    assert refusals < 0.05 * answers
+    # The doubling of the beginning may end in one round of calls that are all refused.
+    assert refusals < 32 + 0.05 * answers
     assert peak <= 32
 
 
