@@ -27,6 +27,10 @@ from .bandits.discounters import (
     QuasiHyperbolicDiscounter,
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from .bandits.iowa_learners import (
+    OutcomeRepresentation,
+    ProspectValenceDelta,
+)
 from .bandits.learners import (
     ActorCritic,
     DecayingRateLearner,
@@ -154,6 +158,8 @@ AGENTS: dict[str, type[Agent]] = {
     "fictitious_update_dual": FictitiousUpdateDual,
     "experience_weighted_attraction": ExperienceWeightedAttraction,
     "hidden_state_reversal": HiddenStateReversal,
+    "prospect_valence_delta": ProspectValenceDelta,
+    "outcome_representation": OutcomeRepresentation,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -259,6 +265,7 @@ __all__ = [
     "NonMonotoneDecider",
     "Normal",
     "OutcomePeeker",
+    "OutcomeRepresentation",
     "OutcomeSensitivity",
     "Parameter",
     "Parameters",
@@ -269,6 +276,7 @@ __all__ = [
     "ProbabilityNoise",
     "ProspectUtility",
     "ProspectUtilityTverskyKahneman",
+    "ProspectValenceDelta",
     "QuasiHyperbolicDiscounter",
     "RachlinDiscounter",
     "RandomRater",
