@@ -59,8 +59,8 @@ class Chair:
 
     provider, base_url = "test", ""
 
-    def __init__(self, adapter):
-        self.adapter = adapter
+    def __init__(self, adapter, seconds=0.0):
+        self.adapter, self.seconds = adapter, seconds
         self.model, self.capabilities = adapter.model, adapter.capabilities
         self.asked, self.bill = [], []
         self.under_way = self.peak = 0
@@ -72,7 +72,7 @@ class Chair:
         self.under_way += 1
         self.peak = max(self.peak, self.under_way)
         try:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.seconds)
             reply = await self.adapter.complete(prompt, settings=settings)
         finally:
             self.under_way -= 1
@@ -265,7 +265,7 @@ def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them()
 
 def test_concurrency_bounds_what_is_under_way(tmp_path):
     for concurrency in (1, 3):
-        chair = Chair(mind())
+        chair = Chair(mind(), 0.01)
         go(tmp_path / str(concurrency), chair, 6, concurrency=concurrency)
         assert chair.peak == concurrency
 
