@@ -39,6 +39,7 @@ from .bandits.learners import (
     PearceHall,
     RescorlaWagnerChoiceKernel,
 )
+from .bandits.mean_variance import MeanVariancePumper
 from .bandits.reasoners import ConservativeBayes, ProbabilityNoise
 from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
 from .bandits.reversal_learners import (
@@ -53,6 +54,11 @@ from .bandits.two_step_hybrid import (
     TwoStepModelBased,
     TwoStepModelFree,
     TwoStepReduced,
+)
+from .bandits.uncertainty_explorers import (
+    ThompsonExplorer,
+    UncertaintyExplorer,
+    UpperConfidenceExplorer,
 )
 from .bandits.weighted_bayes import WeightedBayes
 from .baselines.choice_kernel import ChoiceKernel
@@ -133,6 +139,7 @@ AGENTS: dict[str, type[Agent]] = {
     "choice_kernel": ChoiceKernel,
     "win_stay_lose_shift": WinStayLoseShift,
     "balloon_pumper": BalloonPumper,
+    "mean_variance_pumper": MeanVariancePumper,
     "random_rater": RandomRater,
     "weighted_bayes": WeightedBayes,
     "conservative_bayes": ConservativeBayes,
@@ -150,6 +157,9 @@ AGENTS: dict[str, type[Agent]] = {
     "two_step_reduced": TwoStepReduced,
     "horizon_explorer": HorizonExplorer,
     "horizon_blind": HorizonBlind,
+    "uncertainty_explorer": UncertaintyExplorer,
+    "upper_confidence_explorer": UpperConfidenceExplorer,
+    "thompson_explorer": ThompsonExplorer,
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
@@ -252,6 +262,7 @@ __all__ = [
     "LogisticCollider",
     "LogitNormal",
     "MagnitudeObserver",
+    "MeanVariancePumper",
     "Misreporter",
     "Model",
     "MutationSampler",
@@ -299,10 +310,13 @@ __all__ = [
     "StaticBayesObserverSharedLog",
     "Support",
     "Table",
+    "ThompsonExplorer",
     "TwoStepHybrid",
     "TwoStepModelBased",
     "TwoStepModelFree",
     "TwoStepReduced",
+    "UncertaintyExplorer",
+    "UpperConfidenceExplorer",
     "WeightedBayes",
     "WinStayLoseShift",
     "World",
