@@ -29,6 +29,7 @@ from .bandits.discounters import (
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
 from .bandits.iowa_learners import (
     OutcomeRepresentation,
+    ProspectValenceDecay,
     ProspectValenceDelta,
 )
 from .bandits.learners import (
@@ -170,6 +171,7 @@ AGENTS: dict[str, type[Agent]] = {
     "hidden_state_reversal": HiddenStateReversal,
     "prospect_valence_delta": ProspectValenceDelta,
     "outcome_representation": OutcomeRepresentation,
+    "prospect_valence_decay": ProspectValenceDecay,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -287,6 +289,7 @@ __all__ = [
     "ProbabilityNoise",
     "ProspectUtility",
     "ProspectUtilityTverskyKahneman",
+    "ProspectValenceDecay",
     "ProspectValenceDelta",
     "QuasiHyperbolicDiscounter",
     "RachlinDiscounter",

@@ -80,6 +80,7 @@ def value_plus_exploration(sensitivity, delta, alpha, phi, beta):
     "equations",
     [
         prospect_valence_delta,
+        prospect_valence_decay,
         outcome_representation,
     ],
 )
