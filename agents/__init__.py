@@ -27,6 +27,12 @@ from .bandits.discounters import (
     QuasiHyperbolicDiscounter,
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
+from .bandits.iowa_learners import (
+    OutcomeRepresentation,
+    ProspectValenceDecay,
+    ProspectValenceDelta,
+    ValuePlusExploration,
+)
 from .bandits.learners import (
     ActorCritic,
     DecayingRateLearner,
@@ -35,6 +41,7 @@ from .bandits.learners import (
     PearceHall,
     RescorlaWagnerChoiceKernel,
 )
+from .bandits.mean_variance import MeanVariancePumper
 from .bandits.reasoners import ConservativeBayes, ProbabilityNoise
 from .bandits.rescorla_wagner import RescorlaWagner, RescorlaWagnerDual
 from .bandits.reversal_learners import (
@@ -49,6 +56,11 @@ from .bandits.two_step_hybrid import (
     TwoStepModelBased,
     TwoStepModelFree,
     TwoStepReduced,
+)
+from .bandits.uncertainty_explorers import (
+    ThompsonExplorer,
+    UncertaintyExplorer,
+    UpperConfidenceExplorer,
 )
 from .bandits.weighted_bayes import WeightedBayes
 from .baselines.choice_kernel import ChoiceKernel
@@ -129,6 +141,7 @@ AGENTS: dict[str, type[Agent]] = {
     "choice_kernel": ChoiceKernel,
     "win_stay_lose_shift": WinStayLoseShift,
     "balloon_pumper": BalloonPumper,
+    "mean_variance_pumper": MeanVariancePumper,
     "random_rater": RandomRater,
     "weighted_bayes": WeightedBayes,
     "conservative_bayes": ConservativeBayes,
@@ -146,6 +159,9 @@ AGENTS: dict[str, type[Agent]] = {
     "two_step_reduced": TwoStepReduced,
     "horizon_explorer": HorizonExplorer,
     "horizon_blind": HorizonBlind,
+    "uncertainty_explorer": UncertaintyExplorer,
+    "upper_confidence_explorer": UpperConfidenceExplorer,
+    "thompson_explorer": ThompsonExplorer,
     "change_point_observer": ChangePointObserver,
     "rescorla_wagner_confidence": RescorlaWagnerConfidence,
     "random_responder_confidence": RandomResponderConfidence,
@@ -154,6 +170,10 @@ AGENTS: dict[str, type[Agent]] = {
     "fictitious_update_dual": FictitiousUpdateDual,
     "experience_weighted_attraction": ExperienceWeightedAttraction,
     "hidden_state_reversal": HiddenStateReversal,
+    "prospect_valence_delta": ProspectValenceDelta,
+    "outcome_representation": OutcomeRepresentation,
+    "prospect_valence_decay": ProspectValenceDecay,
+    "value_plus_exploration": ValuePlusExploration,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -246,6 +266,7 @@ __all__ = [
     "LogisticCollider",
     "LogitNormal",
     "MagnitudeObserver",
+    "MeanVariancePumper",
     "Misreporter",
     "Model",
     "MutationSampler",
@@ -259,6 +280,7 @@ __all__ = [
     "NonMonotoneDecider",
     "Normal",
     "OutcomePeeker",
+    "OutcomeRepresentation",
     "OutcomeSensitivity",
     "Parameter",
     "Parameters",
@@ -269,6 +291,8 @@ __all__ = [
     "ProbabilityNoise",
     "ProspectUtility",
     "ProspectUtilityTverskyKahneman",
+    "ProspectValenceDecay",
+    "ProspectValenceDelta",
     "QuasiHyperbolicDiscounter",
     "RachlinDiscounter",
     "RandomRater",
@@ -291,10 +315,14 @@ __all__ = [
     "StaticBayesObserverSharedLog",
     "Support",
     "Table",
+    "ThompsonExplorer",
     "TwoStepHybrid",
     "TwoStepModelBased",
     "TwoStepModelFree",
     "TwoStepReduced",
+    "UncertaintyExplorer",
+    "UpperConfidenceExplorer",
+    "ValuePlusExploration",
     "WeightedBayes",
     "WinStayLoseShift",
     "World",

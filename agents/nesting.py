@@ -33,6 +33,11 @@ from knownminds.agents.bandits.two_step_hybrid import (
     TwoStepModelFree,
     TwoStepReduced,
 )
+from knownminds.agents.bandits.uncertainty_explorers import (
+    ThompsonExplorer,
+    UncertaintyExplorer,
+    UpperConfidenceExplorer,
+)
 from knownminds.agents.bandits.weighted_bayes import WeightedBayes
 from knownminds.agents.baselines.choice_kernel import ChoiceKernel
 from knownminds.agents.baselines.perseverator import Perseverator
@@ -149,6 +154,9 @@ NESTED: tuple[Nesting, ...] = (
     Nesting(RandomResponder, Perseverator, _laid_out(0.0)),
     Nesting(RandomResponder, HorizonBlind, _laid_out(0.0, 0.0, _INFINITE)),
     Nesting(HorizonBlind, HorizonExplorer, _laid_out(0, 0, 1, 2, 2)),
+    Nesting(UpperConfidenceExplorer, UncertaintyExplorer, _laid_out(0, 1, 0.0)),
+    Nesting(ThompsonExplorer, UncertaintyExplorer, _laid_out(0.0, 0.0, 0)),
+    Nesting(RandomResponder, ThompsonExplorer, _laid_out(0.0)),
     Nesting(TwoStepModelFree, TwoStepHybrid, _laid_out(0, 1, 2, 3, 4, 0.0, 5)),
     Nesting(TwoStepModelBased, TwoStepHybrid, _laid_out(0.5, 0, 0.5, 1, 2, 1.0, 3)),
     Nesting(TwoStepReduced, TwoStepHybrid, _laid_out(0, 0, 1.0, 1, 1, 2, 3)),

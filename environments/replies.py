@@ -36,13 +36,11 @@ class Replies:
     @property
     def stand_alone(self) -> bool:
         """Whether what is asked on a trial is known before any other trial is answered."""
-        from .environment import Environment
-
         environment = self.environment
         return (
             environment.past == "none"
             and not environment.fields.dependent
-            and type(environment)._pointless is Environment._pointless
+            and not environment.ends_early
             and type(self).further is Replies.further
         )
 

@@ -98,12 +98,14 @@ class Usage:
     output_tokens : all that came, `reasoning_tokens` among them
     reasoning_tokens : hidden reasoning
     cached_tokens : what the provider had in its cache
+    written_tokens : what the provider has put into it, for which some charge
     """
 
     input_tokens: int | None = None
     output_tokens: int | None = None
     reasoning_tokens: int | None = None
     cached_tokens: int | None = None
+    written_tokens: int | None = None
 
     def __post_init__(self) -> None:
         """Take what cannot be a number of tokens for none."""

@@ -82,6 +82,10 @@ FAULTS: dict[str, bool] = {
     "no_finish": True,
     "flood": True,  # 64 MB of answer
     "echo_key": True,  # the answer repeats the key that was sent
+    # what becomes of a request in a batch only, see batch_server.py
+    "expired": False,
+    "canceled": False,
+    "missing": False,  # there is nothing of it in the results
 }
 
 Message = tuple[str, str]
@@ -180,8 +184,8 @@ class FaultServer:
         What a 400 says.
     log_probabilities
         False to ignore that they are asked for.
-    reasoning_tokens, cached_tokens
-        Details of the usage.
+    reasoning_tokens, cached_tokens, written_tokens
+        Details of the usage; Google tells nothing of the last.
     """
 
     def __init__(
@@ -202,6 +206,7 @@ class FaultServer:
         log_probabilities: bool = True,
         reasoning_tokens: int = 0,
         cached_tokens: int = 0,
+        written_tokens: int = 0,
         port: int = 0,
     ):
         strange = set(faults or ()) | (set(script) if not callable(script) else set())
@@ -223,6 +228,7 @@ class FaultServer:
         self.log_probabilities = log_probabilities
         self.reasoning_tokens = reasoning_tokens
         self.cached_tokens = cached_tokens
+        self.written_tokens = written_tokens
         self.calls: list[Call] = []
         self.flooded = 0  # bytes of floods that were sent
         self.peak = 0  # calls under way at the same time, at most
@@ -233,12 +239,16 @@ class FaultServer:
         self._bill = None
         if bill is not None:
             self._bill = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        self._server = _Listener(("127.0.0.1", port), _Handler)
+        self._server = _Listener(("127.0.0.1", port), self.handler())
         self._server.provider = self
         self.port: int = self._server.server_port
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
+
+    def handler(self) -> type[Handler]:
+        """Return what takes the calls."""
+        return Handler
 
     @property
     def url(self) -> str:
@@ -317,6 +327,21 @@ class FaultServer:
         said = self.answer(call)
         return (said, "stop") if isinstance(said, str) else said
 
+    def reply(self, call: Call) -> dict[str, Any]:
+        """Return the body of an answer."""
+        text, why = self.said(call)
+        if call.fault == "empty":
+            text = ""
+        elif call.fault == "garbage":
+            text = GARBAGE
+        elif call.fault == "refusal":
+            text, why = "I will not.", "refusal"
+        elif call.fault == "length":
+            text, why = text[: len(text) // 2], "length"
+        elif call.fault == "echo_key":
+            text = f"Your key is {_offered_key(call)}."
+        return _WRITE[call.wire](self, call, text, why)
+
     def usage(self, call: Call, text: str) -> tuple[int, int]:
         """Count the words sent and received, with the reasoning among the latter."""
         sent = sum(len(said.split()) for _, said in call.messages) + 100 * len(call.images)
@@ -363,7 +388,7 @@ class _Listener(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1  # head and body leave together
@@ -381,7 +406,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def do_POST(self) -> None:
-        raw = self.rfile.read(int(self.headers.get("content-length", 0)))
+        self.posted(self.rfile.read(int(self.headers.get("content-length", 0))))
+
+    def posted(self, raw: bytes) -> None:
+        """Answer a call with this body."""
         found = _place(self.path, raw)
         if found is None:
             self._send(404, {"error": {"message": f"Invalid URL (POST {self.path})"}})
@@ -433,19 +461,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._reply(call)
 
     def _reply(self, call: Call) -> None:
-        provider = self.server.provider
-        text, why = provider.said(call)
-        if call.fault == "empty":
-            text = ""
-        elif call.fault == "garbage":
-            text = GARBAGE
-        elif call.fault == "refusal":
-            text, why = "I will not.", "refusal"
-        elif call.fault == "length":
-            text, why = text[: len(text) // 2], "length"
-        elif call.fault == "echo_key":
-            text = f"Your key is {_offered_key(call)}."
-        content = json.dumps(_WRITE[call.wire](provider, call, text, why)).encode()
+        content = json.dumps(self.server.provider.reply(call)).encode()
         if call.fault == "cut":
             content = content[: len(content) // 2]
         if call.fault == "cut_body":
@@ -625,7 +641,10 @@ def _write_openai(provider: FaultServer, call: Call, text: str, why: str) -> dic
             "prompt_tokens": sent,
             "completion_tokens": received,
             "total_tokens": sent + received,
-            "prompt_tokens_details": {"cached_tokens": provider.cached_tokens},
+            "prompt_tokens_details": {
+                "cached_tokens": provider.cached_tokens,
+                "cache_write_tokens": provider.written_tokens,
+            },
             "completion_tokens_details": {"reasoning_tokens": provider.reasoning_tokens},
         },
     }
@@ -641,9 +660,10 @@ def _write_anthropic(provider: FaultServer, call: Call, text: str, why: str) -> 
         "content": [{"type": "text", "text": text}] if text else [],
         "stop_sequence": None,
         "usage": {
-            "input_tokens": sent - provider.cached_tokens,  # what is read from the cache is apart
+            # what is read from the cache and put into it is apart
+            "input_tokens": sent - provider.cached_tokens - provider.written_tokens,
             "output_tokens": received,
-            "cache_creation_input_tokens": 0,
+            "cache_creation_input_tokens": provider.written_tokens,
             "cache_read_input_tokens": provider.cached_tokens,
             "output_tokens_details": {"thinking_tokens": provider.reasoning_tokens},
         },

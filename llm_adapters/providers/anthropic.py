@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -18,7 +19,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import Endpoint, count, parsed
+from .endpoint import MOST_BYTES, Endpoint, count, parsed
 
 try:
     import anthropic
@@ -29,8 +30,11 @@ except ImportError:
         'Anthropic models need the anthropic package: pip install "knownminds[anthropic]"'
     ) from None
 
+T = TypeVar("T")
+
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
+_ARGUMENTS = ("model", "messages", "system", "max_tokens")  # of the package's method
 _REASONS = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -96,16 +100,7 @@ class Anthropic:
         self.base_url = base_url
         self.key_variable = key_variable
         self.capabilities = capabilities or capabilities_of(model)
-        self._client = anthropic.AsyncAnthropic(
-            api_key="none",  # the client below writes it when sending
-            base_url=base_url,
-            max_retries=0,
-            timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
-            default_headers={"anthropic-version": _VERSION},
-            # Not the package's own client, which takes the environment's proxies nevertheless.
-            # Where both headers are sent, this one counts, in all versions of the interface.
-            http_client=client(self._endpoint.sign("x-api-key")),
-        )
+        self._client = self.client(timeout)
 
     def __repr__(self) -> str:
         """Show where it asks, and never the key."""
@@ -113,36 +108,74 @@ class Anthropic:
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
-        check_capable(self, settings, images=bool(prompt.images))
-        endpoint = self._endpoint
-        options = self._options(settings)
+        images = bool(prompt.images)
+        check_capable(self, settings, images=images)
+        body = self.body(prompt, settings, cached=True)
+        return await self.guarded(lambda: self._ask(body), settings, images=images)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    def client(self, timeout: float, most: int = MOST_BYTES) -> anthropic.AsyncAnthropic:
+        """Return the package's client, which reads bodies of at most `most` bytes."""
+        return anthropic.AsyncAnthropic(
+            api_key="none",  # the client below writes it when sending
+            base_url=self.base_url,
+            max_retries=0,
+            timeout=anthropic.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            default_headers={"anthropic-version": _VERSION},
+            # Not the package's own client, which takes the environment's proxies nevertheless.
+            # Where both headers are sent, this one counts, in all versions of the interface.
+            http_client=client(self._endpoint.sign("x-api-key"), most),
+        )
+
+    def body(self, prompt: Prompt, settings: Sampling, *, cached: bool = False) -> dict[str, Any]:
+        """Return what is sent for a prompt; if `cached`, with marks on what later ones repeat."""
         system, messages = _messages(prompt)
-        if system:
-            options["system"] = system
-        endpoint.key()  # if it is gone, that is told before anything is sent
+        if cached:
+            _mark(system, messages)
+        shown = {"system": system} if system else {}
+        return {"model": self.model, "messages": messages, **shown, **self._options(settings)}
+
+    async def _ask(self, body: dict[str, Any]) -> Reply:
+        own = {name: body[name] for name in _ARGUMENTS if name in body}
+        # Not all others are arguments in all versions of the package.
+        extra = {name: value for name, value in body.items() if name not in own}
+        response = await self._client.messages.with_raw_response.create(**own, extra_body=extra)
+        http = response.http_response
+        return self.read(http.text, http.headers.get("request-id", ""))
+
+    async def guarded(
+        self,
+        ask: Callable[[], Awaitable[T]],
+        settings: Sampling,
+        *,
+        images: bool = False,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what the package is asked; its failures become an `AdapterError`."""
+        endpoint = self._endpoint
         failure: AdapterError
         try:
-            async with asyncio.timeout(endpoint.timeout):
-                response = await self._client.messages.with_raw_response.create(
-                    model=self.model, messages=messages, **options
-                )
-            http = response.http_response
-            return self._read(http.text, http.headers.get("request-id", ""))
+            endpoint.key()  # if it is gone, that is told before anything is sent
+            async with asyncio.timeout(timeout or endpoint.timeout):
+                return await ask()
         except TimeoutError:
             failure = endpoint.late()
         except anthropic.APIStatusError as error:
             http = error.response
             failure = endpoint.failed(
-                http.status_code, http.headers, http.text, settings, images=bool(prompt.images)
+                http.status_code, http.headers, http.text, settings, images=images
             )
         except anthropic.APIConnectionError as error:
             failure = endpoint.unreachable(error.__cause__ or error)
         # Outside of the handlers, for the package's error holds the request and with it the key.
         raise failure
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
+    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
+        """Return what a status and a body mean that stand for one of several requests."""
+        return self._endpoint.failed(status, {}, body, settings)
 
     def _options(self, settings: Sampling) -> dict[str, Any]:
         if settings.temperature is not None and settings.temperature > 1:
@@ -153,11 +186,12 @@ class Anthropic:
             raise NotCapable(
                 f"{self.model} takes either temperature or top_p; got both. Leave one out."
             )
-        options: dict[str, Any] = {"max_tokens": settings.max_tokens}
-        sampled = {"temperature": settings.temperature, "top_p": settings.top_p}
-        extra: dict[str, Any] = {
-            name: value for name, value in sampled.items() if value is not None
+        asked = {
+            "max_tokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "top_p": settings.top_p,
         }
+        options: dict[str, Any] = {name: v for name, v in asked.items() if v is not None}
         if settings.reasoning == "none":
             thinking = _off(self.model)
             if thinking is None:
@@ -166,15 +200,14 @@ class Anthropic:
                     "Ask for 'low', or choose another model."
                 )
             if thinking:
-                extra["thinking"] = thinking
+                options["thinking"] = thinking
         elif settings.reasoning is not None:
-            extra["thinking"] = {"type": "adaptive"}
-            extra["output_config"] = {"effort": settings.reasoning}
-        if extra:  # not all of them are arguments in all versions of the package
-            options["extra_body"] = extra
+            options["thinking"] = {"type": "adaptive"}
+            options["output_config"] = {"effort": settings.reasoning}
         return options
 
-    def _read(self, body: str, request_id: str) -> Reply:
+    def read(self, body: str, request_id: str) -> Reply:
+        """Read the body of an answer."""
         endpoint = self._endpoint
         raw = endpoint.masked(body)
         try:
@@ -184,9 +217,10 @@ class Anthropic:
             received = usage.get("output_tokens_details") or {}
             reason = str(content.get("stop_reason") or "")
             cached = count(usage.get("cache_read_input_tokens"))
+            written = count(usage.get("cache_creation_input_tokens"))
             sent = count(usage.get("input_tokens"))
             if sent is not None:  # what goes to and comes from the cache is counted apart
-                sent += (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+                sent += (cached or 0) + (written or 0)
             return Reply(
                 text=text,
                 finish_reason=_REASONS.get(reason, reason),
@@ -195,6 +229,7 @@ class Anthropic:
                     count(usage.get("output_tokens")),
                     count(received.get("thinking_tokens")),
                     cached,
+                    written,
                 ),
                 model_served=str(content.get("model") or ""),
                 raw=raw,
@@ -229,12 +264,31 @@ def _off(model: str) -> dict[str, str] | None:
     return next((off for pattern, off in _EFFORTS if pattern.match(model)), None)
 
 
-def _messages(prompt: Prompt) -> tuple[list[dict[str, str]], list[Any]]:
+def _mark(system: list[dict[str, Any]], messages: list[Any]) -> None:
+    """Mark the beginning that other calls share, for Anthropic puts nothing else into its cache.
+
+    It is what all prompts begin with, and a conversation so far: the next call repeats and
+    prolongs it. What is shorter than a model's least (1,024 to 4,096 tokens) is passed over by the
+    server, and costs nothing. A single message is not marked: nothing says that it comes again.
+    """
+    marked = [system[-1]] if system else []
+    if any(message["role"] == "assistant" for message in messages):
+        last = messages[-1]
+        if isinstance(last["content"], str):
+            last["content"] = [{"type": "text", "text": last["content"]}]
+        marked.append(last["content"][-1])
+    for part in marked:
+        part["cache_control"] = {"type": "ephemeral"}
+
+
+def _messages(prompt: Prompt) -> tuple[list[dict[str, Any]], list[Any]]:
     """Return the system's messages, which stand apart, and the others."""
     n = next((i for i, m in enumerate(prompt.messages) if m.role != "system"), 0)
     if any(m.role == "system" for m in prompt.messages[n:]):
         raise NotCapable("Anthropic takes system messages at the beginning of a prompt only.")
-    system = [{"type": "text", "text": m.content} for m in prompt.messages[:n]]
+    system: list[dict[str, Any]] = [
+        {"type": "text", "text": m.content} for m in prompt.messages[:n]
+    ]
     messages: list[Any] = []
     for message in prompt.messages[n:]:
         shown = [

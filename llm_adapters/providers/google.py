@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -19,7 +20,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import Endpoint, count, log_probability, parsed
+from .endpoint import MOST_BYTES, Endpoint, count, log_probability, parsed
 
 try:
     import httpx2
@@ -31,6 +32,8 @@ except ImportError:
     raise ImportError(
         'Google models need the google-genai package: pip install "knownminds[google]"'
     ) from None
+
+T = TypeVar("T")
 
 _REASONS = {
     "STOP": "stop",
@@ -89,19 +92,7 @@ class Google:
         self.base_url = base_url
         self.key_variable = key_variable
         self.capabilities = capabilities or capabilities_of(model)
-        # One of our own, for the package's follows redirects and proxies.
-        self._http = client(self._endpoint.sign("x-goog-api-key"))
-        self._client = genai.Client(
-            vertexai=False,
-            api_key="none",  # the client above writes it when sending
-            http_options=types.HttpOptions(
-                base_url=base_url,
-                api_version="v1beta",
-                timeout=round(1000 * timeout),  # milliseconds
-                retry_options=types.HttpRetryOptions(attempts=1),
-                httpx_async_client=self._http,
-            ),
-        )
+        self._client, self._http = self.client(timeout)
 
     def __repr__(self) -> str:
         """Show where it asks, and never the key."""
@@ -109,11 +100,56 @@ class Google:
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
-        check_capable(self, settings, images=bool(prompt.images))
-        endpoint = self._endpoint
+        images = bool(prompt.images)
+        check_capable(self, settings, images=images)
         system, contents = _contents(prompt)
-        config = types.GenerateContentConfig(
-            system_instruction=system,
+        config = self._config(settings)
+        config.system_instruction = system
+        config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
+        config.should_return_http_response = True  # the body as it came
+        return await self.guarded(
+            lambda: self._ask(contents, config, settings), settings, images=images
+        )
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self.give_back(self._client, self._http)
+
+    def client(
+        self, timeout: float, most: int = MOST_BYTES
+    ) -> tuple[genai.Client, httpx2.AsyncClient]:
+        """Return the package's client and its connections, which read at most `most` bytes."""
+        # Connections of our own, for the package's follow redirects and proxies.
+        http = client(self._endpoint.sign("x-goog-api-key"), most)
+        options = types.HttpOptions(
+            base_url=self.base_url,
+            api_version="v1beta",
+            timeout=round(1000 * timeout),  # milliseconds
+            retry_options=types.HttpRetryOptions(attempts=1),
+            httpx_async_client=http,
+        )
+        # The connections write the key when sending.
+        return genai.Client(vertexai=False, api_key="none", http_options=options), http
+
+    @staticmethod
+    async def give_back(package: genai.Client, http: httpx2.AsyncClient) -> None:
+        """Close a client and its connections."""
+        await http.aclose()
+        await package.aio.aclose()
+        package.close()
+
+    def body(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent for a prompt, as JSON has it."""
+        system, contents = _contents(prompt)
+        shown = {"systemInstruction": _json(system)} if system else {}
+        return {
+            "contents": [_json(content) for content in contents],
+            **shown,
+            "generationConfig": _json(self._config(settings)),
+        }
+
+    def _config(self, settings: Sampling) -> types.GenerateContentConfig:
+        return types.GenerateContentConfig(
             temperature=settings.temperature,
             top_p=settings.top_p,
             max_output_tokens=settings.max_tokens,
@@ -121,18 +157,32 @@ class Google:
             response_logprobs=None if settings.top_log_probabilities is None else True,
             logprobs=settings.top_log_probabilities or None,
             thinking_config=self._thinking(settings),
-            automatic_function_calling=types.AutomaticFunctionCallingConfig(disable=True),
-            should_return_http_response=True,  # the body as it came
         )
-        endpoint.key()  # if it is gone, that is told before anything is sent
+
+    async def _ask(
+        self, contents: list[Any], config: types.GenerateContentConfig, settings: Sampling
+    ) -> Reply:
+        response = await self._client.aio.models.generate_content(
+            model=self.model, contents=contents, config=config
+        )
+        http = response.sdk_http_response
+        return self.read((http and http.body) or "", settings)
+
+    async def guarded(
+        self,
+        ask: Callable[[], Awaitable[T]],
+        settings: Sampling,
+        *,
+        images: bool = False,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what the package is asked; its failures become an `AdapterError`."""
+        endpoint = self._endpoint
         failure: AdapterError
         try:
-            async with asyncio.timeout(endpoint.timeout):
-                response = await self._client.aio.models.generate_content(
-                    model=self.model, contents=contents, config=config
-                )
-            http = response.sdk_http_response
-            return self._read((http and http.body) or "", settings)
+            endpoint.key()  # if it is gone, that is told before anything is sent
+            async with asyncio.timeout(timeout or endpoint.timeout):
+                return await ask()
         except TimeoutError:
             failure = endpoint.late()
         except errors.APIError as error:
@@ -141,7 +191,7 @@ class Google:
                 getattr(error.response, "headers", {}),
                 getattr(error.response, "text", ""),
                 settings,
-                images=bool(prompt.images),
+                images=images,
             )
         except UnicodeDecodeError:  # the package reads the bodies of errors only as UTF-8
             failure = ServerFailed(f"{endpoint} failed, and what it says is no text.")
@@ -150,11 +200,9 @@ class Google:
         # Outside of the handlers, for the package's error holds the request and with it the key.
         raise failure
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._http.aclose()
-        await self._client.aio.aclose()
-        self._client.close()
+    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
+        """Return what a status and a body mean that stand for one of several requests."""
+        return self._endpoint.failed(status, {}, body, settings)
 
     def _thinking(self, settings: Sampling) -> types.ThinkingConfig | None:
         effort = settings.reasoning
@@ -174,7 +222,8 @@ class Google:
             "Ask for 'low', or choose another model."
         )
 
-    def _read(self, body: str, settings: Sampling) -> Reply:
+    def read(self, body: str, settings: Sampling) -> Reply:
+        """Read the body of an answer."""
         endpoint = self._endpoint
         raw = endpoint.masked(body)
         try:
@@ -255,6 +304,10 @@ def _contents(prompt: Prompt) -> tuple[types.Content | None, list[Any]]:
         parts = [*shown, types.Part(text=m.content)]
         contents.append(types.Content(role=roles[m.role], parts=parts))
     return types.Content(parts=system) if system else None, contents
+
+
+def _json(part: types.Content | types.GenerateContentConfig) -> dict[str, Any]:
+    return part.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _log_probabilities(result: dict[str, Any]) -> tuple[TokenLogProbability, ...]:

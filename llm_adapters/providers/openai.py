@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import re
-from typing import Any, Literal
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
@@ -19,7 +20,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import Endpoint, count, log_probability, parsed
+from .endpoint import MOST_BYTES, Endpoint, count, log_probability, parsed
 
 try:
     import openai
@@ -29,6 +30,8 @@ except ImportError:
     raise ImportError(
         'OpenAI models need the openai package: pip install "knownminds[openai]"'
     ) from None
+
+T = TypeVar("T")
 
 _REASONS = {"content_filter": "refusal"}
 _SAMPLING_AND_LIKELIHOOD = ("temperature", "top_p", "answer_log_probabilities")
@@ -81,13 +84,7 @@ class OpenAI:
         self.key_variable = key_variable
         self.limit_name = limit_name
         self.capabilities = capabilities or capabilities_of(model, base_url)
-        self._client = openai.AsyncOpenAI(
-            api_key="none",  # the client below writes it when sending
-            base_url=base_url,
-            max_retries=0,
-            timeout=openai.Timeout(timeout, connect=min(timeout / 2, 10.0)),
-            http_client=client(self._endpoint.sign("authorization", "Bearer {}")),
-        )
+        self._client = self.client(timeout)
 
     def __repr__(self) -> str:
         """Show where it asks, and never the key."""
@@ -95,8 +92,27 @@ class OpenAI:
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
-        check_capable(self, settings, images=bool(prompt.images))
-        endpoint = self._endpoint
+        images = bool(prompt.images)
+        check_capable(self, settings, images=images)
+        body = self.body(prompt, settings)
+        return await self.guarded(lambda: self._ask(body, settings), settings, images=images)
+
+    async def close(self) -> None:
+        """Give back the connections."""
+        await self._client.close()
+
+    def client(self, timeout: float, most: int = MOST_BYTES) -> openai.AsyncOpenAI:
+        """Return the package's client, which reads bodies of at most `most` bytes."""
+        return openai.AsyncOpenAI(
+            api_key="none",  # the client below writes it when sending
+            base_url=self.base_url,
+            max_retries=0,
+            timeout=openai.Timeout(timeout, connect=min(timeout / 2, 10.0)),
+            http_client=client(self._endpoint.sign("authorization", "Bearer {}"), most),
+        )
+
+    def body(self, prompt: Prompt, settings: Sampling) -> dict[str, Any]:
+        """Return what is sent for a prompt."""
         asked = {
             "temperature": settings.temperature,
             "top_p": settings.top_p,
@@ -106,33 +122,47 @@ class OpenAI:
             "top_logprobs": settings.top_log_probabilities,
             "logprobs": None if settings.top_log_probabilities is None else True,
         }
-        options: dict[str, Any] = {name: v for name, v in asked.items() if v is not None}
-        endpoint.key()  # if it is gone, that is told before anything is sent
+        given = {name: value for name, value in asked.items() if value is not None}
+        return {"model": self.model, "messages": _messages(prompt), **given}
+
+    async def _ask(self, body: dict[str, Any], settings: Sampling) -> Reply:
+        response = await self._client.chat.completions.with_raw_response.create(**body)
+        http = response.http_response
+        return self.read(http.text, http.headers.get("x-request-id", ""), settings)
+
+    async def guarded(
+        self,
+        ask: Callable[[], Awaitable[T]],
+        settings: Sampling,
+        *,
+        images: bool = False,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what the package is asked; its failures become an `AdapterError`."""
+        endpoint = self._endpoint
         failure: AdapterError
         try:
-            async with asyncio.timeout(endpoint.timeout):
-                response = await self._client.chat.completions.with_raw_response.create(
-                    model=self.model, messages=_messages(prompt), **options
-                )
-            http = response.http_response
-            return self._read(http.text, http.headers.get("x-request-id", ""), settings)
+            endpoint.key()  # if it is gone, that is told before anything is sent
+            async with asyncio.timeout(timeout or endpoint.timeout):
+                return await ask()
         except TimeoutError:
             failure = endpoint.late()
         except openai.APIStatusError as error:
             http = error.response
             failure = endpoint.failed(
-                http.status_code, http.headers, http.text, settings, images=bool(prompt.images)
+                http.status_code, http.headers, http.text, settings, images=images
             )
         except openai.APIConnectionError as error:
             failure = endpoint.unreachable(error.__cause__ or error)
         # Outside of the handlers, for the package's error holds the request and with it the key.
         raise failure
 
-    async def close(self) -> None:
-        """Give back the connections."""
-        await self._client.close()
+    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
+        """Return what a status and a body mean that stand for one of several requests."""
+        return self._endpoint.failed(status, {}, body, settings)
 
-    def _read(self, body: str, request_id: str, settings: Sampling) -> Reply:
+    def read(self, body: str, request_id: str, settings: Sampling) -> Reply:
+        """Read the body of an answer."""
         endpoint = self._endpoint
         raw = endpoint.masked(body)
         try:
@@ -163,6 +193,7 @@ class OpenAI:
                     count(usage.get("completion_tokens")),
                     count(received.get("reasoning_tokens")),
                     count(sent.get("cached_tokens")),
+                    count(sent.get("cache_write_tokens")),
                 ),
                 model_served=str(content.get("model") or ""),
                 raw=raw,

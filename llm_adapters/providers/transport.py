@@ -10,7 +10,7 @@ import httpx2
 from .endpoint import MOST_BYTES
 
 # What is packed unpacks to a thousand times its bytes, so less of it is taken.
-_MOST_PACKED = MOST_BYTES // 128
+_PACKED = 128
 
 
 class TooLong(httpx2.ReadError):
@@ -33,20 +33,25 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class _Transport(httpx2.AsyncHTTPTransport):
-    """Reads no more of a body than `MOST_BYTES`, whatever its server announces."""
+    """Reads no more of a body than `most` bytes, whatever its server announces."""
+
+    def __init__(self, most: int, **options: Any):
+        super().__init__(**options)
+        self._most = most
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         request.headers["accept-encoding"] = "identity"
         response = await super().handle_async_request(request)
         plain = response.headers.get("content-encoding", "identity") == "identity"
-        response.stream = _Bounded(response.stream, MOST_BYTES if plain else _MOST_PACKED)
+        response.stream = _Bounded(response.stream, self._most if plain else self._most // _PACKED)
         return response
 
 
-def client(sign: Callable[[Any], Awaitable[None]]) -> httpx2.AsyncClient:
-    """Return a client whose requests are signed as they leave."""
+def client(sign: Callable[[Any], Awaitable[None]], most: int = MOST_BYTES) -> httpx2.AsyncClient:
+    """Return a client whose requests are signed as they leave; bodies have at most `most` bytes."""
     return httpx2.AsyncClient(
         transport=_Transport(
+            most,
             trust_env=False,
             limits=httpx2.Limits(max_connections=1000, max_keepalive_connections=100),
         ),

@@ -17,7 +17,10 @@ from .ledger import NANO, Spent
 
 # How reasons begin why nothing more is asked, if it is for a cap.
 CAPPED = ("the cap of", "the session's cap of")
+FIRST = 2  # calls under way at the beginning; one under caps on what comes back
 SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
+
+_PATIENCE = 10  # rounds that go well where it was too much, before one call more is tried
 
 Amount = Decimal | float | str
 Bounds = tuple[int | None, int | None, int | None]
@@ -97,10 +100,12 @@ class Gate:
     Parameters
     ----------
     concurrency
-        How many calls may be under way; fewer after the provider has said that it is called too
-        often, and again one more for every so many that go well. Under caps on tokens or money
-        one at first; and one again after a call has used more than could be foreseen, which from
-        then on is reserved for the others, too.
+        How many calls may be under way at most. A few at first, and twice as many in each round
+        as long as answers come; half as many after the provider has said that it is called too
+        often or has too much to do, and from then on one more for every so many that go well.
+        About where it has said so, growth is slow, for that is what it takes. Under
+        caps on tokens or money one at first; and one again after a call has used more than could
+        be foreseen, which from then on is reserved for the others, too.
     caps
         What may be used.
     spent
@@ -109,7 +114,9 @@ class Gate:
 
     def __init__(self, concurrency: int, caps: Caps, spent: Mapping[int, Spent]):
         self.caps = caps
-        self.concurrency = self.allowed = concurrency
+        self.concurrency = concurrency
+        # What a server counts is not known yet under caps on use: one call first.
+        self.allowed = 1 if caps.on_use else min(FIRST, concurrency)
         self.under_way = 0
         self.stopped = ""
         self.sessions = dict(spent)
@@ -118,9 +125,8 @@ class Gate:
             self.total.add(one)
         self.excess = 1.0  # how many times what could be foreseen a call has used, at most
         self._well = 0  # calls since the last change of what is allowed
-        self._starting = caps.on_use
-        if self._starting:  # what a server counts is not known yet: one call first
-            self.allowed = 1
+        self._starting = True
+        self._level = 0  # how many were under way when it was too much
         self._slowed = self._opens = 0.0
         self._moved: asyncio.Future[None] | None = None
 
@@ -155,9 +161,27 @@ class Gate:
                 return due
         return self.stopped
 
+    def reserve(self, session: int, most: Spent) -> Spent | str:
+        """Reserve what a request of a batch uses at most, without waiting for its turn.
+
+        Return what is reserved; or why it may not be sent as yet.
+        """
+        own, due = self.sessions.setdefault(session, Spent()), self.foreseen(most)
+        if over := _over(own, due, self.caps.of_session):
+            return f"the session's cap of {over} is reached"
+        if over := _over(self.total, due, self.caps.of_run):
+            return f"the cap of {over} is reached"
+        for count in (own, self.total, self.reserved):
+            count.add(due)
+        return due
+
     def leave(self, session: int, most: Spent, used: Spent) -> None:
         """Settle a call that was let through."""
         self.under_way -= 1
+        self.settle(session, most, used)
+
+    def settle(self, session: int, most: Spent, used: Spent) -> None:
+        """Count what a call has used instead of what was reserved for it."""
         self.reserved.settle(most, Spent())
         for count in (self.sessions[session], self.total):
             count.settle(most, used)
@@ -188,6 +212,7 @@ class Gate:
         """
         self._well, self._starting = 0, False
         if entered >= self._slowed:
+            self._level = max(self.allowed, 3 * self._level // 4)
             self.allowed, self._slowed = max(1, self.allowed // 2), self.now()
         self._opens = max(self._opens, self.now() + wait)
 
@@ -197,7 +222,10 @@ class Gate:
         At the beginning, after every one: so the calls under way double in each round.
         """
         self._well += 1
-        if self.allowed < self.concurrency and (self._starting or self._well >= self.allowed):
+        # With patience about where it was too much.
+        rounds = _PATIENCE if abs(self.allowed - self._level) <= 1 < self._level else 1
+        enough = self._starting or self._well >= self.allowed * rounds
+        if self.allowed < self.concurrency and enough:
             self.allowed, self._well = self.allowed + 1, 0
             self._move()
 

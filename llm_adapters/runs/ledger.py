@@ -28,13 +28,14 @@ from knownminds.llm_adapters.adapter import (
 )
 from knownminds.llm_adapters.masking import masked
 
-from .prices import Price, Rates, most_tokens_of
+from .prices import Price, Rates, in_batches, most_tokens_of
 
 FORMAT = 1
+WITH_BATCHES = 2  # the format of a ledger that holds batches, which earlier versions ask again
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 TALLY = "ledger.tally"  # a sign for each request that was written down, another for each answer
-_SENT, _CAME = b"+", b"="
+SENT, _CAME = b"+", b"="
 SPOOL = "ledger.spool"  # answers as they came in, for those that a kill keeps out of the ledger
 _MOST_SPOOLED = 2**16  # bytes after which what is committed is taken out
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
@@ -67,9 +68,24 @@ CREATE TABLE attempt (
     began REAL NOT NULL, ended REAL, status TEXT, message TEXT, request_id TEXT,
     reserved_tokens INTEGER NOT NULL, reserved INTEGER, tokens INTEGER, cost INTEGER,
     input_tokens INTEGER, output_tokens INTEGER, reasoning_tokens INTEGER, cached_tokens INTEGER,
-    reply TEXT, raw TEXT,
+    reply TEXT, raw TEXT, written_tokens INTEGER,
     UNIQUE (call, number));
 """
+# Added when the first batch is prepared.
+_BATCHES = """
+CREATE TABLE IF NOT EXISTS batch (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, provider_id TEXT,
+    state TEXT NOT NULL CHECK (state IN ('intended', 'submitted', 'read', 'void')),
+    began REAL NOT NULL, tried REAL NOT NULL, ended REAL, note TEXT);
+CREATE TABLE IF NOT EXISTS batched (
+    attempt INTEGER PRIMARY KEY REFERENCES attempt(id),
+    batch INTEGER NOT NULL REFERENCES batch(id));
+"""
+# Attempts that are with the provider whether or not a process waits for them.
+_AWAITED = (
+    "SELECT attempt FROM batched JOIN batch ON batch.id = batched.batch "
+    "WHERE batch.state IN ('intended', 'submitted')"
+)
 
 Statement = tuple[str, tuple[Any, ...]]
 
@@ -152,15 +168,17 @@ class Account:
     Parameters
     ----------
     calls : requests sent, by the state of the attempt
+    batches : batches of requests, by their state
     re_asked : how often a question was put again because its answer was malformed
     untold : answers that came without their number of tokens, which count nothing in the next
     unforeseen : answers that used more tokens than could be foreseen
-    input_tokens, output_tokens, reasoning_tokens, cached_tokens : of all answers
+    input_tokens, output_tokens, reasoning_tokens, cached_tokens, written_tokens : of all answers
     paid : nano-dollars of the answers whose tokens are known
     reserved : nano-dollars that all other calls may have cost at most
     """
 
     calls: Mapping[str, int]
+    batches: Mapping[str, int]
     re_asked: int
     untold: int
     unforeseen: int
@@ -168,6 +186,7 @@ class Account:
     output_tokens: int
     reasoning_tokens: int
     cached_tokens: int
+    written_tokens: int
     paid: int
     reserved: int
 
@@ -391,10 +410,10 @@ class Ledger:
 
     def calls_of(self, session: int) -> dict[tuple[int, int], Call]:
         """Return the questions of a session by (turn, slot), in their order."""
-        rows = self._all(
+        rows = self.rows(
             "SELECT c.turn, c.slot, c.id, c.request, c.state, c.outcome, c.note, a.reply, a.raw, "
             "a.request_id, a.input_tokens, a.output_tokens, a.reasoning_tokens, a.cached_tokens, "
-            "a.cost, (SELECT COUNT(*) FROM attempt WHERE call = c.id), "
+            f"{self._written('a.')}, a.cost, (SELECT COUNT(*) FROM attempt WHERE call = c.id), "
             "(SELECT COUNT(*) FROM attempt WHERE call = c.id "
             "AND state NOT IN ('inflight', 'unknown')) "
             "FROM call c LEFT JOIN attempt a ON a.id = c.answer "
@@ -418,7 +437,7 @@ class Ledger:
 
     def spent(self) -> dict[int, Spent]:
         """Return what each session has cost; what is open or may have been paid counts in full."""
-        rows = self._all(
+        rows = self.rows(
             "SELECT c.session, COUNT(*), SUM(COALESCE(a.tokens, a.reserved_tokens)), "
             "SUM(COALESCE(a.cost, a.reserved, 0)) "
             "FROM attempt a JOIN call c ON c.id = a.call GROUP BY c.session"
@@ -427,25 +446,26 @@ class Ledger:
 
     def account(self) -> Account:
         """Add up what the run has cost."""
-        states = self._all(
+        states = self.rows(
             "SELECT state, COUNT(*), SUM(COALESCE(cost, reserved, 0)) FROM attempt GROUP BY state"
         )
-        untold, estimated = self._all(
+        untold, estimated = self.rows(
             "SELECT COUNT(*), COALESCE(SUM(cost), 0) FROM attempt "
             "WHERE state = 'ok' AND (input_tokens IS NULL OR output_tokens IS NULL)"
         )[0]
-        ((unforeseen,),) = self._all("SELECT COUNT(*) FROM attempt WHERE tokens > reserved_tokens")
+        ((unforeseen,),) = self.rows("SELECT COUNT(*) FROM attempt WHERE tokens > reserved_tokens")
         cost = {state: money for state, _, money in states}
         paid = cost.get("ok", 0) - estimated
-        tokens = self._all(
+        tokens = self.rows(
             "SELECT SUM(input_tokens), SUM(output_tokens), "
-            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)) "
-            "FROM attempt"
+            "SUM(MIN(reasoning_tokens, output_tokens)), SUM(MIN(cached_tokens, input_tokens)), "
+            f"SUM(MIN({self._written()}, input_tokens)) FROM attempt"
         )[0]
-        re_asked = self._all("SELECT COUNT(*) FROM call WHERE slot > 0")[0][0]
-        sent, received, reasoning, cached = (n or 0 for n in tokens)
+        re_asked = self.rows("SELECT COUNT(*) FROM call WHERE slot > 0")[0][0]
+        sent, received, reasoning, cached, written = (n or 0 for n in tokens)
         return Account(
             {state: count for state, count, _ in states},
+            self._batches(),
             re_asked,
             untold,
             unforeseen,
@@ -453,13 +473,19 @@ class Ledger:
             received,
             reasoning,
             cached,
+            written,
             paid,
             sum(cost.values()) - paid,
         )
 
+    def _batches(self) -> dict[str, int]:
+        if not self.holds_batches:
+            return {}
+        return dict(self.rows("SELECT state, COUNT(*) FROM batch GROUP BY state ORDER BY state"))
+
     def starts(self) -> list[Start]:
         """Return all starts of the run, the last one last."""
-        rows = self._all(
+        rows = self.rows(
             "SELECT began, ended, caps, reason, sessions, versions FROM start ORDER BY number"
         )
         return [
@@ -488,6 +514,18 @@ class Ledger:
         `place` is (session, turn, slot); `call` is None for a question that was not asked before.
         Returns the call and the number of the attempt, once both are on disk.
         """
+        call, attempt, statements = self.opening(place, call, request, most)
+        await self.write(*statements, sign=SENT)
+        return call, attempt
+
+    def opening(
+        self,
+        place: tuple[int, int, int],
+        call: Call | None,
+        request: Request,
+        most: Spent,
+    ) -> tuple[Call, int, list[Statement]]:
+        """Return what `begin` does, and the statements that are to be written for it."""
         statements: list[Statement] = []
         if call is None:
             self._calls += 1
@@ -529,8 +567,7 @@ class Ledger:
                 ),
             )
         )
-        await self._write(*statements, sign=_SENT)
-        return call, attempt
+        return call, attempt, statements
 
     async def answered(self, call: Call, attempt: int, reply: Reply, used: Spent) -> None:
         """Write down an answer; `call.reply` is it as it was written, once it is on disk."""
@@ -540,7 +577,7 @@ class Ledger:
             (
                 "UPDATE attempt SET state = 'ok', ended = ?, request_id = ?, tokens = ?, cost = ?, "
                 "input_tokens = ?, output_tokens = ?, reasoning_tokens = ?, cached_tokens = ?, "
-                "reply = ?, raw = ? WHERE id = ?",
+                "written_tokens = ?, reply = ?, raw = ? WHERE id = ?",
                 (
                     time.time(),
                     reply.request_id,
@@ -550,6 +587,7 @@ class Ledger:
                     usage.output_tokens,
                     usage.reasoning_tokens,
                     usage.cached_tokens,
+                    usage.written_tokens,
                     _write_reply(reply),
                     reply.raw,
                     attempt,
@@ -563,14 +601,14 @@ class Ledger:
                 ("INSERT OR IGNORE INTO meta VALUES ('model_served', ?)", (reply.model_served,))
             )
         self._keep(attempt, statements)
-        await self._write(*statements, sign=_CAME)
+        await self.write(*statements, sign=_CAME)
         call.ended += 1
         call.state, call.reply, call.cost = "done", reply, cost
 
     async def failed(self, call: Call, attempt: int, error: AdapterError, used: Spent) -> None:
         """Write down that an attempt brought no answer, and what it may have cost."""
         state = "error_unpaid" if error.charged is False else "error_maybe_paid"
-        await self._write(
+        await self.write(
             (
                 "UPDATE attempt SET state = ?, ended = ?, status = ?, message = ?, tokens = ?, "
                 "cost = ?, raw = ? WHERE id = ?",
@@ -591,7 +629,7 @@ class Ledger:
     async def give_up(self, call: Call, note: str) -> None:
         """Write down that a question stays without an answer."""
         note = self._clean(note)
-        await self._write(
+        await self.write(
             (
                 "UPDATE call SET state = 'dead', outcome = 'error', note = ? WHERE id = ?",
                 (note, call.id),
@@ -621,7 +659,7 @@ class Ledger:
 
     async def end(self, reason: str, sessions: Mapping[int, str]) -> None:
         """Write down why this start has ended."""
-        await self._write(
+        await self.write(
             (
                 "UPDATE start SET ended = ?, reason = ?, sessions = ? WHERE number = ?",
                 (time.time(), reason, json.dumps(sessions), self._start),
@@ -658,14 +696,17 @@ class Ledger:
                 ("sessions", sessions),
             ):
                 run("INSERT INTO meta VALUES (?, ?)", (name, str(value)))
+        if self._written() == "NULL":  # a ledger of an earlier version
+            run("ALTER TABLE attempt ADD COLUMN written_tokens INTEGER")
         run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
         if price is not None and json.loads(self._meta("price")) is None:
             self._adopt(price)
         self._take_in_spool()
         # Whoever left these behind is dead: the lock is ours.
+        awaited = f" AND id NOT IN ({_AWAITED})" if self.holds_batches else ""
         run(
             "UPDATE attempt SET state = 'unknown', tokens = reserved_tokens, cost = reserved "
-            "WHERE state = 'inflight'"
+            "WHERE state = 'inflight'" + awaited
         )
         versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
         run(
@@ -677,9 +718,9 @@ class Ledger:
             ),
         )
         run("COMMIT")
-        self._start = self._all("SELECT MAX(number) FROM start")[0][0]
-        self._calls = self._all("SELECT COALESCE(MAX(id), 0) FROM call")[0][0]
-        self._attempts = self._all("SELECT COALESCE(MAX(id), 0) FROM attempt")[0][0]
+        self._start = self.rows("SELECT MAX(number) FROM start")[0][0]
+        self._calls = self.rows("SELECT COALESCE(MAX(id), 0) FROM call")[0][0]
+        self._attempts = self.rows("SELECT COALESCE(MAX(id), 0) FROM attempt")[0][0]
         self._load()
         self._log = os.open(self.folder / (FILE + "-wal"), os.O_RDWR)
         os.fsync(self._log)
@@ -688,7 +729,7 @@ class Ledger:
         self._spool = os.open(self.folder / SPOOL, appending, 0o600)
         os.ftruncate(self._spool, 0)
         sent, came = self._tallied()
-        os.write(self._tally, _SENT * (self._counted()[0] - sent))
+        os.write(self._tally, SENT * (self._counted()[0] - sent))
         os.write(self._tally, _CAME * (self._counted()[1] - came))
         self._beside = _connect(self.folder / FILE)
         self._thread = ThreadPoolExecutor(1, "ledger")
@@ -709,7 +750,7 @@ class Ledger:
             lines = (self.folder / SPOOL).read_bytes().splitlines()
         except FileNotFoundError:
             return
-        lost = {n for (n,) in self._all("SELECT id FROM attempt WHERE state = 'inflight'")}
+        lost = {n for (n,) in self.rows("SELECT id FROM attempt WHERE state = 'inflight'")}
         for line in lines:
             try:
                 attempt, statements = json.loads(line)
@@ -721,7 +762,7 @@ class Ledger:
 
     def _counted(self) -> tuple[int, int]:
         """Return how many requests and answers are in the ledger."""
-        found: list[tuple[int, int]] = self._all(
+        found: list[tuple[int, int]] = self.rows(
             "SELECT COUNT(*), COALESCE(SUM(state = 'ok'), 0) FROM attempt"
         )
         return found[0]
@@ -732,7 +773,7 @@ class Ledger:
             signs = (self.folder / TALLY).read_bytes()
         except FileNotFoundError:  # a ledger of an earlier version
             return 0, 0
-        return signs.count(_SENT), signs.count(_CAME)
+        return signs.count(SENT), signs.count(_CAME)
 
     def _check_tally(self) -> None:
         """Raise ValueError if something that was written down is not in the ledger any more."""
@@ -747,29 +788,51 @@ class Ledger:
     def _adopt(self, price: Price) -> None:
         """Take a price that was not known before, and reckon what was asked already with it."""
         run = self._connection.execute
-        number = self._all("SELECT COUNT(*) FROM start")[0][0] + 1
+        number = self.rows("SELECT COUNT(*) FROM start")[0][0] + 1
         run("UPDATE meta SET value = ? WHERE name = 'price'", (json.dumps(_write_price(price)),))
         run("INSERT INTO meta VALUES ('priced_from', ?)", (str(number),))
-        sizes = dict(self._all("SELECT hash, LENGTH(png) FROM image"))
-        attempts = self._connection.execute(
+        sizes = dict(self.rows("SELECT hash, LENGTH(png) FROM image"))
+        attempts = self.rows(
             "SELECT a.id, a.state, a.reserved_tokens, r.body, a.input_tokens, a.output_tokens, "
-            "a.reasoning_tokens, a.cached_tokens "
+            "a.reasoning_tokens, a.cached_tokens, a.written_tokens "
             "FROM attempt a JOIN call c ON c.id = a.call JOIN request r ON r.hash = c.request"
         )
-        for attempt, state, tokens, body, *usage in attempts.fetchall():
+        cheaper = self.rows("SELECT attempt FROM batched") if self.holds_batches else []
+        halved, half = {attempt for (attempt,) in cheaper}, in_batches(price)
+        for attempt, state, tokens, body, *usage in attempts:
+            rates = half if attempt in halved else price
             shown = json.loads(body)["messages"]
             images = [sizes[name] for message in shown for name in message[2:]]
             sent = min(tokens, most_tokens_of([message[1] for message in shown], images))
-            reserved = most_spent(price, sent, tokens - sent).money
-            cost = {"ok": used_spent(price, Usage(*usage), sent, tokens - sent).money}
+            reserved = most_spent(rates, sent, tokens - sent).money
+            cost = {"ok": used_spent(rates, Usage(*usage), sent, tokens - sent).money}
             cost["error_unpaid"] = 0
             run(
                 "UPDATE attempt SET reserved = ?, cost = ? WHERE id = ?",
                 (reserved, None if state == "inflight" else cost.get(state, reserved), attempt),
             )
 
+    def _written(self, table: str = "") -> str:
+        """Return what a query calls the tokens that were put into a cache."""
+        found = self.rows("SELECT 1 FROM pragma_table_info('attempt') WHERE name='written_tokens'")
+        return f"{table}written_tokens" if found else "NULL"
+
+    @property
+    def holds_batches(self) -> bool:
+        """Whether requests were sent in batches."""
+        return "batch" in self._tables()
+
+    def make_room_for_batches(self) -> None:
+        """Add what batches need, and the format that keeps earlier versions from it."""
+        run = self._connection.execute
+        run("BEGIN IMMEDIATE")
+        for statement in _BATCHES.split(";"):
+            run(statement)
+        run("UPDATE meta SET value = ? WHERE name = 'format'", (str(WITH_BATCHES),))
+        run("COMMIT")
+
     def _tables(self) -> set[str]:
-        return {name for (name,) in self._all("SELECT name FROM sqlite_master")}
+        return {name for (name,) in self.rows("SELECT name FROM sqlite_master")}
 
     def _check(self) -> bool:
         """Tell whether there is a run in it; ValueError if it cannot be read."""
@@ -781,12 +844,12 @@ class Ledger:
             found = int(self._meta("format")) if "meta" in tables else 0
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
-        if found > FORMAT:
+        if found > WITH_BATCHES:
             raise ValueError(
                 f"{where} is of format {found}, written by a newer knownminds; this one reads "
-                f"format {FORMAT}. Update knownminds; the ledger was left as it is."
+                f"format {WITH_BATCHES}. Update knownminds; the ledger was left as it is."
             )
-        if found != FORMAT:
+        if found < FORMAT:
             raise ValueError(f"{where} is a database of something else. Name another folder.")
         return True
 
@@ -813,7 +876,7 @@ class Ledger:
             )
 
     def _meta(self, name: str, default: str | None = None) -> str:
-        rows = self._all("SELECT value FROM meta WHERE name = ?", name)
+        rows = self.rows("SELECT value FROM meta WHERE name = ?", name)
         if not rows and default is not None:
             return default
         if not rows:
@@ -821,7 +884,8 @@ class Ledger:
         found: str = rows[0][0]
         return found
 
-    def _all(self, statement: str, *values: Any) -> list[Any]:
+    def rows(self, statement: str, *values: Any) -> list[Any]:
+        """Return what a query finds; ValueError if the file is damaged."""
         try:
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.DatabaseError as error:
@@ -833,7 +897,7 @@ class Ledger:
             "place, or name another folder; this one is left as it is."
         )
 
-    async def _write(self, *statements: Statement, sign: bytes = b"") -> None:
+    async def write(self, *statements: Statement, sign: bytes = b"") -> None:
         """Return once the statements are on disk, with all that other tasks want written.
 
         Those of one turn of the loop share a commit. `sign` is for the tally.
@@ -952,10 +1016,12 @@ def most_spent(price: Price | None, sent: int, received: int) -> Spent:
     """Return the most that a call of so many tokens can use."""
     if price is None:
         return Spent(1, sent + received)
-    ways = [price.cost(sent, received), price.cost(sent, 0, reasoning_tokens=received)]
-    if price.cached_input is not None:  # to put a prompt into a cache may cost more
-        ways.append(price.cost(sent, received, cached_tokens=0))
-    return Spent(1, sent + received, nano_dollars(max(ways)))
+    dearest = max(
+        price.cost(sent, said, reasoning_tokens=received - said, cached_tokens=cached)
+        for said in (0, received)
+        for cached in (None, 0)  # to put all into a cache may cost more
+    )
+    return Spent(1, sent + received, nano_dollars(dearest))
 
 
 def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received: int) -> Spent:
@@ -965,11 +1031,17 @@ def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received:
     if price is None:
         return Spent(1, sent + received)
     reasoning = min(usage.reasoning_tokens or 0, received)
-    # Our adapters ask for no cache that charges for writing, so 0 read is a call without one.
-    cached = min(usage.cached_tokens or 0, sent) or None
+    cached = min(usage.cached_tokens or 0, sent)
+    written = min(usage.written_tokens or 0, sent - cached)
     if price.cached_input is None:
-        cached = None  # at the full price
-    cost = price.cost(sent, received - reasoning, reasoning_tokens=reasoning, cached_tokens=cached)
+        cached = 0  # at the full price
+    cost = price.cost(
+        sent,
+        received - reasoning,
+        reasoning_tokens=reasoning,
+        cached_tokens=cached if cached or written else None,
+        written_tokens=written,
+    )
     return Spent(1, sent + received, nano_dollars(cost))
 
 

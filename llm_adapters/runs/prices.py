@@ -11,7 +11,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import Context, Decimal, InvalidOperation
@@ -44,8 +44,10 @@ REMEDY = (
     'Give a price, in dollars per million tokens: --price "{llm}=INPUT,OUTPUT", or a price file.'
 )
 GIVEN = "given by the user"
+HALVED = ", halved for batches"
 
 _KEYS = ("input", "output", "cached_input", "date")
+_WRITING = Decimal("1.25")  # times the price of input: what Anthropic takes to cache it 5 minutes
 # 15 digits survive being written as a JSON number.
 _DIGITS = Context(prec=15)
 
@@ -167,7 +169,7 @@ class Price:
         rates = held[-1] if held else self.rates[0]
         fresh, dollars = input_tokens, Decimal(0)
         if cached_tokens is not None:
-            if rates.cached_input is None:
+            if rates.cached_input is None and cached_tokens:
                 raise ValueError(
                     f"{self.source} has no price of cached input for {self.llm}. "
                     "Leave the cache out, or give cached_input in a price file."
@@ -175,7 +177,7 @@ class Price:
             others = input_tokens - cached_tokens
             written = others if written_tokens is None else written_tokens
             write_rate = rates.input if rates.cache_write is None else rates.cache_write
-            dollars += cached_tokens * rates.cached_input + written * write_rate
+            dollars += cached_tokens * (rates.cached_input or 0) + written * write_rate
             fresh = others - written
         dollars += fresh * rates.input + output_tokens * rates.output
         dollars += reasoning_tokens * (rates.output if rates.reasoning is None else rates.reasoning)
@@ -240,6 +242,21 @@ def price_of(llm: str, date: Date | None = None, overrides: Overrides | None = N
     except (IndexError, LookupError):
         raise ValueError(_no_such(llm, given)) from None
     return _listed(llm, sellers[0].id, row, day)
+
+
+def in_batches(price: Price) -> Price:
+    """Return the price of requests that are sent in batches: half of that of tokens.
+
+    So it is at OpenAI, Anthropic and Google, for what is written to and read from a cache too.
+    """
+    rates = tuple(
+        Rates(
+            rates.above,
+            *(None if rate is None else rate / 2 for rate in astuple(rates)[1:]),  # type: ignore[arg-type]
+        )
+        for rates in price.rates
+    )
+    return replace(price, rates=rates, source=price.source + HALVED)
 
 
 def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:
@@ -404,13 +421,15 @@ def _given(llm: str, price: object, source: str, day: Date) -> Price:
     if "input" not in price or "output" not in price:
         raise ValueError(f"{rule}; {source} has only {', '.join(price) or 'nothing'}.")
     cached = price.get("cached_input")
+    provider, _, model = llm.partition(":")
+    given = _rate(llm, "input", price["input"])
     rates = Rates(
         0,
-        _rate(llm, "input", price["input"]),
+        given,
         _rate(llm, "output", price["output"]),
         None if cached is None else _rate(llm, "cached_input", cached),
+        given * _WRITING if provider == "anthropic" else None,
     )
-    provider, _, model = llm.partition(":")
     return Price(llm, provider, model, (rates,), source, day, _day(llm, price.get("date")))
 
 

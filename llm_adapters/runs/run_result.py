@@ -209,6 +209,7 @@ class Run(Result):
                 for rate in self.outcomes
             },
             "calls": dict(account.calls),
+            "batches": dict(account.batches),
             "re_asked": account.re_asked,
             "answers_without_tokens": account.untold,
             "answers_beyond_what_was_foreseen": account.unforeseen,
@@ -216,6 +217,7 @@ class Run(Result):
             "output_tokens": account.output_tokens,
             "reasoning_tokens": account.reasoning_tokens,
             "cached_tokens": account.cached_tokens,
+            "cache_written_tokens": account.written_tokens,
             "nano_dollars_paid": account.paid if known else None,
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
@@ -245,6 +247,9 @@ class Run(Result):
             if self.price is None
             else f"${self.dollars_paid:f} paid, ${self.dollars:f} at most",
         ]
+        if self.account.batches:
+            batches = ", ".join(f"{n} {state}" for state, n in self.account.batches.items())
+            lines.append(f"batches: {batches}")
         if self.account.untold:
             lines.append(f"answers without a number of tokens: {self.account.untold}")
         if self.account.unforeseen:

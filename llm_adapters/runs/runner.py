@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -32,8 +32,12 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
     key_variable_of,
 )
+from knownminds.llm_adapters.batches import batches_of, check_takes_batches
+from knownminds.llm_adapters.batches.contract import Asked as InBatch
 
 from .admission import SILENT, Caps, Gate
+from .batch_book import BatchBook, Question
+from .desk import Batching, Desk, Waiting, check_turns
 from .ledger import (
     NANO,
     Call,
@@ -64,6 +68,7 @@ from .run_result import ASSUMED_ANSWER, Run, Unfinished
 TRIALS = "trials.parquet"
 MOST_SESSIONS = 1_000_000
 
+_OVERLOADED = (503, 529)  # the status of a provider that has too much to do
 _PAUSES = 2**32 - 2  # last part of the address of the stream that spreads the pauses
 
 
@@ -118,6 +123,8 @@ class Progress:
     dollars : spent, counting what may have been paid; None if no price is known
     reserved : dollars that calls under way can cost at most
     under_way, allowed : calls under way, and how many may be
+    submitted, done : requests sent in batches, and how many of them have come to an end as far as
+        the provider says
     """
 
     sessions: int
@@ -131,6 +138,8 @@ class Progress:
     reserved: Decimal | None
     under_way: int
     allowed: int
+    submitted: int = 0
+    done: int = 0
 
 
 async def run_sessions_in(
@@ -148,6 +157,7 @@ async def run_sessions_in(
     price: Price | None = None,
     re_ask: int = 0,
     retry_errors: bool = False,
+    batching: Batching | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
@@ -166,7 +176,8 @@ async def run_sessions_in(
     settings
         Sampling settings but the seed, which is the number of the session.
     concurrency
-        How many sessions are under way at a time; too many calls (429) halve how many calls are.
+        How many sessions are under way at a time, at most; how many calls are, rises and falls
+        with what the provider takes, see `Gate`.
     retries, caps
         See `Retries` and `Caps`. Caps count all starts of a run together; a resumed run may have
         other ones.
@@ -179,6 +190,12 @@ async def run_sessions_in(
         Whether trials are asked again that brought no text in an earlier start; where prompts
         tell of earlier trials, only those with no answer behind them in their session, since
         answers are never asked for again.
+    batching
+        How questions are sent in batches, at half the price and within a day; None to ask one by
+        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are asked
+        together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
+        that a batch leaves unanswered, are trials with the outcome "error". Batches that an
+        earlier start has left are read in any case.
     progress
         Called after every call.
 
@@ -201,6 +218,9 @@ async def run_sessions_in(
             f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
         )
     check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
+    if batching is not None:
+        check_takes_batches(adapter)
+        check_turns(environment, batching)
     _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
@@ -225,6 +245,8 @@ async def run_sessions_in(
         study = _Study.of(ledger, environment)
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
         runner.retry_errors = retry_errors
+        if batching is not None or BatchBook.left_open(ledger):
+            runner.desk_for(batching)
         return await runner.run()
 
 
@@ -384,6 +406,26 @@ class _Chair:
         return None
 
 
+class _Scout(_Chair):
+    """Goes through a session whose trials stand alone, and takes down what is to be asked."""
+
+    def __init__(self, runner: _Runner, session: int):
+        super().__init__(runner.study, runner.ledger, session)
+        self.runner = runner
+        self.found: list[Waiting] = []
+
+    def asks_again(self, turn: int, slot: int) -> bool:
+        """Tell whether a question is put again that had no answer."""
+        return self.runner.retry_errors and slot == 0
+
+    async def answer(
+        self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
+    ) -> Call | None:
+        """Take down a question; what comes next does not hang on its answer."""
+        self.found.append(self.runner.waiting(self, place, call, prompt))
+        return Call(0, request_hash(self.asked, prompt), state="dead")
+
+
 class _PaidChair(_Chair):
     """One session's participant, asked when the ledger has no answer."""
 
@@ -424,14 +466,17 @@ class _PaidChair(_Chair):
     def unusable(self, error: Unusable) -> None:
         """Stop the run."""
         super().unusable(error)
-        self.runner.failure = self.runner.failure or error
-        self.runner.gate.stop(str(error))
+        self.runner.fail(error)
 
     async def answer(
         self, place: tuple[int, int, int], call: Call | None, prompt: Prompt
     ) -> Call | None:
         """Ask until there is an answer, or none is to be had."""
         runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
+        if runner.desk is not None and runner.in_batches:
+            one = runner.waiting(self, place, call, prompt)
+            call, self.reason = await runner.desk.ask(one)
+            return call
         request = request_of(self.asked, prompt)
         failures = limited = 0
         while True:
@@ -486,8 +531,9 @@ class _PaidChair(_Chair):
                 reply = await runner.adapter.complete(prompt, settings=self.settings)
             except AdapterError as error:
                 failure = error
-                if isinstance(error, RateLimited):
-                    gate.slow_down(entered, min(error.retry_after or 0.0, self.longest_wait))
+                if isinstance(error, RateLimited) or error.status in _OVERLOADED:
+                    wait = error.retry_after if isinstance(error, TryAgain) else None
+                    gate.slow_down(entered, min(wait or 0.0, self.longest_wait))
                 used = Spent(1) if error.charged is False else most
                 await ledger.failed(call, attempt, error, used)
             else:
@@ -523,12 +569,50 @@ class _Runner:
         self.gate = Gate(concurrency, caps, ledger.spent())
         self.answer_tokens = study.sampling.max_tokens or caps.answer_tokens or ASSUMED_ANSWER
         self.failure: Unusable | None = None
+        self.desk: Desk | None = None
+        self.in_batches = False
         self.sessions = self.trials = self.missing = 0
         self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
         self._trouble: tuple[str, ...] = ()
+
+    def desk_for(self, batching: Batching | None) -> None:
+        """Have questions answered in batches; None if only those that are under way are read."""
+        self.in_batches = batching is not None
+        self.desk = Desk(
+            batches_of(self.adapter),
+            self.ledger,
+            self.gate,
+            batching or Batching(),
+            self.study.sampling,
+            self.answer_tokens,
+            self.fail,
+            self.tell,
+        )
+
+    def fail(self, error: Unusable) -> None:
+        """Stop the run, which is in vain."""
+        self.failure = self.failure or error
+        self.gate.stop(str(error))
+
+    def waiting(
+        self, chair: _Chair, place: tuple[int, int, int], call: Call | None, prompt: Prompt
+    ) -> Waiting:
+        """Return a question as it goes into a batch."""
+        assert self.desk is not None
+        most = most_spent(self.desk.price, _most_sent(prompt), self.answer_tokens)
+        question = Question(place, call, request_of(chair.asked, prompt), most)
+        return Waiting(question, InBatch("-" * 64, prompt, chair.settings))
+
+    def beforehand(self) -> Iterator[Waiting]:
+        """Return the questions whose words hang on no answer, of all sessions."""
+        if self.in_batches and self.study.environment.replies.stand_alone:
+            for i in range(self.study.n):
+                scout = _Scout(self, i)
+                without_waiting(self.study.live(i, scout.ask))
+                yield from scout.found
 
     async def run(self) -> Run:
         """Live all sessions as far as may be; see `run_sessions_in`."""
@@ -538,6 +622,8 @@ class _Runner:
         numbers = iter(range(study.n))
 
         async def work() -> None:
+            if self.desk is not None:
+                await self.desk.opened.wait()
             for i in numbers:
                 chair = _PaidChair(self, i)
                 lived[i] = await study.live(i, chair.ask)
@@ -549,8 +635,14 @@ class _Runner:
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
+            if self.desk is not None:
+                self.desk.leave()
 
-        workers = [asyncio.create_task(work()) for _ in range(min(gate.concurrency, study.n))]
+        at_once = study.n if self.in_batches else min(gate.concurrency, study.n)
+        workers = [asyncio.create_task(work()) for _ in range(at_once)]
+        if self.desk is not None:
+            self.desk.sessions = at_once
+            workers.append(asyncio.create_task(self.desk.work(self.beforehand)))
         interruption: asyncio.CancelledError | None = None
         try:
             try:
@@ -614,6 +706,8 @@ class _Runner:
                 Decimal(gate.reserved.money) / NANO if known else None,
                 gate.under_way,
                 gate.allowed,
+                self.desk.sent if self.desk else 0,
+                self.desk.done if self.desk else 0,
             )
         )
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.agents import BalloonPumper, simulate
+from knownminds.agents import BalloonPumper, MeanVariancePumper, simulate
 from knownminds.environments import BalloonRisk, Trials
 from knownminds.inference import ModelData, maximum_a_posteriori
 
@@ -168,3 +168,28 @@ def test_parameters_are_recovered_and_from_somebody_elses_balloons_they_are_not(
         # 1,000 other subjects gave.
         assert recovered > least[name], name
         assert abs(lost) < 4 / np.sqrt(n - 3), name
+
+
+def test_a_pump_is_weighed_by_its_mean_and_variance():
+    values = {"phi": 0.1, "xi": 0.05, "rho": 0.02, "lambda_": 1.5, "tau": 0.8}
+    agent = MeanVariancePumper(**values)
+
+    def lead(pump):
+        stop, go = agent.action_probabilities({"type": 0, "pump": pump})
+        return np.log(go / stop)
+
+    def worth(p, pump):
+        """Mean and variance of a gamble: 1 point, or a loss of l."""
+        outcomes, chances = np.array([1.0, -1.5 * (pump - 1)]), np.array([1 - p, p])
+        mean = chances @ outcomes
+        return 0.8 * (mean + 0.02 * (chances @ (outcomes - mean) ** 2))
+
+    assert lead(1) == pytest.approx(worth(0.1, 1))
+    # Two pumps that hold and a burst: 3 pumps, a third of which burst; the same balloon goes by
+    # the belief with which it began.
+    for pump in (1, 2):
+        agent.learn({"type": 0, "pump": pump}, 1, 1.0)
+        assert lead(pump + 1) == pytest.approx(worth(0.1, pump + 1))
+    agent.learn({"type": 0, "pump": 3}, 1, -2.0)
+    p = 0.1 + (1 - np.exp(-0.05 * 3)) * (1 / 3 - 0.1)
+    assert lead(1) == pytest.approx(worth(p, 1))

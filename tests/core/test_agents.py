@@ -23,6 +23,7 @@ pytestmark = pytest.mark.parametrize("model", AGENTS.values(), ids=AGENTS.keys()
 TINY = {
     "instrumental_learning": {"n_visits": 2, "win_probability": ((0.3, 0.7), (0.5, 0.5))},
     "two_step": {"n_days": 3},
+    "iowa_gambling": {"n_cards": 4},
     "horizon": {"n_games": 2, "long_horizon": 3},
     "temporal_discounting": {},
     "balloon_risk": {"n_balloons": 2, "maxima": (4, 2)},
@@ -103,8 +104,8 @@ def courses(environment, design):
         rows = []
         for action in before:
             seen = observation
-            observation, reward, over, _, _ = environment.step(action)
-            rows.append({**seen, "action": action, "reward": reward})
+            observation, reward, over, _, info = environment.step(action)
+            rows.append({**seen, "action": action, "reward": reward, **info.get("brought", {})})
         if before and over:
             found.append(rows)
         else:

@@ -38,7 +38,7 @@ def test_settings_are_sent_in_the_version_that_knows_them(monkeypatch):
     shared = {
         "model": "claude-haiku-4-5",
         "max_tokens": 9,
-        "system": [{"type": "text", "text": "Play."}],
+        "system": [{"type": "text", "text": "Play.", "cache_control": {"type": "ephemeral"}}],
         "messages": [{"role": "user", "content": "E or N?"}],
     }
     bodies = [call.body for call in server.calls]
@@ -172,3 +172,23 @@ def test_the_key_is_never_shown(monkeypatch):
     adapter = Anthropic("m")
     assert repr(adapter) == "Anthropic('m', base_url='https://api.anthropic.com')"
     asyncio.run(adapter.close())
+
+
+def test_the_beginning_that_later_calls_share_is_marked_for_the_cache():
+    system, turns = Message("system", "Be brief."), ("A", "B", "C")
+    talk = [Message(("user", "assistant")[i % 2], text) for i, text in enumerate(turns)]
+    mark = {"cache_control": {"type": "ephemeral"}}
+    with FaultServer(cached_tokens=1, written_tokens=2) as server:
+        alone = ask(server, Sampling(max_tokens=9), Prompt((talk[0],)))
+        ask(server, Sampling(max_tokens=9), Prompt((system, *talk)))
+        first, second = (call.body for call in server.calls)
+        assert server.calls[1].prompt == Prompt((system, *talk)).hash  # the words are the same
+    assert "cache_control" not in json.dumps(first)  # nothing says that it comes again
+    assert second["system"] == [{"type": "text", "text": "Be brief.", **mark}]
+    assert second["messages"][:2] == [
+        {"role": "user", "content": "A"},
+        {"role": "assistant", "content": "B"},
+    ]
+    assert second["messages"][2]["content"] == [{"type": "text", "text": "C", **mark}]
+    assert (alone.usage.cached_tokens, alone.usage.written_tokens) == (1, 2)
+    assert alone.usage.input_tokens == 1  # of which the words are one: the server counts them

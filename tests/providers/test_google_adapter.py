@@ -155,7 +155,7 @@ def test_the_wait_is_read_from_the_body_if_no_header_tells_it(monkeypatch):
     detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37.5s"}
     with FaultServer(script=["429"]) as server:
         monkeypatch.setattr(
-            "fault_server._Handler._fail",
+            "fault_server.Handler._fail",
             lambda handler, *_: handler._send(429, {"error": {"details": [detail]}}),
         )
         with pytest.raises(RateLimited) as caught:

@@ -95,7 +95,7 @@ def test_failures_with_a_number_in_them_stop_a_run_that_would_burn(tmp_path, kin
 def aside(folder):
     """How many attempts belong to questions that were replaced by others."""
     with Ledger.read(folder) as ledger:
-        return ledger._all(
+        return ledger.rows(
             "SELECT COUNT(*) FROM attempt a JOIN call c ON c.id = a.call WHERE c.slot < 0"
         )[0][0]
 

@@ -59,8 +59,8 @@ class Chair:
 
     provider, base_url = "test", ""
 
-    def __init__(self, adapter):
-        self.adapter = adapter
+    def __init__(self, adapter, seconds=0.0):
+        self.adapter, self.seconds = adapter, seconds
         self.model, self.capabilities = adapter.model, adapter.capabilities
         self.asked, self.bill = [], []
         self.under_way = self.peak = 0
@@ -72,7 +72,7 @@ class Chair:
         self.under_way += 1
         self.peak = max(self.peak, self.under_way)
         try:
-            await asyncio.sleep(0)
+            await asyncio.sleep(self.seconds)
             reply = await self.adapter.complete(prompt, settings=settings)
         finally:
             self.under_way -= 1
@@ -112,7 +112,7 @@ def attempts_in(folder):
     """How often each (prompt, session) was sent, by what became of it."""
     found = Counter()
     with Ledger.read(folder) as ledger:
-        rows = ledger._all(
+        rows = ledger.rows(
             "SELECT c.session, r.body, a.state FROM attempt a JOIN call c ON c.id = a.call "
             "JOIN request r ON r.hash = c.request"
         )
@@ -242,6 +242,9 @@ def test_pauses_double_and_are_spread_and_a_wish_to_wait_is_granted_by_all_sessi
 def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them():
     async def run():
         gate = Gate(8, Caps(), {})
+        for _ in range(8 - gate.allowed):
+            gate.went_well()
+        assert gate.allowed == 8
         gate.slow_down(gate.now(), 0.0)
         assert gate.allowed == 4
         gate.slow_down(gate.now() - 1.0, 0.0)  # sent before the halving: the same trouble
@@ -262,7 +265,7 @@ def test_too_many_calls_halve_how_many_are_under_way_and_success_restores_them()
 
 def test_concurrency_bounds_what_is_under_way(tmp_path):
     for concurrency in (1, 3):
-        chair = Chair(mind())
+        chair = Chair(mind(), 0.01)
         go(tmp_path / str(concurrency), chair, 6, concurrency=concurrency)
         assert chair.peak == concurrency
 
@@ -502,13 +505,18 @@ def test_what_a_provider_does_not_say_counts_at_its_most(tmp_path):
     [
         ({}, 1000 * 1 + 50 * 4),  # the price of cached input is not known: it counts in full
         ({"cached_input": 0.25}, 600 * 1 + 400 * Decimal("0.25") + 50 * 4),
+        ({"cached_input": 0.25, "llm": "anthropic:b"}, 300 + 300 * 1.25 + 100 + 50 * 4),
+        ({"llm": "anthropic:b"}, 700 + 300 * 1.25 + 50 * 4),
     ],
 )
 def test_an_answer_costs_what_its_tokens_cost(tmp_path, rates, cost):
-    price = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4, **rates}})
-    reply = Reply("x", usage=Usage(1000, 50, reasoning_tokens=30, cached_tokens=400))
+    llm = rates.pop("llm", "a:b")  # of those that charge for writing, what is known of them counts
+    price = price_of(llm, overrides={llm: {"input": 1, "output": 4, **rates}})
+    usage = Usage(1000, 50, reasoning_tokens=30, cached_tokens=400, written_tokens=300)
+    reply = Reply("x", usage=usage)
     run = go(tmp_path, Scripted(*[reply] * N_TRIALS), 1, price=price)
-    assert run.dollars == N_TRIALS * cost / Decimal(10**6)
+    assert run.dollars == N_TRIALS * Decimal(cost) / Decimal(10**6)
+    assert run.account.written_tokens == 300 * N_TRIALS
     assert (run.account.cached_tokens, run.account.reasoning_tokens) == (
         400 * N_TRIALS,
         30 * N_TRIALS,
@@ -892,7 +900,7 @@ def test_a_run_killed_at_twenty_moments_is_that_of_an_unbroken_one_and_pays_noth
     assert cost_of(read_bill(broken / "bill")) <= run.dollars
     assert cost_of(read_bill(whole / "bill")) == unbroken_run.dollars
     with Ledger.read(broken / "run") as ledger:
-        counts = dict(ledger._all("SELECT outcome, COUNT(*) FROM call GROUP BY outcome"))
+        counts = dict(ledger.rows("SELECT outcome, COUNT(*) FROM call GROUP BY outcome"))
     assert counts == run.trials.frame["outcome"].value_counts().to_dict()
     for file in (broken / "run").iterdir():
         assert KEY.encode() not in file.read_bytes()

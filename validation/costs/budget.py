@@ -28,11 +28,13 @@ import pandas as pd
 from knownminds.agents import Agent
 from knownminds.environments import Environment, unknown
 from knownminds.environments.record.folders import writable, write_text
+from knownminds.llm_adapters.batches import BATCHES
 from knownminds.llm_adapters.runs.prices import (
     Dollars,
     Overrides,
     Price,
     Range,
+    in_batches,
     price_of,
 )
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
@@ -58,10 +60,13 @@ class Pricing(TypedDict, total=False):
         Prices that go before the table's: a file or a mapping (see `price_of`).
     date
         The day for which prices are looked up; None for today.
+    batch
+        Whether requests go in batches, at half the price.
     """
 
     prices: Overrides | None
     date: Date | None
+    batch: bool
 
 
 @dataclass(frozen=True)
@@ -294,12 +299,14 @@ def budget(
     designs
         Designs with their power, to be set against their cost.
     pricing
-        See `Pricing`: `prices` that go before the table's, and the `date` they are of.
+        See `Pricing`: `prices` that go before the table's, the `date` they are of, and whether
+        requests go in a `batch`.
 
     Raises
     ------
     ValueError
-        For a count below 1, a reversed range, no language model, or one without a known price.
+        For a count below 1, a reversed range, no language model, one without a known price, or
+        one that takes no batches.
     """
     names = list(dict.fromkeys([llms] if isinstance(llms, str) else llms))
     if not names:
@@ -314,8 +321,7 @@ def budget(
     agent = resolve_model(model)
     environment = resolve_environment(environment, trials, listed=False)
     agent.check_plays(environment)
-    day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
-    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
+    charged = _charged(names, **pricing)
 
     runs = {
         environment.n_trials: dry_runs_of(environment, agent, dry_runs, seed, thinking, looking)
@@ -375,6 +381,18 @@ def read_budget(folder: str | Path) -> Budget:
             f"{file} is not a budget of format {FORMAT}, or damaged: {error}. "
             "Compute the budget again."
         ) from None
+
+
+def _charged(names: Sequence[str | Price], **pricing: Unpack[Pricing]) -> list[Price]:
+    """Look prices up."""
+    day, prices = pricing.get("date") or datetime.now(UTC).date(), pricing.get("prices")
+    charged = [n if isinstance(n, Price) else price_of(n, day, prices) for n in names]
+    if not pricing.get("batch"):
+        return charged
+    for provider in (price.llm.partition(":")[0] for price in charged):
+        if provider not in BATCHES:
+            raise ValueError(unknown("provider with batches", provider, BATCHES))
+    return [in_batches(price) for price in charged]
 
 
 def _range(name: str, unit: str, given: tuple[int, int]) -> Range:

@@ -11,7 +11,7 @@ from decimal import Decimal
 import numpy as np
 
 from knownminds.environments import make
-from knownminds.llm_adapters.runs.prices import Price
+from knownminds.llm_adapters.runs.prices import HALVED, Price
 from knownminds.validation.engine.arguments import settings_asked, settings_but_size
 from knownminds.validation.engine.monte_carlo import Score
 from knownminds.validation.pages import figures as draw
@@ -88,17 +88,16 @@ def budget_command(budget: Budget) -> str:
     for cost in budget.costs:
         price = cost.price
         if not price.source.startswith(TABLE):
+            full = 2 if price.source.endswith(HALVED) else 1
             rates = [price.input, price.output, price.cached_input]
-            words += ["--price", f"{price.llm}={','.join(map(_money, filter(_known, rates)))}"]
+            told = ",".join(_money(full * rate) for rate in rates if rate is not None)
+            words += ["--price", f"{price.llm}={told}"]
     for name, value in settings_asked(make(budget.environment, **budget.settings)).items():
         words += ["--set", f"{name}={value if isinstance(value, str) else json.dumps(value)}"]
     words += ["--date", budget.date.isoformat(), "--seed", str(budget.seed)]
+    words += ["--batch"] if any(c.price.source.endswith(HALVED) for c in budget.costs) else []
     words += ["--power", "FOLDER"] if budget.designs else []
     return shlex.join(words)
-
-
-def _known(rate: Decimal | None) -> bool:
-    return rate is not None
 
 
 def _money(dollars: Decimal | None) -> str:

@@ -24,8 +24,10 @@ from knownminds.llm_adapters import (
     check_capable,
     load,
 )
+from knownminds.llm_adapters.batches import check_takes_batches
 from knownminds.llm_adapters.known_minds.faulty import Faults, Faulty
 from knownminds.llm_adapters.known_minds.replay import Replay
+from knownminds.llm_adapters.runs.desk import Batching, check_turns
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
@@ -39,7 +41,8 @@ Result = TypeVar("Result")
 RUNS = "runs"
 # Options of a run that are the session runner's own; those of others say who answers.
 RUNNING = (
-    "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "progress",
+    "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "batching",
+    "progress",
 )  # fmt: skip
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
@@ -68,8 +71,9 @@ def run(
     out
         Folder of the ledger; None for one in `runs` that bears the names of both.
     options
-        How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`, `progress`,
-        see `run_sessions_in`; and, if `llm` is a name, further arguments of `connect`.
+        How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
+        `batching`, `progress`, see `run_sessions_in`; and, if `llm` is a name, further arguments
+        of `connect`.
     """
     place = resolve_environment(environment, trials)
     how = {name: options.pop(name) for name in RUNNING if name in options}
@@ -175,13 +179,24 @@ def _declare_images(adapter: Adapter) -> None:
     adapter.capabilities = replace(adapter.capabilities, images=True)  # type: ignore[misc]
 
 
-def rehearse(llm: str, environment: Environment, settings: Sampling, **connection: Any) -> None:
+def rehearse(
+    llm: str,
+    environment: Environment,
+    settings: Sampling,
+    *,
+    batching: Batching | None = None,
+    **connection: Any,
+) -> None:
     """Raise what would stop a run before its first call, as far as no key is needed to tell."""
+    if batching is not None:
+        check_turns(environment, batching)
     try:
         adapter = connect(llm, environment, **connection)
     except (NoKey, ImportError):
         return
     check_capable(adapter, settings, images=environment.pictures)
+    if batching is not None:
+        check_takes_batches(adapter)
 
 
 def known_agent(

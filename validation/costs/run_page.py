@@ -72,6 +72,7 @@ def run_page(run: Run) -> Page:
             ("asked again if malformed", str(run.configuration["re_ask"])),
             ("caps", listed(run.starts[-1].caps) or "none"),
             ("price", "not known" if run.price is None else str(run.price)),
+            *([("batches", listed(run.account.batches))] if run.account.batches else []),
             ("starts", str(len(run.starts))),
             ("seed", str(run.configuration["seed"])),
         ],
@@ -114,6 +115,8 @@ def run_command(run: Run, environment: Environment) -> str:
     if run.price is not None and run.price.source == GIVEN:
         rates = (run.price.input, run.price.output, run.price.cached_input)
         words += ["--price", ",".join(f"{rate:f}" for rate in rates if rate is not None)]
+    if run.account.batches:
+        words.append("--batch" if environment.replies.stand_alone else "--batch-turns")
     for name, most in run.starts[-1].caps.items():
         words += ["--cap", f"{name}={most}"]
     return shlex.join([*words, "--out", str(run.folder)])

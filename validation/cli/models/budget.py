@@ -55,6 +55,9 @@ class AskBudget(Question[Any]):
         list[str] | None, "PROVIDER:MODEL=IN,OUT dollars per million tokens.", default=None
     )
     prices: Path | None = option(Path | None, "A .toml or .json file of prices.", default=None)
+    batch: bool = option(
+        bool, "Requests go in batches, at half the price.", default=False, flag="--batch"
+    )
     date: str | None = option(str | None, "YYYY-MM-DD: the day of the prices.", default=None)
     values: list[str] | None = option(
         list[str] | None, "NAME=VALUE: a setting of the experiment.", default=None, flag="--set"
@@ -89,6 +92,7 @@ def _budget(given: dict[str, Any]) -> None:
         image_tokens=_between("--image-tokens", asked.image_tokens),
         prices=overrides,
         date=_day(asked.date),
+        batch=asked.batch,
         seed=asked.seed,
         designs=designs,
     )

@@ -31,6 +31,7 @@ from knownminds.validation.studies import STUDIES
 if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.llm_adapters import Sampling
+    from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
 
@@ -70,7 +71,11 @@ def _standing(now: Standing, sessions: int) -> str:
     money = "no price" if now.dollars is None else f"${now.dollars:.4f}"
     return (
         f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, {money}, "
-        f"{now.under_way} of {now.allowed} under way"
+        + (
+            f"{now.done} of {now.submitted} requests in batches done"
+            if now.submitted
+            else f"{now.under_way} of {now.allowed} under way"
+        )
     )
 
 
@@ -128,6 +133,18 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
     retry_errors: bool = option(
         bool, "Ask trials again that had no answer.", default=False, flag="--retry-errors"
     )
+    batch: bool = option(
+        bool,
+        "Ask in batches, at half the price and within a day.",
+        default=False,
+        flag="--batch",
+    )
+    batch_turns: bool = option(
+        bool,
+        "As --batch, where trials tell of earlier ones: a batch per trial.",
+        default=False,
+        flag="--batch-turns",
+    )
     cap: list[str] | None = option(
         list[str] | None,
         "NAME=MOST: calls, tokens, dollars, session_calls, ..., answer_tokens.",
@@ -151,18 +168,17 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.agents import AGENTS
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
+    from knownminds.llm_adapters.runs.desk import Batching
     from knownminds.llm_adapters.runs.ledger import LedgerFailed
-    from knownminds.llm_adapters.runs.prices import parse_price
+    from knownminds.llm_adapters.runs.prices import in_batches, parse_price
     from knownminds.llm_adapters.runs.runner import (
         MOST_SESSIONS,
-        TRIALS,
         Retries,
         price_in,
         read_run,
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
-    from knownminds.validation.report import write_report
 
     provider, _, model = asked.llm.partition(":")
     minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
@@ -183,11 +199,14 @@ def _run(given: dict[str, Any]) -> None:
     )
     if asked.sessions > MOST_SESSIONS:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
-    about = estimate(place, asked.llm, asked.sessions, rates)
+    batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
+    charged = in_batches(rates) if rates is not None and batching is not None else rates
+    about = estimate(place, asked.llm, asked.sessions, charged)
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
-        _tell_only(about, asked.llm, place, settings, {**reach, "truth": truth})
+        reach |= {"truth": truth, "batching": batching}
+        _tell_only(about, asked.llm, place, settings, reach)
         return
     notes.print(about, markup=False, soft_wrap=True)
     if (
@@ -217,6 +236,7 @@ def _run(given: dict[str, Any]) -> None:
                 price=rates,
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
+                batching=batching,
                 progress=progress,
                 **reach,
                 timeout=asked.timeout,
@@ -233,6 +253,14 @@ def _run(given: dict[str, Any]) -> None:
         if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
+    _leave(lived, folder, as_json)
+
+
+def _leave(lived: Run, folder: Path, as_json: bool) -> None:
+    """Print a run and leave its report; its exit code says how it went."""
+    from knownminds.llm_adapters.runs.runner import TRIALS
+    from knownminds.validation.report import write_report
+
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
     if lived.trials is not None:
         notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)

@@ -1,0 +1,94 @@
+"""Choices between two machines by beliefs about what they pay: means, and how sure they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents.compiler.definition import real
+from knownminds.agents.compiler.model import Model
+from knownminds.environments.environment import Environment
+
+# What the observer knows of the machines, in points: before any play, and of a play around a mean.
+MEAN, SPREAD, NOISE = 50.0, 16.0, 8.0
+UNIT_OF_POINTS = 10.0
+
+
+def _belief(count: Any, mean: Any) -> tuple[Any, Any]:
+    """Return mean and variance of the belief after so many plays (at least one) with this mean."""
+    count = np.maximum(count, 1)
+    variance = 1 / (1 / SPREAD**2 + count / NOISE**2)
+    return variance * (MEAN / SPREAD**2 + count * mean / NOISE**2), variance
+
+
+class UncertaintyExplorer(Model):
+    """Chooses by value, by what is less known, and more at random the less is known.
+
+    Beliefs are those of a Kalman filter for machines that do not change: before a game the mean of
+    each is Normal(50, 16) points, a play is Normal(mean, 8), and by Bayes' rule n plays with the
+    mean m leave S**2 = 1 / (1 / 16**2 + n / 8**2) and Q = S**2 (50 / 16**2 + n m / 8**2). With
+    V = Q_1 - Q_0 and RU = S_1 - S_0 in tens of points, and TU = sqrt(S_0**2 + S_1**2) likewise,
+
+    P(machine 1) = logistic(w_value V + w_directed RU + w_random V / TU).
+
+    The source has a probit in place of the logistic.
+    """
+
+    summary = "explores what is less known, and at random where little is known"
+    source = "Gershman 2018; Speekenbrink and Konstantinidis 2015; Daw et al. 2006"
+    separate = ()
+
+    w_value = real("weight of the difference in value", mean=1.0, sd=1.0, source="Gershman 2018")
+    w_directed = real(
+        "directed exploration: weight of the difference in uncertainty",
+        mean=0.5,
+        sd=1.0,
+        source="Gershman 2018",
+    )
+    w_random = real(
+        "random exploration: weight of the value relative to the total uncertainty",
+        mean=1.0,
+        sd=1.0,
+        source="Gershman 2018",
+    )
+
+    @classmethod
+    def check_plays(cls, environment: Environment) -> None:
+        """Raise ValueError also where plays scatter otherwise than the observer knows."""
+        super().check_plays(environment)
+        if environment.settings.get("sd") != NOISE:
+            raise ValueError(
+                f"{cls.name} knows machines that pay Normal(mean, {NOISE:g}); those of "
+                f"{environment!r} scatter otherwise. Choose another model."
+            )
+
+    def respond(self, trial: Any) -> Any:
+        """Return the log-odds of machine 1."""
+        value_0, variance_0 = _belief(trial.count_0, trial.mean_0)
+        value_1, variance_1 = _belief(trial.count_1, trial.mean_1)
+        lead = (value_1 - value_0) / UNIT_OF_POINTS
+        unsure = (np.sqrt(variance_1) - np.sqrt(variance_0)) / UNIT_OF_POINTS
+        total = np.sqrt(variance_0 + variance_1) / UNIT_OF_POINTS
+        return self.w_value * lead + self.w_directed * unsure + self.w_random * lead / total
+
+
+class UpperConfidenceExplorer(UncertaintyExplorer):
+    """Adds a bonus for uncertainty to the value: `UncertaintyExplorer` with w_random = 0."""
+
+    summary = "Kalman filter with a bonus for what is less known"
+    source = "Gershman 2018; Auer, Cesa-Bianchi and Fischer 2002"
+
+    w_random = 0.0
+
+
+class ThompsonExplorer(UncertaintyExplorer):
+    """Chooses as who draws from both beliefs: `UncertaintyExplorer` with w_random alone.
+
+    Thompson sampling proper is w_random near 1.7, the logistic's scale of the probit.
+    """
+
+    summary = "Kalman filter with choices at random in proportion to what is not known"
+    source = "Thompson 1933; Gershman 2018; Speekenbrink and Konstantinidis 2015"
+
+    w_value = w_directed = 0.0
