@@ -31,6 +31,7 @@ from .bandits.iowa_learners import (
     OutcomeRepresentation,
     ProspectValenceDecay,
     ProspectValenceDelta,
+    ValuePlusExploration,
 )
 from .bandits.learners import (
     ActorCritic,
@@ -172,6 +173,7 @@ AGENTS: dict[str, type[Agent]] = {
     "prospect_valence_delta": ProspectValenceDelta,
     "outcome_representation": OutcomeRepresentation,
     "prospect_valence_decay": ProspectValenceDecay,
+    "value_plus_exploration": ValuePlusExploration,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -320,6 +322,7 @@ __all__ = [
     "TwoStepReduced",
     "UncertaintyExplorer",
     "UpperConfidenceExplorer",
+    "ValuePlusExploration",
     "WeightedBayes",
     "WinStayLoseShift",
     "World",

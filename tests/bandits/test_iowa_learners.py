@@ -82,6 +82,7 @@ def value_plus_exploration(sensitivity, delta, alpha, phi, beta):
         prospect_valence_delta,
         prospect_valence_decay,
         outcome_representation,
+        value_plus_exploration,
     ],
 )
 def test_choices_follow_the_equations(equations):
