@@ -28,6 +28,7 @@ from .bandits.discounters import (
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
 from .bandits.iowa_learners import (
+    ExpectancyValence,
     OutcomeRepresentation,
     ProspectValenceDecay,
     ProspectValenceDelta,
@@ -174,6 +175,7 @@ AGENTS: dict[str, type[Agent]] = {
     "outcome_representation": OutcomeRepresentation,
     "prospect_valence_decay": ProspectValenceDecay,
     "value_plus_exploration": ValuePlusExploration,
+    "expectancy_valence": ExpectancyValence,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -238,6 +240,7 @@ __all__ = [
     "CueCombinerEqual",
     "CueCombinerOptimal",
     "DecayingRateLearner",
+    "ExpectancyValence",
     "ExperienceWeightedAttraction",
     "ExponentialDiscounter",
     "FictitiousUpdate",

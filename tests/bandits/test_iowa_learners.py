@@ -82,6 +82,7 @@ def value_plus_exploration(sensitivity, delta, alpha, phi, beta):
         prospect_valence_delta,
         prospect_valence_decay,
         outcome_representation,
+        expectancy_valence,
         value_plus_exploration,
     ],
 )
