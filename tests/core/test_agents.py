@@ -44,6 +44,8 @@ SIZED = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
 
 # Who repeats what was often chosen chooses one action more often, in whatever order.
 LOPSIDED = {("choice_kernel", "beta_c"), ("rescorla_wagner_choice_kernel", "beta_c")}
+# A lean to one action is told by how often it was chosen, in whatever order.
+LEANS = {("fictitious_update", "bias"), ("fictitious_update_dual", "bias")}
 
 
 def sized(name, **settings):
@@ -337,8 +339,11 @@ def test_parameters_are_recovered_and_a_shuffled_session_does_not_recover(model)
         recovered, lost = (np.corrcoef(truth[:, k], fit.z[:, k])[0, 1] for fit in fits)
         # Fisher's z of either has the standard error 1 / sqrt(n - 3); 3.5 of the difference's.
         bound = 3.5 * np.sqrt(2 / (n - 3))
-        assert np.arctanh(recovered) - np.arctanh(lost) > bound, name
         assert recovered > 0.25, name
+        if (model.name, name) in LEANS:
+            assert lost > 0.25, name
+            continue
+        assert np.arctanh(recovered) - np.arctanh(lost) > bound, name
         assert abs(lost) < 0.25 or (model.name, name) in LOPSIDED, name
 
 
