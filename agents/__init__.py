@@ -28,9 +28,11 @@ from .bandits.discounters import (
 )
 from .bandits.horizon_explorer import HorizonBlind, HorizonExplorer
 from .bandits.iowa_learners import (
+    ExpectancyValence,
     OutcomeRepresentation,
     ProspectValenceDecay,
     ProspectValenceDelta,
+    ValuePlusExploration,
 )
 from .bandits.learners import (
     ActorCritic,
@@ -172,6 +174,8 @@ AGENTS: dict[str, type[Agent]] = {
     "prospect_valence_delta": ProspectValenceDelta,
     "outcome_representation": OutcomeRepresentation,
     "prospect_valence_decay": ProspectValenceDecay,
+    "value_plus_exploration": ValuePlusExploration,
+    "expectancy_valence": ExpectancyValence,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -236,6 +240,7 @@ __all__ = [
     "CueCombinerEqual",
     "CueCombinerOptimal",
     "DecayingRateLearner",
+    "ExpectancyValence",
     "ExperienceWeightedAttraction",
     "ExponentialDiscounter",
     "FictitiousUpdate",
@@ -320,6 +325,7 @@ __all__ = [
     "TwoStepReduced",
     "UncertaintyExplorer",
     "UpperConfidenceExplorer",
+    "ValuePlusExploration",
     "WeightedBayes",
     "WinStayLoseShift",
     "World",

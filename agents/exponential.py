@@ -76,9 +76,9 @@ def log_ndtr_of(x):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always", error_model="numpy", fastmath={"contract"})
-def mills_of(x):  # type: ignore[no-untyped-def]
-    """Slope of that logarithm, the density at x over the probability below it."""
+def mills_of(x, log_below):  # type: ignore[no-untyped-def]
+    """Slope of that logarithm, `log_below`: the density at x over the probability below it."""
     if x > -35.0:
-        return exp(-0.5 * x * x - 0.9189385332046727) / (0.5 * erfc(-0.7071067811865476 * x))
+        return exp(-0.5 * x * x - 0.9189385332046727 - log_below)
     r = 1.0 / (x * x)
     return -x / (1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r))))

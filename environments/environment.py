@@ -35,6 +35,8 @@ Said = Choice | tuple[float, ...]
 Given = Literal["action", "response", "both", "either"]
 Past = Literal["none", "part", "all"]
 
+_NUMBERS = (int, float, np.number)  # a tuple: a union would be made anew at each step
+
 # What has another place than in an earlier version.
 _MOVED = {
     **{name: f"fields.{name}" for name in ("stimulus", "wording", "dependent", "hidden")},
@@ -416,6 +418,7 @@ class Environment(ABC):
         span = self.world.span
         self._spans = [] if span is None else design.table[span].tolist()
         self._span: Any = None
+        self._gone = self.world.falls_for_good and span is not None
         # One that shows nothing and remembers nothing is asked for rewards alone.
         self._goes_on = self.world.show is not World.show or bool(vars(self._world))
         self._pays = self._goes_on or self.world.pay is not World.pay
@@ -483,18 +486,14 @@ class Environment(ABC):
         else:
             action = choice
         if asked != "response" and not (
-            isinstance(action, int | float | np.number)
-            and 0 <= action < self.n_actions
-            and action == int(action)
+            isinstance(action, _NUMBERS) and 0 <= action < self.n_actions and action == int(action)
         ):
             raise ValueError(
                 f"Actions of {self.name} are whole numbers from 0 to {self.n_actions - 1} "
                 f"(or None for a missing answer); got {choice!r}."
             )
         low, high = self.response_range
-        if asked != "action" and not (
-            isinstance(response, int | float | np.number) and low <= response <= high
-        ):
+        if asked != "action" and not (isinstance(response, _NUMBERS) and low <= response <= high):
             pair = " beside the action, (action, response)" if asked == "both" else ""
             raise ValueError(
                 f"Responses of {self.name} are numbers from {low:g} to {high:g}{pair} "
@@ -519,6 +518,8 @@ class Environment(ABC):
                 self._showing = self._world.show(self._cursor)
                 if self._showing.get("present", True):
                     break
+                while self._gone and trial + 1 < end and spans[trial + 1] == self._span:
+                    trial += 1
             trial += 1
         return trial
 

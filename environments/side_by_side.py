@@ -146,8 +146,8 @@ def follow_world(
     side by side.
     """
     flat, taken = _Flat(table, actions.shape), actions.reshape(-1)
-    there = flat["present"].astype(bool) if "present" in table else np.ones(taken.shape, dtype=bool)
-    falls, lived = "present" in table, np.flatnonzero(there)
+    falls, there = "present" in table, np.zeros(taken.shape, dtype=bool)
+    lived = np.flatnonzero(flat["present"]) if falls else np.arange(taken.size)
     place = world()
     place.begin()
     begin, length = _stretches(world, dict(vars(place)), flat, lived)
@@ -167,11 +167,14 @@ def follow_world(
             paid, state = _run(place, state, drawn, taken[rows].view(Lanes))
         else:
             held = np.broadcast_to(held, rows.shape)
-            there[rows], rows = held, rows[held]
+            rows, left = rows[held], _of(state, ~held)
             own = taken[rows].view(Lanes)
-            paid, moved = _run(place, _of(state, held), _Beside(flat, rows), own)
-            left = _of(state, ~held)
-            state = {name: _joined(held, moved[name], left[name]) for name in state}
+            paid, state = _run(place, _of(state, held), _Beside(flat, rows), own)
+            if world.falls_for_good:
+                begin, length = begin[:n][held], length[:n][held]
+            else:
+                state = {name: _joined(held, state[name], left[name]) for name in left}
+        there[rows] = True
         for name, value in paid.items():
             parts.setdefault(name, []).append((rows, value))
     brought = {name: _laid_out(column, taken.size) for name, column in parts.items()}

@@ -24,9 +24,13 @@ class World:
     span
         A table of the design; where its value changes, the world begins anew. None if it begins
         once in a session.
+    falls_for_good
+        Whether a trial that falls away takes all later ones of its span with it, so that they need
+        not be asked for.
     """
 
     span: ClassVar[str | None] = None
+    falls_for_good: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Refuse what is no longer declared."""

@@ -137,7 +137,7 @@ class ChangePointObserver(ConfidentLearner):
 
     def begin(self) -> None:
         """Believe in both machines alike."""
-        self.belief = 0.0  # log-odds that machine 1 is the better one
+        self.belief: Any = 0.0  # log-odds that machine 1 is the better one
 
     def evidence(self) -> Any:
         """Return the belief."""

@@ -4,7 +4,8 @@ The kernels of all of them are in this file, since a cached kernel calls kernels
 only. A reasoner turns its parameters into weights of the eight states of a graph, and answers a
 question by the share that states in which the queried variable is present have in the weight of
 all states that agree with what is told. The places of a kernel are questions with the sufficient
-statistics of all answers to them, so that its time does not grow with the number of answers.
+statistics of all answers to them, so that its time does not grow with the number of answers: no
+recursion over trials, which is why they are written by hand.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""A sampler whose beliefs about chance are bent: by a temperature, and towards some outcomes."""
+"""A sampler whose beliefs about chance are bent: by a temperature, and towards some outcomes.
+
+Its kernel is written by hand: the likelihood is that of a context, a softmax over as many outcomes
+as it has, and not of a trial.
+"""
 
 from __future__ import annotations
 

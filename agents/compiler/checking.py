@@ -252,7 +252,7 @@ def _compare_steps(
                 p = (parts if answer.stated else shares(parts))[action]
                 total[n] += log(p) if p > 0 else -np.inf
                 parts = kernels.report(theta, state, seen, action) if number else ()
-            if number is not None:
+            if number is not None and number.law is not None:
                 total[n] += float(number.law(*parts).log_density(row["response"]))
             brought = seen.pop("action", -1), seen.pop("reward", np.nan)
             kernels.update(theta, state, seen, *brought)

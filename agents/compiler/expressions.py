@@ -30,7 +30,6 @@ FUNCTIONS: dict[str, Callable[[float], float]] = {
     "over": lambda x: 1.0 / x,
     "ndtr": lambda x: float(special.ndtr(x)),
     "log_ndtr": lambda x: float(special.log_ndtr(x)),
-    "mills": lambda x: math.exp(-0.5 * x * x - HALF_LOG_2_PI - special.log_ndtr(x)),
 }
 SCALAR = ("ndtr", "log_ndtr", "mills")  # calls that no vector instruction does
 COSTLY = ("over", "exp", "log", "sqrt", *SCALAR)
@@ -370,10 +369,7 @@ def multiply(factors: Iterable[Any]) -> Expr:
 
 
 def apply(op: str, x: Any) -> Expr:
-    """Apply a function of one number: exp, log, sqrt, abs, over, ndtr, log_ndtr or mills.
-
-    `over` is 1 / x and `mills` the slope of log_ndtr.
-    """
+    """Apply a function of one number: exp, log, sqrt, abs, ndtr, log_ndtr, or over, 1 / x."""
     x = as_number(x)
     if x.op == "number":
         return number(FUNCTIONS[op](x.value))

@@ -74,7 +74,7 @@ class Likelihood:
         self.rows = Rows(PREFIX, program.parameters)
         afters = [kind.after for kind in program.kinds]
         self.slopes = Sensitivities(program.parameters, program.start, afters)
-        for name in ("lapse", "linear", "product", "score_lapse"):
+        for name in ("lapse", "linear", "score_lapse", *([] if program.law else ["product"])):
             self.rows(name)
         self.scores: list[Score] = []
         self.once: dict[Expr, str] = {}  # what is reckoned once, by the name of its column
@@ -143,6 +143,10 @@ class Likelihood:
             if x in mine and x in whole and x not in self.rows.kept:
                 name = self.once.setdefault(x, f"once_{len(self.once)}")
                 self.rows.kept[x] = name, f"{name}_[t, i]"
+        for x in order if self.once else ():
+            if x.op == "and" and x.on == DATA and x not in self.rows.kept:
+                name = self.once.setdefault(x, f"once_{len(self.once)}")
+                self.rows.kept[x] = name, f"{name}_[t, i] > 0.0"
 
     def _rare(self, parts: Parts, columns: dict[str, str], given: list[str]) -> list[str]:
         """Return passes for what stands under conditions on columns alone."""
@@ -234,14 +238,14 @@ class Likelihood:
         return [
             *look,
             *self.rows.begin(start),
-            f"{self.rows('product')} = 1.0",
+            *([] if self.program.law else [f"{self.rows('product')} = 1.0"]),
             *block("if lapse is not None:", [f"{self.rows('lapse')} = lapse[q]"]),
         ]
 
     def _trials(self) -> list[str]:
-        linear, product = self.rows("linear"), self.rows("product")
         lines = []
         if not self.program.law:
+            linear, product = self.rows("linear"), self.rows("product")
             every = max(1, int(FEWEST / log2(max(2, self.program.actions))))
             put_away = [f"{linear} -= log({product})", f"{product} = 1.0"]
             condition = f"if (t - start[block]) % {every} == {every - 1}:"
@@ -263,9 +267,10 @@ class Likelihood:
             column = program.parameters.index(score.parameter)
             lines += [*printer.taken(), f"gradient[q, {column}] += {times}{score.row}"]
         lapse = [f"gradient[q, {len(program.parameters)}] += {rows('score_lapse')}"]
+        product = "" if program.law else f" - log({rows('product')})"
         return [
             "q = row[block, i]",
-            f"total[q] += {rows('linear')} - log({rows('product')})",
+            f"total[q] += {rows('linear')}{product}",
             *lines,
             *block("if lapse is not None:", lapse),
         ]

@@ -147,6 +147,8 @@ class Printer:
                 return f"{a} & {b}"
             case "not":
                 return f"not {a}"
+            case "mills":
+                return f"{BY_NAME[x.op]}({a}, {b})"
             case "lookup":
                 place = self._named(x.args[0])
                 inside = f"({place} >= 0.0) & ({place} < {len(x.value)}.0)"
@@ -232,7 +234,7 @@ class Rows:
             for x in order
             if x.args
             and not x.on & ~(PARAMETER | SEQUENCE)
-            and any(y.op in ex.COSTLY for y in ex.within([x]))
+            and any(y.op in (*ex.COSTLY, "select") for y in ex.within([x]))
         }
         inner = {a for x in order if x in costly for a in x.args}
         used = {a for x in order if x not in costly for a in x.args} | set(roots)

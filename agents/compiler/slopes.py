@@ -19,6 +19,7 @@ from .expressions import (
     factors_of,
     greater,
     multiply,
+    node,
     place_of,
     rebuilt,
     select,
@@ -65,7 +66,7 @@ def _by_rule(x: Expr, slopes: Mapping[Expr, Expr], known: Slopes) -> Expr:
             squares = multiply([a, a])
             return multiply([apply("exp", add([(-0.5, squares), (-HALF_LOG_2_PI, ONE)])), d(a)])
         case "log_ndtr":
-            return multiply([apply("mills", a), d(a)])
+            return multiply([node("mills", (a, x)), d(a)])  # which spares a second tail
         case "lookup":
             return ZERO
         case "abs":

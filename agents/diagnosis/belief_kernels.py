@@ -1,4 +1,8 @@
-"""The one kernel of all deciders: what is stated of a belief, and what is decided by it."""
+"""The one kernel of all deciders: what is stated of a belief, and what is decided by it.
+
+It is written by hand: how a context is misread is integrated out over the cells of all that was
+stated in it, and decisions that are alike are counted, so that it is no recursion over trials.
+"""
 
 from __future__ import annotations
 

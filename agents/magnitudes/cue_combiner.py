@@ -1,4 +1,8 @@
-"""Combiners of cues: an answer to text and picture from the answers to either alone."""
+"""Combiners of cues: an answer to text and picture from the answers to either alone.
+
+Their kernels are written by hand: what they remember is as long as the list of items, while a
+definition remembers a fixed number of numbers.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The Kalman observer: an estimate that follows the stimuli from trial to trial."""
+"""The Kalman observer: an estimate that follows the stimuli from trial to trial.
+
+Its kernel is written by hand: printed from a definition it has the same values, but takes 1.39
+times as long without lapses on the linear scale (5.8 against 4.2 ns a trial; .76 with lapses).
+"""
 
 from __future__ import annotations
 

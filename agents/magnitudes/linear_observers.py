@@ -1,4 +1,8 @@
-"""Observers whose answers lie along a straight line: linear, static Bayesian, noisy Bayesian."""
+"""Observers whose answers lie along a straight line: linear, static Bayesian, noisy Bayesian.
+
+Their kernels are written by hand, because they are no recursion over trials: all answers in a
+window are merged into their moments, so that time does not grow with the number of answers.
+"""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ class Inflating(World):
     """A balloon is there until it is not inflated; a pump brings a point, or loses all."""
 
     span = "balloon"
+    falls_for_good = True
 
     def begin(self) -> None:
         """The balloon is there."""

@@ -4,6 +4,7 @@ Imported by runs; itself imports the contract and providers.
 """
 
 from importlib import import_module
+from typing import Any
 
 from knownminds.llm_adapters import load
 from knownminds.llm_adapters.adapter import Adapter, NotCapable
@@ -34,10 +35,11 @@ def check_takes_batches(adapter: Adapter) -> str | type:
 def batches_of(adapter: Adapter) -> Batches:
     """Return the batches of an adapter's provider; NotCapable if it takes none."""
     found = check_takes_batches(adapter)
+    kind: Any = found
     if isinstance(found, str):
         module, _, name = found.partition(":")
-        found = getattr(import_module(f"{__name__}.{module}"), name)
-    batches: Batches = found(adapter)
+        kind = getattr(import_module(f"{__name__}.{module}"), name)
+    batches: Batches = kind(adapter)
     return batches
 
 

@@ -80,8 +80,10 @@ class AnthropicBatches:
                 began = batch.created_at.timestamp()
                 if began < first:
                     break
-                counts = batch.request_counts.to_dict().values()
-                if began <= last and sum(map(int, counts)) == n and batch.id not in known:
+                told = batch.request_counts
+                size = told.processing + told.succeeded + told.errored + told.canceled
+                size += told.expired
+                if began <= last and size == n and batch.id not in known:
                     found.append((batch.id, batch.processing_status == "ended"))
             return found
 

@@ -100,7 +100,7 @@ class GoogleBatches:
         async def ask() -> tuple[str, str]:
             job = await self._client.aio.batches.get(name=id)
             word = "" if job.state is None else str(job.state.value).removeprefix("JOB_STATE_")
-            return word, (job.dest and job.dest.file_name) or ""
+            return word, (job.dest.file_name or "") if job.dest else ""
 
         return await call(self._adapter, ask)
 

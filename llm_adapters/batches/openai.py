@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Final
 
 from knownminds.llm_adapters.adapter import Sampling
 from knownminds.llm_adapters.providers.openai import OpenAI
@@ -24,7 +24,7 @@ from .contract import (
 )
 
 _KEY = "knownminds"  # in the metadata of a batch: the name it was submitted under
-_PATH = "/v1/chat/completions"
+_PATH: Final = "/v1/chat/completions"
 _GOING = ("validating", "in_progress", "finalizing", "cancelling")
 
 
@@ -78,11 +78,12 @@ class OpenAIBatches:
 
         async def ask() -> Standing:
             batch = await self._client.batches.retrieve(id)
-            counts, found = batch.request_counts, (batch.errors and batch.errors.data) or []
+            counts = batch.request_counts
+            found = (batch.errors.data or []) if batch.errors else []
             told = "; ".join(error.message or error.code or "" for error in found)
             return Standing(
                 batch.status not in _GOING,
-                counts and counts.completed + counts.failed,
+                counts.completed + counts.failed if counts else None,
                 (told or "no reason is told") if batch.status == "failed" else "",
                 batch.status,
             )

@@ -11,7 +11,7 @@ import difflib
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time
 from datetime import date as Date  # noqa: N812 - fields and arguments are called date
 from decimal import Context, Decimal, InvalidOperation
@@ -249,14 +249,13 @@ def in_batches(price: Price) -> Price:
 
     So it is at OpenAI, Anthropic and Google, for what is written to and read from a cache too.
     """
-    rates = tuple(
-        Rates(
-            rates.above,
-            *(None if rate is None else rate / 2 for rate in astuple(rates)[1:]),  # type: ignore[arg-type]
-        )
-        for rates in price.rates
-    )
+    rates = tuple(replace(step, **_halves(step)) for step in price.rates)
     return replace(price, rates=rates, source=price.source + HALVED)
+
+
+def _halves(rates: Rates) -> dict[str, Any]:
+    found = {name: rate for name, rate in vars(rates).items() if name != "above"}
+    return {name: rate / 2 for name, rate in found.items() if rate is not None}
 
 
 def read_prices(file: str | Path) -> dict[str, dict[str, Any]]:

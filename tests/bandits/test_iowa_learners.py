@@ -82,6 +82,8 @@ def value_plus_exploration(sensitivity, delta, alpha, phi, beta):
         prospect_valence_delta,
         prospect_valence_decay,
         outcome_representation,
+        expectancy_valence,
+        value_plus_exploration,
     ],
 )
 def test_choices_follow_the_equations(equations):

@@ -104,8 +104,8 @@ def courses(environment, design):
         rows = []
         for action in before:
             seen = observation
-            observation, reward, over, _, _ = environment.step(action)
-            rows.append({**seen, "action": action, "reward": reward})
+            observation, reward, over, _, info = environment.step(action)
+            rows.append({**seen, "action": action, "reward": reward, **info.get("brought", {})})
         if before and over:
             found.append(rows)
         else:

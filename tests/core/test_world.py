@@ -76,6 +76,31 @@ class WholeWalk(Walk):
     span = None
 
 
+class Tiring(Walk):
+    """Who is tired in a walk does not come back to it."""
+
+    falls_for_good = True
+
+    def pay(self, drawn, action):
+        self.tired += 0.6
+        return drawn.gains[action]
+
+
+class Tireless(Tiring):
+    falls_for_good = False
+
+
+def test_what_falls_for_good_need_not_be_asked_for():
+    table = tables(40, 22)
+    actions = np.random.default_rng(1).integers(-1, 2, (40, 22))
+    for_good, asked = (follow_world(world, table, actions) for world in (Tiring, Tireless))
+    assert np.array_equal(for_good["present"], asked["present"])
+    assert 50 < asked["present"].sum() < 600
+    for name, column in asked.items():
+        there = asked["present"]
+        assert np.array_equal(for_good[name][there], column[there], equal_nan=True), name
+
+
 @pytest.mark.parametrize("world", [Walk, WholeWalk])
 def test_sessions_side_by_side_are_those_lived_alone(world):
     n, n_trials = 40, 22

@@ -13,7 +13,7 @@ from scipy.stats import chi2
 from knownminds.agents import AGENTS, Perseverator
 from knownminds.environments import InstrumentalLearning, session_stream
 from knownminds.validation.engine.engine import run
-from knownminds.validation.engine.study import Study
+from knownminds.validation.engine.study import Rows, Study
 from knownminds.validation.recovery import model_recovery
 from knownminds.validation.recovery.model_recovery import (
     CRITERIA,
@@ -269,6 +269,19 @@ def test_workers_folders_and_cuts_change_no_number(tmp_path):
     cells = tuple(dataclasses.replace(cell, batch=7) for cell in first.study.cells)
     cut = run(dataclasses.replace(first.study, cells=cells), score_batch, summarise, workers=1)
     assert numbers(cut) == numbers(first)
+
+    # Folders of 0.1.0 do not say which trials were fitted (all of them), and are read.
+    cells = tuple(
+        dataclasses.replace(
+            cell, options={k: v for k, v in cell.options.items() if k != "all_trials"}
+        )
+        for cell in first.study.cells
+    )
+    older = dataclasses.replace(first.study, cells=cells)
+    parts = tmp_path / "one" / "parts"
+    for now, then in zip(first.study.batches(), older.batches(), strict=True):
+        (parts / first.study.part_name(now)).rename(parts / older.part_name(then))
+    assert numbers(summarise(Rows(older, tmp_path / "one", {}))) == numbers(first)
 
 
 def test_methods_of_other_studies_see_the_same_subjects():

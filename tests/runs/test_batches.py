@@ -27,6 +27,7 @@ from knownminds.llm_adapters.runs.desk import Batching
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.prices import price_of
 from knownminds.llm_adapters.runs.runner import TRIALS, Retries, read_run, run_sessions_in
+from knownminds.validation.cli.models.run import _standing
 
 PLACE = Collider()
 N_TRIALS = PLACE.n_trials
@@ -235,6 +236,7 @@ def test_batches_hold_what_a_provider_takes(tmp_path):
     assert sum(sizes) == N_TRIALS
     standing = [(now.submitted, now.done) for now in told]
     assert standing[-1] == (N_TRIALS, N_TRIALS)
+    assert _standing(told[-1], 1).endswith(f", in batches {N_TRIALS}/{N_TRIALS}")
     assert (N_TRIALS, 0) in standing
     assert all(done <= submitted for submitted, done in standing)
 

@@ -415,17 +415,29 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
             )
         name = str(names[0]) if len(names) else None
     if name is None:
-        able = [name for name in ENVIRONMENTS if model.plays(make(name))]
-        if len(able) != 1:
-            raise ValueError(
-                f"The data do not name their experiment, and {model.name} plays "
-                f"{', '.join(able) or 'none'}. Name it with --environment."
-            )
-        name = able[0]
+        name = _only_experiment(trials, model)
     one_of("environment", name, ENVIRONMENTS)
     place = environment_of(trials, name)
     model.check_plays(place)
     return place
+
+
+def _only_experiment(trials: Trials, model: type[Agent]) -> str:
+    """Return the experiment that a model plays and whose columns the data have; of those, the one
+    that has use for most of the columns.
+    """
+    able = {name: make(name) for name in ENVIRONMENTS}
+    able = {name: place for name, place in able.items() if model.plays(place)}
+    shown = {name: set(place.fields.stimulus) for name, place in able.items()}
+    fitting = [name for name in able if shown[name] <= set(trials.frame)]
+    most = max((len(shown[name]) for name in fitting), default=0)
+    names = [name for name in fitting if len(shown[name]) == most] or list(able)
+    if len(names) != 1:
+        raise ValueError(
+            f"The data do not name their experiment, and {model.name} plays "
+            f"{', '.join(names) or 'none'}. Name it with --environment."
+        )
+    return names[0]
 
 
 def _statuses(status: Sequence[str]) -> dict[str, int]:

@@ -370,7 +370,7 @@ class ModelRecovery(Reported):
             if "separate" in cell.options
             else None,
             "lapse_in": list(cell.options["lapse_in"]),
-            "all_trials": cell.options["all_trials"],
+            "all_trials": cell.options.get("all_trials", True),
             "truth": {c.model: dict(c.truth) for c in self.study.cells if c.truth},
             "lapse": cell.lapse,
             "subjects": cell.subjects,
@@ -653,7 +653,7 @@ def summarise(rows: Rows) -> ModelRecovery:
                     refitted += int(np.nansum(table[f"refitted_{name}"]))
     worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
     n_subjects = sum(study.units(c) for c in range(len(study.cells)))
-    notes = _about_trials([AGENTS[name] for name in models], options["all_trials"])
+    notes = _about_trials([AGENTS[name] for name in models], options.get("all_trials", True))
     notes += [f"{n} of {n_subjects} subjects: {message}" for message, n in worst]
     if refitted:
         notes.append(

@@ -304,7 +304,7 @@ def _remarks(cell: Cell) -> tuple[str, ...]:
         fixed=cell.options["fixed"],
         lapse=None if cell.options["fit_lapse"] else cell.lapse or None,
         fit_lapse=cell.options["fit_lapse"],
-        all_trials=cell.options["all_trials"],
+        all_trials=cell.options.get("all_trials", True),
     )
     return known.sentences
 
@@ -452,7 +452,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
     notes = [f"{n} of {attempted}: {message}" for message, n in worst]
     if model.selection is not None:
-        notes.insert(0, model.selection.told(options["all_trials"]))
+        notes.insert(0, model.selection.told(options.get("all_trials", True)))
     return Recovery(
         study=study,
         cell=design,

@@ -72,7 +72,7 @@ def _standing(now: Standing, sessions: int) -> str:
     return (
         f"{now.sessions}/{sessions} sessions, {now.missing} unread, {now.calls} calls, {money}, "
         + (
-            f"{now.done} of {now.submitted} requests in batches done"
+            f"in batches {now.done}/{now.submitted}"
             if now.submitted
             else f"{now.under_way} of {now.allowed} under way"
         )
