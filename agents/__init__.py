@@ -33,6 +33,7 @@ from .bandits.iowa_learners import (
     ProspectValenceDecay,
     ProspectValenceDelta,
     ValuePlusExploration,
+    ValuePlusPerseverance,
 )
 from .bandits.learners import (
     ActorCritic,
@@ -176,6 +177,7 @@ AGENTS: dict[str, type[Agent]] = {
     "prospect_valence_decay": ProspectValenceDecay,
     "value_plus_exploration": ValuePlusExploration,
     "expectancy_valence": ExpectancyValence,
+    "value_plus_perseverance": ValuePlusPerseverance,
     "noisy_or": NoisyOr,
     "noisy_or_three": NoisyOrThree,
     "noisy_or_five": NoisyOrFive,
@@ -326,6 +328,7 @@ __all__ = [
     "UncertaintyExplorer",
     "UpperConfidenceExplorer",
     "ValuePlusExploration",
+    "ValuePlusPerseverance",
     "WeightedBayes",
     "WinStayLoseShift",
     "World",

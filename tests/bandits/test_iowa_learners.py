@@ -82,6 +82,7 @@ def value_plus_exploration(sensitivity, delta, alpha, phi, beta):
         prospect_valence_delta,
         prospect_valence_decay,
         outcome_representation,
+        value_plus_perseverance,
         expectancy_valence,
         value_plus_exploration,
     ],
