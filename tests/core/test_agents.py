@@ -42,8 +42,13 @@ WHOLE = {
 SIZED = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
 
 
-# Who repeats what was often chosen chooses one action more often, in whatever order.
-LOPSIDED = {("choice_kernel", "beta_c"), ("rescorla_wagner_choice_kernel", "beta_c")}
+# Who repeats what was often chosen, or leans to one action, chooses it more often in whatever order.
+LOPSIDED = {
+    ("choice_kernel", "beta_c"),
+    ("rescorla_wagner_choice_kernel", "beta_c"),
+    ("fictitious_update", "beta"),
+    ("fictitious_update_dual", "beta"),
+}
 # A lean to one action is told by how often it was chosen, in whatever order.
 LEANS = {("fictitious_update", "bias"), ("fictitious_update_dual", "bias")}
 
