@@ -42,7 +42,7 @@ WHOLE = {
 SIZED = {"diagnosis": {"network": "fever", "n_contexts": 12, "repeats": 2}}
 
 
-# Who repeats what was often chosen, or leans to one action, chooses it more often in whatever order.
+# Who repeats what was often chosen, or leans to one action, chooses it often in whatever order.
 LOPSIDED = {
     ("choice_kernel", "beta_c"),
     ("rescorla_wagner_choice_kernel", "beta_c"),
