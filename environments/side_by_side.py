@@ -62,7 +62,8 @@ class Lanes(np.ndarray[Any, Any]):
     def looked_up(self, values: NDArray[Any], key: Any) -> Lanes:
         """Return the entries of a table of constants."""
         keys = key if isinstance(key, tuple) else (key,)
-        return values[tuple(map(_index, keys))].view(Lanes)
+        found: Lanes = values[tuple(map(_index, keys))].view(Lanes)
+        return found
 
     def _place(self, key: Any) -> Any:
         keys = key if isinstance(key, tuple) else (key,)

@@ -263,9 +263,9 @@ class Diagnosis(Environment):
         return spread_contexts(self.belief_network, self._about, self.bins)
 
     @cached_property
-    def drawn(self) -> frozenset[str]:
-        """Names of the design's tables."""
-        return frozenset(self.fields.shown)
+    def drawn(self) -> dict[str, tuple[int, ...]]:
+        """The design's tables, one number a trial each; without looking for contexts."""
+        return dict.fromkeys(self.fields.shown, ())
 
     @property
     def n_draws(self) -> int:

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from knownminds.environments import Design, Environment, InstrumentalLearning, Table, World
+from knownminds.environments import (
+    ENVIRONMENTS,
+    Design,
+    Environment,
+    InstrumentalLearning,
+    Table,
+    World,
+    make,
+)
 from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.world import Drawn, plain
 
@@ -164,3 +172,11 @@ def test_what_many_sessions_cannot_do_is_refused_with_the_remedy(world, error, s
 def test_an_experiment_that_says_it_in_the_old_way_is_told_the_new_one(name):
     with pytest.raises(TypeError, match=f"Old has {name}; .*write a World"):
         type("Old", (Environment,), {name: None})
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_shapes_of_a_designs_tables_are_those_it_draws(name):
+    small = {"network": "fever", "n_contexts": 5} if name == "diagnosis" else {}
+    place = make(name, **small)
+    tables = place.tables(np.full((1, place.n_draws), 0.5))
+    assert place.drawn == {name: table.shape[2:] for name, table in tables.items()}
