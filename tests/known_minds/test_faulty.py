@@ -135,13 +135,15 @@ def test_what_only_some_adapters_have_is_declared():
     from types import SimpleNamespace
 
     from knownminds.llm_adapters import Adapter, Keyed, TellsOutcomes, key_variable_of
-    from knownminds.llm_adapters.providers.transformers import Transformers
 
     keyed, plain = Answering(), SimpleNamespace(complete=None, model="m")
     assert isinstance(keyed, Adapter)
     assert isinstance(keyed, Keyed)
     assert (key_variable_of(keyed), key_variable_of(plain)) == ("SOME_KEY", None)
     assert not isinstance(keyed, TellsOutcomes)
+    pytest.importorskip("torch")
+    from knownminds.llm_adapters.providers.transformers import Transformers
+
     for name in ("log_probabilities_of_each", "templated"):
         assert callable(getattr(Transformers, name))
         assert callable(getattr(TellsOutcomes, name))
