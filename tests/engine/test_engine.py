@@ -351,7 +351,10 @@ def test_a_folder_made_by_other_code_or_versions_is_refused(tmp_path):
     file = tmp_path / "study.json"
     identity = json.loads(file.read_text())
     for change, named in [
-        ({"source": "0"}, "holds a study made with another state of knownminds' code"),
+        (
+            {"source": "0"},
+            "holds a study made with another state of the code, knownminds' or your own",
+        ),
         (
             {"versions": identity["versions"] | {"numpy": "1.0"}},
             r"holds a study made with numpy 1\.0 instead of",

@@ -194,7 +194,7 @@ def test_other_studies_are_refused_with_both_sides_named(tmp_path, halves):
     made = json.loads((b / "study.json").read_text())["versions"]
     for change, difference in [
         ({"versions": made | {"numpy": "1.0"}}, f"made with numpy 1.0 instead of {made['numpy']}"),
-        ({"source": "0"}, "made with another state of knownminds' code"),
+        ({"source": "0"}, "made with another state of the code, knownminds' or your own"),
     ]:
         rewrite(b, versions=made)
         rewrite(b, **change)

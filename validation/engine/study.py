@@ -361,7 +361,7 @@ def _whole(file: Path) -> bool:
 def difference(key: str, theirs: Any, mine: Any, here: str = "here") -> str:
     """Say in which point two identities, their entry `key`, differ."""
     if key == "source":
-        return "a study made with another state of knownminds' code"
+        return "a study made with another state of the code, knownminds' or your own"
     if key == "versions" and isinstance(theirs, dict):
         names = [k for k in {**mine, **theirs} if theirs.get(k) != mine.get(k)]
         told = ", ".join(f"{k} {theirs.get(k)} instead of {mine.get(k)}" for k in names)
