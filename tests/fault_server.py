@@ -82,7 +82,10 @@ FAULTS: dict[str, bool] = {
     "no_finish": True,
     "flood": True,  # 64 MB of answer
     "echo_key": True,  # the answer repeats the key that was sent
-    # what becomes of a request in a batch only, see batch_server.py
+}
+
+# What becomes of a request in a batch only, see batch_server.py.
+IN_BATCHES = {
     "expired": False,
     "canceled": False,
     "missing": False,  # there is nothing of it in the results
@@ -210,8 +213,8 @@ class FaultServer:
         port: int = 0,
     ):
         strange = set(faults or ()) | (set(script) if not callable(script) else set())
-        if strange - set(FAULTS):
-            raise ValueError(f"Faults are {', '.join(FAULTS)}; got {strange - set(FAULTS)}.")
+        if unknown := strange - set(FAULTS | IN_BATCHES):
+            raise ValueError(f"Faults are {', '.join(FAULTS | IN_BATCHES)}; got {unknown}.")
         if sum((faults or {}).values()) > 1:
             raise ValueError("The probabilities of faults add up to 1 at most.")
         self.answer = answer
@@ -305,7 +308,7 @@ class FaultServer:
                 request=hashlib.sha256(raw).hexdigest(),
             )
             fault = self._fate(call)
-            call = Call(**{**vars(call), "fault": fault, "charged": FAULTS[fault]})
+            call = Call(**{**vars(call), "fault": fault, "charged": (FAULTS | IN_BATCHES)[fault]})
             self.calls.append(call)
             if call.charged and self._bill is not None:
                 line = {
