@@ -20,11 +20,12 @@ from knownminds.environments.words.told_history import (
     FIRST,
     LETTERS,
     Found,
-    Retelling,
     told_name,
     told_number,
 )
 from knownminds.environments.world import World
+
+from .two_machines import TwoMachines
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -80,7 +81,7 @@ class Machines(World):
         return points
 
 
-class Horizon(Retelling):
+class Horizon(TwoMachines):
     """Games with two machines: four forced plays, then one free play or several.
 
     In each game one machine, by lot, has a mean of one of `base_means`, and that of the other
@@ -229,10 +230,6 @@ class Horizon(Retelling):
         """Games once more; points come from true means, or from those that rows make likely."""
         return _Games(self)
 
-    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the two machines."""
-        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
-
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         """Return the earlier free plays of the same game."""
         game = observation["game"]
@@ -275,19 +272,6 @@ class Horizon(Retelling):
         )
         self._check_paired(trials, "reward")
         self._check_course(trials, shown)
-
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Machine 0 is the one whose letter comes first in the alphabet.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
-        found = self._in_question(messages)
-        return {"machines": sorted({found["first"], found["second"]})}
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to the turns of its game and the observation.
@@ -359,10 +343,6 @@ class Horizon(Retelling):
     def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
         action = told_name(found["label"], self._options(seen))
         return Turn(seen, action, told_number(found["reward"]))
-
-    def _options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["machines"]
-        return letters
 
     def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
         """Check that each play adds to what is known before the next one of its game."""

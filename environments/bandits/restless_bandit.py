@@ -36,11 +36,12 @@ from knownminds.environments.words.told_history import (
     REASONINGS,
     Found,
     Names,
-    Retelling,
     told_name,
     told_number,
 )
 from knownminds.environments.world import Points
+
+from .two_machines import TwoMachines
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -74,7 +75,7 @@ def _range(name: str, given: Any) -> tuple[int, int]:
     return shortest, longest
 
 
-class RestlessBandit(Retelling):
+class RestlessBandit(TwoMachines):
     """Two machines, one better than the other, that change places at the end of each block.
 
     Rewards are whole numbers of points, Normal around `high` for the better machine and around
@@ -200,10 +201,6 @@ class RestlessBandit(Retelling):
         """One reply for a trial, or two where the confidence is asked apart."""
         return _Apart(self) if self.confidence == "apart" else Replies(self)
 
-    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the two machines."""
-        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
-
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the machine with the higher mean in force was chosen, 0 where not.
 
@@ -276,19 +273,6 @@ class RestlessBandit(Retelling):
         """Take a rendered prompt, or the question for the confidence, back to what it tells."""
         return super().read(messages[:1] if self.replies.told(messages) else messages)
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Machine 0 is the one whose letter comes first in the alphabet.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
-        found = self._in_question(messages)
-        return {"machines": sorted({found["first"], found["second"]})}
-
     def _parse_apart(self, text: str, observation: Observation) -> Answer:
         """Read a machine, and if there is a second reply its number as well."""
         marked = self.reasoning != "none"
@@ -329,13 +313,6 @@ class RestlessBandit(Retelling):
             ways = total / len(spans)
         return tables[:0:-1]
 
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {"play": int(observation["trial"]) + 1}
-        if "first" in observation:
-            labels, first = self._options(observation), int(observation["first"])
-            words |= {"first": labels[first], "second": labels[1 - first]}
-        return words
-
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
         assert turn.action is not None
         assert turn.response is not None
@@ -345,20 +322,10 @@ class RestlessBandit(Retelling):
             "reward": "nothing" if turn.reward is None else decimal(turn.reward),
         }
 
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        seen: dict[str, int | float] = {"trial": len(turns)}
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
-
     def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
         action = told_name(found["label"], self._options(seen))
         confidence = told_number(found["confidence"])
         return Turn(seen, action, told_number(found["reward"]), response=confidence)
-
-    def _options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["machines"]
-        return letters
 
 
 class _Plays(ByNumber):

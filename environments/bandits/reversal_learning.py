@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
-from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
     FIRST,
     LETTERS,
     Found,
-    Retelling,
     told_name,
     told_number,
 )
 from knownminds.environments.world import World
+
+from .two_machines import TwoMachines
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ class OnConsecutive(OnCorrect):
 WORLDS: dict[str, type[World]] = {"correct": OnCorrect, "consecutive": OnConsecutive}
 
 
-class ReversalLearning(Retelling):
+class ReversalLearning(TwoMachines):
     """Two machines, one of which wins more often; after each block they change places.
 
     A play pays 1 if the machine wins and `loss` if not. The better machine wins with the first
@@ -221,10 +221,6 @@ class ReversalLearning(Retelling):
         """Plays once more; machines win at the rates in force."""
         return _Plays(self)
 
-    def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
-        """Return the letters of the two machines."""
-        return {"machines": LETTERS[np.argsort(uniforms[-len(LETTERS) :])[:2]].tolist()}
-
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 where the better machine was chosen, 0 where not, NaN where nothing was.
 
@@ -255,44 +251,14 @@ class ReversalLearning(Retelling):
         )
         self._check_paired(trials, "reward")
 
-    def names_told(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return labels by which `read` understands a prompt of a session that is not known.
-
-        Machine 0 is the one whose letter comes first in the alphabet.
-
-        Raises
-        ------
-        ValueError
-            If the messages are not a prompt of this environment with these settings.
-        """
-        found = self._in_question(messages)
-        return {"machines": sorted({found["first"], found["second"]})}
-
-    def _words(self, observation: Observation) -> dict[str, object]:
-        words: dict[str, object] = {"play": int(observation["trial"]) + 1}
-        if "first" in observation:
-            labels, first = self._options(observation), int(observation["first"])
-            words |= {"first": labels[first], "second": labels[1 - first]}
-        return words
-
     def _outcome_words(self, turn: Turn) -> dict[str, object]:
         assert turn.action is not None
         label = self._options(turn.observation)[turn.action]
         return {"label": label, "reward": "nothing" if turn.reward is None else f"{turn.reward:g}"}
 
-    def _seen(self, kind: str, found: Found, turns: Sequence[Turn]) -> Observation:
-        seen: dict[str, int | float] = {"trial": len(turns)}
-        if "first" in found:
-            seen["first"] = told_name(found["first"], self._options(seen))
-        return seen
-
     def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
         action = told_name(found["label"], self._options(seen))
         return Turn(seen, action, told_number(found["reward"]))
-
-    def _options(self, observation: Observation) -> list[str]:
-        letters: list[str] = self.design.labels["machines"]
-        return letters
 
 
 class _Plays(ByNumber):
