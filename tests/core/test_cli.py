@@ -123,6 +123,17 @@ def test_simulate_writes_csv_or_json_to_stdout(knownminds):
     assert {row["session"] for row in told["trials"]} == {"0", "1"}
 
 
+def test_data_that_several_experiments_could_have_made_name_none(knownminds, tmp_path):
+    knownminds("simulate", "reversal_learning", "--model", "rescorla_wagner", "--out",
+               tmp_path / "t.csv")  # fmt: skip
+    rows = pd.read_csv(tmp_path / "t.csv")[["subject", "trial", "action", "reward"]]
+    rows.to_csv(tmp_path / "bare.csv", index=False)
+    code, _, err = knownminds("fit", tmp_path / "bare.csv", "--model", "rescorla_wagner")
+    assert code == 2
+    assert "do not name their experiment" in err
+    assert "plays instrumental_learning, reversal_learning. Name it with --environment" in err
+
+
 def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
     data, folder = tmp_path / "theirs.csv", tmp_path / "f"
     knownminds("simulate", PLACE, "--subjects", 8, "--out", tmp_path / "ours.csv")

@@ -423,15 +423,16 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
 
 
 def _only_experiment(trials: Trials, model: type[Agent]) -> str:
-    """Return the experiment that a model plays and whose columns the data have; of those, the one
-    that has use for most of the columns.
+    """Return the only experiment that a model plays, or the one that most columns speak for.
+
+    An experiment that needs no columns is not taken for want of another.
     """
     able = {name: make(name) for name in ENVIRONMENTS}
     able = {name: place for name, place in able.items() if model.plays(place)}
     shown = {name: set(place.fields.stimulus) for name, place in able.items()}
     fitting = [name for name in able if shown[name] <= set(trials.frame)]
     most = max((len(shown[name]) for name in fitting), default=0)
-    names = [name for name in fitting if len(shown[name]) == most] or list(able)
+    names = [name for name in fitting if 0 < len(shown[name]) == most] or list(able)
     if len(names) != 1:
         raise ValueError(
             f"The data do not name their experiment, and {model.name} plays "
