@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import log2
 
@@ -11,11 +12,12 @@ from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
 from .passes import WORTH_IT, before, by_data, guarded, has
 from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
 from .program import Kind, Program
-from .slopes import Sensitivities, lowered, outer_and_inner
+from .slopes import Sensitivities, derivative, lowered, outer_and_inner
 
 JIT = '@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})'
 PREFIX = "L_"
 ONCE = (*ex.COSTLY, "lookup")  # worth reckoning once where they hang on columns alone
+FIRST = "at_first_"  # before a name: what is remembered so before the first trial
 FEWEST = 512  # trials after which a product of numbers from 1 to 2 is put away
 
 
@@ -73,7 +75,12 @@ class Likelihood:
         self.program = program
         self.rows = Rows(PREFIX, program.parameters)
         afters = [kind.after for kind in program.kinds]
-        self.slopes = Sensitivities(program.parameters, program.start, afters)
+        self.firsts = _made_of_several(program)
+        own = {**program.start, **{x.value.removeprefix(FIRST): x for x in self.firsts}}
+        self.turned = (*program.parameters, *(x.value for x in self.firsts))
+        self.slopes = Sensitivities(self.turned, own, afters)
+        self.start = {**program.start}
+        self.start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
         for name in ("lapse", "linear", "score_lapse", *([] if program.law else ["product"])):
             self.rows(name)
         self.scores: list[Score] = []
@@ -86,7 +93,9 @@ class Likelihood:
         outer = [score.outer for score in self.scores]
         self.steady = tuple(
             x.value
-            for x in ex.within([*outer, *(x for part in parts for x in part.roots)])
+            for x in ex.within(
+                [*outer, *(x for part in parts for x in part.roots), *self.start.values()]
+            )
             if x.op == "symbol" and x.on == SEQUENCE
         )  # columns that are read where a sequence begins
 
@@ -166,15 +175,23 @@ class Likelihood:
         """Return what each parameter's row adds up; what is alike is added up once."""
         found = []
         rows: dict[Expr, str] = {}
-        for theta in self.program.parameters:
+        for theta in self.turned:
             whole = form.score(lambda x, theta=theta: self.slopes.of(x, theta))  # type: ignore[misc]
             outer, inner = outer_and_inner(whole)
             if whole is not ex.ZERO:
                 inner = lowered(inner, known)
                 if inner not in rows:
                     rows[inner] = self.rows(f"score_{theta}{suffix}")
-                found.append(Score(theta, rows[inner], inner, outer))
+                for name, share in self._shares(theta):
+                    found.append(Score(name, rows[inner], inner, ex.multiply([outer, share])))
         return found
+
+    def _shares(self, theta: str) -> list[tuple[str, Expr]]:
+        """Return the parameters by which a score is turned, each with the slope of theta in it."""
+        if theta in self.program.parameters:
+            return [(theta, ex.ONE)]
+        whole = self.firsts[ex.symbol(theta, ex.PARAMETER)]
+        return list(_slopes(whole, self.program.parameters).items())
 
     def _after(self, kind: Kind) -> dict[str, Expr]:
         """Return what a trial changes: what is remembered, and its slopes."""
@@ -211,11 +228,9 @@ class Likelihood:
 
     def lines(self) -> list[str]:
         """Return the constants and the function."""
-        program, p = self.program, len(self.program.parameters)
-        start = {**program.start}
-        start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
+        p = len(self.program.parameters)
         columns = ", ".join(f"{c}_" for c in self.columns)
-        lanes = block("for i in range(LANES):", self._begin(start))
+        lanes = block("for i in range(LANES):", self._begin(self.start))
         trials = block("for t in range(start[block], start[block + 1]):", self._trials())
         blocks = ["z[:] = 0.0", *lanes, *trials]
         blocks += block("for i in range(LANES):", self._end())
@@ -274,6 +289,24 @@ class Likelihood:
             *lines,
             *block("if lapse is not None:", lapse),
         ]
+
+
+def _slopes(x: Expr, parameters: Iterable[str]) -> dict[str, Expr]:
+    """Return the slopes in parameters that are not always 0."""
+    own = {p: derivative(x, {ex.symbol(p, ex.PARAMETER): ex.ONE}, {}) for p in parameters}
+    return {p: slope for p, slope in own.items() if slope is not ex.ZERO}
+
+
+def _made_of_several(program: Program) -> dict[Expr, Expr]:
+    """Return what is remembered at first that hangs on several parameters, by a symbol of its own.
+
+    Scores are turned by it as by one parameter, and only their sums by those that it is made of.
+    """
+    return {
+        ex.symbol(f"{FIRST}{name}", ex.PARAMETER): x
+        for name, x in program.start.items()
+        if len(_slopes(x, program.parameters)) > 1
+    }
 
 
 def in_lanes(program: Program, bodies: list[list[str]]) -> list[str]:
