@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import log2
 
@@ -12,7 +12,7 @@ from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
 from .passes import WORTH_IT, before, by_data, guarded, has
 from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
 from .program import Kind, Program
-from .slopes import Sensitivities, derivative, lowered, outer_and_inner
+from .slopes import Sensitivities, derivative, factored, lowered, outer_and_inner
 
 JIT = '@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})'
 PREFIX = "L_"
@@ -115,8 +115,9 @@ class Likelihood:
         suffix = f"_{n}" if len(self.program.kinds) > 1 else ""
         known: dict[Expr, Expr] = {}
         heads = [lowered(x, known) for x in form.heads]
-        scores = self._scores(form, suffix, known)
-        after = {name: lowered(x, known) for name, x in self._after(kind).items()}
+        own = self._after(kind)
+        scores, shared = self._scores(form, suffix, known, set(own.values()))
+        after = {name: lowered(shared.get(x, x), known) for name, x in own.items()}
         self.scores += scores
         return Parts(kind, form, heads, {score.row: score.inner for score in scores}, after)
 
@@ -171,20 +172,37 @@ class Likelihood:
         self.rows.kept |= {x: (name, self.rows(name)) for x, name in names.items()}
         return lines
 
-    def _scores(self, form: Form, suffix: str, known: dict[Expr, Expr]) -> list[Score]:
-        """Return what each parameter's row adds up; what is alike is added up once."""
+    def _scores(
+        self, form: Form, suffix: str, known: dict[Expr, Expr], after: Collection[Expr]
+    ) -> tuple[list[Score], dict[Expr, Expr]]:
+        """Return what each parameter's row adds up; what is alike is added up once.
+
+        And of those slopes that are remembered `after` the trial as well, the form that both have.
+        """
         found = []
         rows: dict[Expr, str] = {}
+        shared: dict[Expr, Expr] = {}
+        stands_for: dict[Expr, Expr] = {}  # for a while a symbol, so that it is not taken apart
+
+        def slope(x: Expr, theta: str) -> Expr:
+            own = self.slopes.of(x, theta)
+            if not own.args or own not in after:
+                return own
+            shared[own] = factored(own)
+            symbol = ex.symbol(f"slope {own.number}", STATE)
+            stands_for[symbol] = shared[own]
+            return symbol
+
         for theta in self.turned:
-            whole = form.score(lambda x, theta=theta: self.slopes.of(x, theta))  # type: ignore[misc]
+            whole = form.score(lambda x, theta=theta: slope(x, theta))  # type: ignore[misc]
             outer, inner = outer_and_inner(whole)
             if whole is not ex.ZERO:
-                inner = lowered(inner, known)
+                inner = lowered(ex.substituted(inner, dict(stands_for)), known)
                 if inner not in rows:
                     rows[inner] = self.rows(f"score_{theta}{suffix}")
                 for name, share in self._shares(theta):
                     found.append(Score(name, rows[inner], inner, ex.multiply([outer, share])))
-        return found
+        return found, shared
 
     def _shares(self, theta: str) -> list[tuple[str, Expr]]:
         """Return the parameters by which a score is turned, each with the slope of theta in it."""
