@@ -147,7 +147,7 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
     for name in CONDITIONS:
         if name not in frame and name != BY:
             also = _ALSO.get(name)
-            new[name] = frame[also] if also in frame else np.nan
+            new[name] = frame.get(also, np.nan)
     return frame.assign(**new)
 
 
