@@ -82,7 +82,8 @@ def hybrid_in_pytensor(theta, shuttles, planets, aliens, rewards):
 
     def step(a, s, b, r, values, cached, last, theta):
         alpha_1, alpha_2, trace, beta_1, beta_2, w, pi = (theta[:, k] for k in range(7))
-        best = values.max(axis=2)
+        # `values.max(axis=2)` would count the slopes of both where both are the same: 2 for 1.
+        best = pt.switch(values[..., 0] > values[..., 1], values[..., 0], values[..., 1])
         plan = 0.4 * (best[:, 1] - best[:, 0])
         x = beta_1 * (w * plan + (1 - w) * (cached[:, 1] - cached[:, 0])) + pi * last
         y = beta_2 * (values[each, s, 1] - values[each, s, 0])
