@@ -222,7 +222,7 @@ class Retelling(Environment):
         `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
         and that say how to answer; `sizes` are filled into the introduction.
         """
-        words = load_templates(self.templates or self.shipped, self._wanted(), self.required)
+        words = load_templates(self.templates, self._wanted(), self.required, self.shipped)
         for name, template in words.items():
             if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
                 raise ValueError(

@@ -961,12 +961,15 @@ class Killing:
     def look(self):
         """Take down which answers the process has read, and which wait in its sockets."""
         before = {request for request, _ in self.sent()[self.looked :]}
-        time.sleep(0.06)  # until the server has answered all that it was asked
+        settled = 0
+        while settled < 3:  # until the server has answered all that it was asked
+            time.sleep(0.02)
+            asked = len(read_bill(self.folder / "bill"))
+            settled = settled + 1 if len(self.sent()) == asked else 0
         there = self.sent()[self.looked :]
         self.looked += len(there)
         last = {port: request for request, port in there}  # a connection has one call at a time
         waiting = {last[port] for port, size in unread(self.port).items() if size and port in last}
-        asked = len(read_bill(self.folder / "bill"))
         for request, _ in there:
             if request not in waiting:
                 self.read.setdefault(request, asked)
