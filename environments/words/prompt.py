@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 
-PARAPHRASES = "paraphrases.toml"  # beside the shipped templates of a folder's experiments
+_PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
 _PARAPHRASE = re.compile(r"paraphrase_\w+")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
@@ -120,10 +120,9 @@ def _parsed(text: str) -> Mapping[str, Any]:
 
 
 def paraphrases_of(shipped: Path) -> Mapping[str, Mapping[str, str]]:
-    """Return the shipped wordings of an experiment beside `shipped`: by name, what differs."""
-    file = shipped.with_name(PARAPHRASES)
-    found = _parsed(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    theirs: Mapping[str, Mapping[str, str]] = found.get(shipped.stem, {})
+    """Return further wordings of an experiment by name: what differs from the `shipped` file."""
+    every = _parsed(_PARAPHRASES.read_text(encoding="utf-8"))
+    theirs: Mapping[str, Mapping[str, str]] = every.get(shipped.stem, {})
     return theirs
 
 
