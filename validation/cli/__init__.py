@@ -34,6 +34,7 @@ VERBS = (
     "studies.channel",
     "models.budget",
     "models.run",
+    "models.benchmark",
     "models.reveal",
     "models.serve",
     "studies.merge",
