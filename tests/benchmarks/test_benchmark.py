@@ -74,8 +74,17 @@ def lived(tmp_path_factory):
         own = read_plan("cogbench", file)
         again = run_benchmark(own, players_of(own, []), folder)
         assert asked == {name: server.calls for name, server in servers.items()}
-    return {"place": place, "folder": folder, "capped": capped, "early": early, "half": half,
-            "over": over, "again": again, "asked": asked, "found": read_benchmark(folder)}  # fmt: skip
+    return {
+        "place": place,
+        "folder": folder,
+        "capped": capped,
+        "early": early,
+        "half": half,
+        "over": over,
+        "again": again,
+        "asked": asked,
+        "found": read_benchmark(folder),
+    }
 
 
 def test_one_cap_holds_for_all_runs_and_the_same_command_goes_on(lived):
