@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
-    Design,
     Environment,
     Observation,
     Outcome,
@@ -26,6 +25,7 @@ from knownminds.environments.environment import Choice
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
+from .compiler.following import follow
 from .parameters import LAPSE, Array
 from .sequences import Sequences
 
@@ -219,7 +219,7 @@ def play_tables(
         acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
-    brought = environment.follow(Design(tables), action.reshape(n, n_trials))
+    brought = follow(environment, tables, action.reshape(n, n_trials))
     columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
         {name: columns[name] for name in fields}

@@ -51,7 +51,7 @@ from .support import (
     reliability,
     support_of,
 )
-from .trials_of_runs import read_one
+from .trials_of_runs import read_one, several_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -338,6 +338,7 @@ def compute(question: AskFit) -> Fit:
         "all_trials": all_trials,
         "against": list(question.against or ()),
         "rivals": question.rivals,
+        **several_of(question.data),
     }
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
