@@ -32,6 +32,7 @@ from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
 from .magnitudes.marker_location import MarkerLocation
 from .magnitudes.maze_distance import MazeDistance
+from .panels import Panel, Rows, panels_of
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
@@ -127,6 +128,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Panel",
     "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
@@ -136,6 +138,7 @@ __all__ = [
     "Rerun",
     "RestlessBandit",
     "ReversalLearning",
+    "Rows",
     "Session",
     "SomeOf",
     "Table",
@@ -156,6 +159,7 @@ __all__ = [
     "load_templates",
     "make",
     "outcome_rates",
+    "panels_of",
     "parse_beginning",
     "parse_label",
     "parse_number",
