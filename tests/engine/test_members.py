@@ -103,7 +103,7 @@ def test_the_contract_of_a_model_or_an_experiment_is_held_against_it(tmp_path, c
     assert run("show", "hungry", "--check", "--plugin", "hungry.py") == 2
     assert "No experiment has 'hunger'" in capsys.readouterr().out
     assert run("show", "coins", "--check") == 0
-    assert capsys.readouterr().out == "contract of coins: kept\n"
+    assert capsys.readouterr().out == "coins: kept\n"
     assert run("show", "risk", "--check") == 2
     assert "is none. Leave --check out." in capsys.readouterr().err
 

@@ -112,9 +112,9 @@ def keeps_contract(name: str) -> bool:
     try:
         check_environment(make(name))
     except AssertionError as broken:
-        print(f"contract of {name}: broken. {broken}")
+        print(f"{name}: {broken}")
         return False
-    print(f"contract of {name}: kept")
+    print(f"{name}: kept")
     return True
 
 
