@@ -48,7 +48,7 @@ from .support import (
     reliability,
     support_of,
 )
-from .trials_of_runs import read_one
+from .trials_of_runs import read_one, several_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -322,6 +322,7 @@ def compute(question: AskFit) -> Fit:
         "unit": list(unit or ()),
         "crossed": list(crossed or ()),
         "all_trials": all_trials,
+        **several_of(question.data),
     }
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
