@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -142,6 +142,10 @@ class Table:
         Number of each row in the file, from 1, heads not counted, [rows].
     delimiter
         Between cells; "" where the file is no text.
+    version
+        Of the experiment, from the file's folder; "" if it tells none.
+    cut
+        Whether the file ends within a row, which was left out.
     """
 
     name: str
@@ -150,6 +154,7 @@ class Table:
     lines: np.ndarray[Any, np.dtype[np.int64]]
     delimiter: str = ","
     version: str = ""
+    cut: bool = False
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -165,12 +170,11 @@ class Table:
         if mask.all():
             return self
         cells = self.cells[mask].reset_index(drop=True)
-        return Table(self.name, self.file, cells, self.lines[mask], self.delimiter, self.version)
+        return replace(self, cells=cells, lines=self.lines[mask])
 
     def named(self, names: Mapping[str, str]) -> Table:
         """Return the table with other names of columns: theirs -> ours."""
-        cells = self.cells.rename(columns=dict(names))
-        return Table(self.name, self.file, cells, self.lines, self.delimiter, self.version)
+        return replace(self, cells=self.cells.rename(columns=dict(names)))
 
 
 def account_of(

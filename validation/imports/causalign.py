@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import Collider, Observation
+from knownminds.environments import Collider
 
 from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
 from .formats import Family, Format
-from .tables import answers, stimuli, within
+from .tables import answers, identified, stimuli, within
 
 TASKS = "aabbccddeeffgghhijjk"  # of the 20 questions, in the order of their numbers
 _QUERIED = np.array([*(["C1", "C2"] * 8), "E", "E", "E", "E"])
@@ -29,6 +30,7 @@ _OVERLOAD = re.compile(r"(econ|soc|weath)_ovl_(de|d|e)=(\w+)")
 
 def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read people's judgements, 0 to 100."""
+    table = identified(table, "s", tally)
     cells = table.cells
     letter, study = cells["letter.type"].str.lower(), cells["study.type"].astype("str")
     queried = study.str.partition("|")[0].map(_CAUSES)
@@ -46,13 +48,13 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     )
     table = table.keep(right)
     kept = right.to_numpy()
+    added = {"letter": letter, "queried": queried, "present": present, "story": domain}
+    told = {name: values[kept].to_numpy() for name, values in added.items()}
     table, shown = stimuli(
-        Table(table.name, table.file, table.cells.assign(
-            letter=letter[kept].to_numpy(), queried=queried[kept].to_numpy(),
-            present=present[kept].to_numpy(), story=domain[kept].to_numpy(),
-        ), table.lines, table.delimiter, table.version),
-        tally, trial={"least": 0, "whole": True},
-    )  # fmt: skip
+        replace(table, cells=table.cells.assign(**told)),
+        tally,
+        trial={"least": 0, "most": 1e6, "whole": True},
+    )
     response, outcome, raw = answers(table, "y", tally, least=0, most=100)
     own = table.cells
     tally.mark(DERIVED, "society is our sociology", table, own["domain"] == "society")
@@ -151,7 +153,7 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
     said = text.fillna("").astype("str")
     failed = said.str.startswith("Error:")
     tally.mark(UNREADABLE, "an error of the provider, no answer", table, failed)
-    parser, nothing = Collider(), Observation()
+    parser = Collider()
     fates: dict[str, tuple[float, str]] = {}
     for each in said[~failed].unique():
         tagged = _LIKELIHOOD.findall(each)
@@ -159,7 +161,7 @@ def _answered(table: Table, tally: Tally) -> pd.DataFrame:
         if len(tagged) > 1:
             fates[each] = (np.nan, "malformed")
             continue
-        found = parser.parse(bare.strip(), nothing)
+        found = parser.parse(bare.strip(), {})
         value = np.nan if found.response is None else float(found.response)
         fates[each] = (value, str(found.outcome.value))
     response = said.map({each: value for each, (value, _) in fates.items()}).astype(float)

@@ -29,7 +29,7 @@ _BLOCKS = (21, 20, 20, 19)  # trials of the restless bandit's blocks, in every f
 _MAXIMA = (128, 32, 8)
 _LETTERS = ("X", "Y")
 _ALIENS = (("D", "F"), ("J", "K"))
-_WHOLE: dict[str, Any] = {"least": 0, "whole": True}
+_WHOLE: dict[str, Any] = {"least": 0, "most": 1e6, "whole": True}
 
 
 def _engine(table: Table) -> str:
@@ -43,9 +43,9 @@ def _runs(table: Table) -> pd.Series[Any]:
 
 
 def _identified(table: Table, tally: Tally) -> Table:
-    """Leave out rows without a run."""
-    given = table.cells["run"].notna()
-    tally.mark(LEFT_OUT, "no usable 'run'", table, ~given)
+    """Leave out rows without the number of a run."""
+    given = table.cells["run"].astype("str").str.fullmatch(r"\d{1,9}")
+    tally.mark(LEFT_OUT, "no usable 'run': a whole number", table, ~given)
     return table.keep(given)
 
 
@@ -68,7 +68,15 @@ def _urns(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     tally.mark(LEFT_OUT, "'prior' or 'lh' is no tenth", table, ~exact)
     ball = table.cells["red_observation"].map({"True": 1, "False": 0}).astype(float)
     tally.mark(LEFT_OUT, "'red_observation' is not True or False", table, exact & ball.isna())
-    kept = exact & ball.notna().to_numpy()
+    informative, flat = ((1, 2, 3, 7, 8, 9), (4, 5, 6))
+    tenth = {name: np.round(10 * values) for name, values in rounded.items()}
+    telling = {name: np.isin(values, informative) for name, values in tenth.items()}
+    plain = {name: np.isin(values, flat) for name, values in tenth.items()}
+    pair = (telling["prior"] & plain["lh"]) | (telling["lh"] & plain["prior"])
+    known = exact & ball.notna().to_numpy()
+    what = "not one of 'prior' and 'lh' tells something and the other nothing"
+    tally.mark(LEFT_OUT, what, table, known & ~pair)
+    kept = known & pair
     table = table.keep(kept)
     response, outcome, raw = answers(table, "left_pred", tally, least=0.0, most=1.0)
     if table.name == "human":
@@ -118,6 +126,8 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     whole = right & np.isin(size, (5, 10)) & (frame["play"] == number).to_numpy()
     same = frame.groupby("game")[["true_mean_0", "true_mean_1"]].transform("nunique").max(axis=1)
     whole &= (same == 1).to_numpy()
+    if table.cut:  # a long game that ends after five plays looks like a short one
+        whole &= (frame["game"] != frame["game"].iloc[-1]).to_numpy()
     kept = pd.Series(whole).groupby(frame["game"]).transform("all").to_numpy()
     rule = "a play of a game that is not whole, or whose points are not those of its machine"
     tally.mark(LEFT_OUT, rule, table, ~kept)
@@ -188,9 +198,14 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     first = 0 if table.name == "meta-RL" else 1  # their casinos are numbered from 1, but there
     tasks = {"least": first, "most": first + 3, "whole": True}
     table, shown = stimuli(table, tally, trial=_WHOLE, task=tasks)
-    again = pd.DataFrame({"run": table.cells["run"], "trial": shown["trial"]}).duplicated()
-    tally.mark(LEFT_OUT, "a trial that stands twice in its run", table, again)
-    kept = ~again.to_numpy()
+    again = pd.DataFrame({"run": table.cells["run"], "trial": shown["trial"]})
+    twice = again.duplicated()
+    tally.mark(LEFT_OUT, "a trial that stands twice in its run", table, twice)
+    doubled = twice.groupby(table.cells["run"], sort=False).transform("any")
+    # The copy has the next trial's casino: where one of two is missing, which one is unknown.
+    alone = doubled & ~again.duplicated(keep=False)
+    tally.mark(LEFT_OUT, "a trial whose copy is missing in a run of copies", table, alone)
+    kept = ~(twice | alone).to_numpy()
     table, shown = table.keep(kept), {name: values[kept] for name, values in shown.items()}
     tally.mark(
         DERIVED,
@@ -200,8 +215,11 @@ def _casinos(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFra
     )
     action, outcome, raw = answers(table, "choice", tally, allowed=(0, 1))
     points = within(table, "reward", tally, allowed=(0, 1))
+    if "reward1" in table.cells:
+        pays = [within(table, name, tally, allowed=(0, 1)) for name in ("reward0", "reward1")]
+        points = np.where(points == np.where(action == 1, pays[1], pays[0]), points, np.nan)
     lost = np.isnan(points) & (outcome == "ok")
-    tally.mark(UNREADABLE, "'reward' of a choice is not 0 or 1", table, lost)
+    tally.mark(UNREADABLE, "'reward' of a choice is not what its machine paid", table, lost)
     outcome = np.where(lost, "malformed", outcome)
     ok = outcome == "ok"
     return _told(table, pd.DataFrame({

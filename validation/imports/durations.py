@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from .account import DERIVED, LEFT_OUT, TOLD, Table, Tally
+from .account import DERIVED, TOLD, Table, Tally
 from .formats import Family, Format
-from .tables import answers, stimuli
+from .tables import answers, identified, stimuli
 
 SCALE = 20.0  # `duration` takes 5 s and more; the shortest of theirs is .3 s
 _RANGES = {"short": (6.0, 16.22), "medium": (26.66, 72.04), "long": (118.42, 320.0)}
@@ -25,10 +25,8 @@ def _reproductions(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.D
             f"Settings belong to one experiment; {table.file} has {' and '.join(kinds)}, of other "
             "ranges each. Import one at a time: --where exp=Aud/Block."
         )
-    known = table.cells["sub"].notna() & table.cells["exp"].notna()
-    tally.mark(LEFT_OUT, "no usable 'sub' or 'exp'", table, ~known)
     table, shown = stimuli(
-        table.keep(known),
+        identified(identified(table, "sub", tally), "exp", tally),
         tally,
         block={"allowed": (1, 2, 3)},
         duration={"least": 0.25, "most": 30.0},

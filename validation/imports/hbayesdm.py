@@ -13,7 +13,9 @@ from knownminds.environments import pumps_of_balloons, stages_of_days
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Table, Tally
 from .formats import Family, Format
-from .tables import answers, stimuli, within
+from .tables import answers, identified, stimuli, within
+
+_MOST = 1e6  # of a sum, a delay, a gain or a loss: beyond, a cell is damaged
 
 
 def _lower(table: Table) -> Table:
@@ -29,9 +31,7 @@ def _lower(table: Table) -> Table:
 
 
 def _people(table: Table, tally: Tally) -> tuple[Table, pd.DataFrame]:
-    given = table.cells["subjid"].notna()
-    tally.mark(LEFT_OUT, "no usable 'subjID'", table, ~given)
-    table = table.keep(given)
+    table = identified(table, "subjid", tally)
     subject = table.cells["subjid"].astype("str")
     tally.mark(DERIVED, "trials numbered by their order in the file", table, np.ones(len(table)))
     return table, pd.DataFrame(
@@ -146,8 +146,8 @@ def _cards(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     """Read the Iowa gambling task: decks 1 to 4, what a card brought and what it cost."""
     table, frame = _people(table, tally)
     told = _choices(table, tally, 4)
-    gain = within(table, "gain", tally, least=0)
-    loss = np.abs(within(table, "loss", tally))
+    gain = within(table, "gain", tally, least=0, most=_MOST)
+    loss = np.abs(within(table, "loss", tally, least=-_MOST, most=_MOST))
     ok = told["outcome"] == "ok"
     lost = ok & (np.isnan(gain) | np.isnan(loss))
     tally.mark(UNREADABLE, "'gain' or 'loss' of a card is no number", table, lost)
@@ -163,7 +163,7 @@ def _cards(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
 def _discounting(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read choices between sums, whose unit of delay is in no column."""
     table, frame = _people(table, tally)
-    sums = {name: {"least": 0.0} for name in
+    sums = {name: {"least": 0.0, "most": _MOST} for name in
             ("delaylater", "amountlater", "delaysooner", "amountsooner")}  # fmt: skip
     position = np.arange(len(table))
     numbered = replace(table, cells=table.cells.assign(position=position.astype(str)))
@@ -186,7 +186,7 @@ def _n_days(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
     return {"n_days": int(frame["trial"].max()) // 2 + 1}
 
 
-def _grid(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
+def grid_of(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
     """Return the grid on which all questions lie, if there is one."""
     amounts = frame["later_amount"].unique()
     if len(amounts) != 1 or (frame["sooner_delay"] != 0).any():
@@ -211,7 +211,7 @@ HBAYESDM = Family(
                settings=_n_balloons, help="`bart`: pumps and explosion; needs --set maxima=[128]"),
         Format("hbayesdm", "temporal_discounting",
                _PERSON | {"delaylater", "amountlater", "delaysooner", "amountsooner", "choice"},
-               _discounting, settings=_grid, help="`dd`: two sums and their delays"),
+               _discounting, settings=grid_of, help="`dd`: two sums and their delays"),
         Format("hbayesdm", "instrumental_learning", _PERSON | {"choice", "outcome"}, _bandit,
                frozenset({"gain"}), help="`bandit2arm`: choices 1 or 2, outcomes 1 or -1"),
         Format("hbayesdm", "reversal_learning", _PERSON | {"choice", "outcome"}, _reversals,

@@ -23,7 +23,7 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     column = {
         name: within(table, name, tally, **how)
         for name, how in {
-            "Block": {"least": 1, "whole": True},
+            "Block": {"least": 1, "most": 1e6, "whole": True},
             "Trial": {"least": 1, "most": 10, "whole": True},
             "Horizon": {"allowed": (5, 10)},
             "Info": {"allowed": (-1, 0, 1)},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ from knownminds.environments import (
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Account, Table, Tally, account_of
 from .browser import opened, read_browser
+from .hbayesdm import grid_of
 from .importing import chosen
 from .mapping import UNITS, ColumnMap
 from .tables import numbers, read_table
@@ -36,6 +38,8 @@ ANSWERS = ("action", "response", "action1", "action2", "pumps")
 DAYS = ("action1", "action2", "reward")
 BALLOONS = ("pumps", "exploded")
 PLAYS = ("game", "play", "action", "reward")
+_COUNTED = ("trial", "action", "response", "reward")
+_BY_NAME = ("domain", "sense", "task", "queried", "present")  # may be given in words
 _SHAPED = {"two_step": DAYS, "balloon_risk": BALLOONS, "horizon": PLAYS}
 
 
@@ -88,6 +92,8 @@ def import_mapped(
     if not len(whole):
         raise ValueError(f"An import makes at least one trial; {tables[0].file} gave none.")
     _ask_for_units(whole, place, mapping)
+    if place is not None and place.name == "temporal_discounting" and "design" not in given:
+        place = make(name, **{**grid_of(whole, tables), **given})
     trials = Trials.from_frame(whole, environment=place)
     return trials, account_of("a mapping", name, tables, tally, trials.frame)
 
@@ -105,7 +111,7 @@ def _told(
 ) -> pd.DataFrame:
     """Return the rows of a table in our columns."""
     cells = _columns(table, mapping, tally)
-    own = Table(table.name, table.file, cells, table.lines, table.delimiter, table.version)
+    own = replace(table, cells=cells)
     shape = _SHAPED.get(place.name if place else "", ())
     shaped = bool(shape) and set(shape) <= set(cells.columns) and "mean_0" not in cells
     if "subject" not in cells:
@@ -121,7 +127,8 @@ def _told(
     for name in own.cells.columns:
         if name in frame:
             continue
-        wanted = name in numeric or mapping.named("values", name) or mapping.named("units", name)
+        said = mapping.named("values", name) or mapping.named("units", name)
+        wanted = said or name in _COUNTED or (name in numeric and name not in _BY_NAME)
         frame[name] = _values(own, name, mapping, tally) if wanted else own.cells[name]
     keys = [key for key in ("subject", "session") if key in frame]
     if "trial" not in frame:
@@ -133,6 +140,9 @@ def _told(
         own, frame = own.keep(~lost), frame[~lost].reset_index(drop=True)
     if shaped and place is not None:
         return _reshaped(own, frame, place, tally)
+    if place is not None and place.name == "temporal_discounting" and "item" not in frame:
+        tally.mark(DERIVED, "item 0: sums that are received", own, np.ones(len(own)))
+        frame["item"] = 0
     _require(table, frame, place)
     if place is not None and place.name == "restless_bandit" and "accurate" in frame:
         frame = _means(own, frame, place, tally)
@@ -183,8 +193,7 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
             )
         values = cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan)
     else:
-        shown = Table(table.name, table.file, table.cells.assign(**{name: cells}), table.lines,
-                      table.delimiter, table.version)  # fmt: skip
+        shown = replace(table, cells=table.cells.assign(**{name: cells}))
         values, wrong = numbers(shown, name, tally)
         if wrong.any():
             row = int(np.flatnonzero(wrong)[0])
@@ -196,11 +205,10 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
     unit = mapping.named("units", name)
     if unit is None:
         return values
-    times, plus, what = UNITS[unit]
+    scale, what = UNITS[unit]
     if unit != "as is":
         tally.mark(DERIVED, f"{name!r}: {what}", table, ~np.isnan(values))
-    scaled: NDArray[np.float64] = values * times + plus
-    return scaled
+    return scale(values)
 
 
 def _numeric(place: Environment | None) -> set[str]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from knownminds.environments.record.folders import write_text
 
-UNITS = {
-    "percent": (0.01, 0.0, "hundredths become shares"),
-    "share": (100.0, 0.0, "shares become percent"),
-    "seconds to ms": (1000.0, 0.0, "seconds become milliseconds"),
-    "ms to seconds": (0.001, 0.0, "milliseconds become seconds"),
-    "from 1": (1.0, -1.0, "counted from 0, not from 1"),
-    "as is": (1.0, 0.0, "taken as it stands"),
+UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str]] = {
+    "percent": (lambda x: x / 100, "hundredths become shares"),
+    "share": (lambda x: x * 100, "shares become percent"),
+    "seconds to ms": (lambda x: x * 1000, "seconds become milliseconds"),
+    "ms to seconds": (lambda x: x / 1000, "milliseconds become seconds"),
+    "from 1": (lambda x: x - 1, "counted from 0, not from 1"),
+    "without sign": (np.abs, "without its sign"),
+    "as is": (lambda x: x, "taken as it stands"),
 }
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "

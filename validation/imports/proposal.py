@@ -47,6 +47,8 @@ _SHAPES: dict[str, tuple[str, ...]] = {
     "two_step": ("subject", "action1", "state", "action2", "reward"),
     "balloon_risk": ("subject", "pumps", "exploded"),
 }
+_ADDED = {"temporal_discounting": ("item", "reward")}  # columns that follow
+_BOUNDED = ("action", "response", "context", "ball", "prior", "likelihood", "gain", "loss")
 _FEWEST = 0.75  # share of the names of two columns that agree
 MOST = 3  # proposals that are shown
 
@@ -109,6 +111,7 @@ def _wanted(place: Environment) -> list[tuple[str, ...]]:
     schema = trial_schema(place)
     needed = [c.name for c in schema.columns if c.required and c.name != "trial"]
     needed += ["reward"] if place.feedback and "gain" not in needed else []
+    needed = [name for name in needed if name not in _ADDED.get(place.name, ())]
     shaped = [_SHAPES[place.name]] if place.name in _SHAPES else []
     return [*shaped, tuple(dict.fromkeys(needed))]
 
@@ -141,13 +144,35 @@ def _fitted(table: Table, place: Environment, wanted: Sequence[str]) -> Proposal
             scores.append(score)
             break
         else:
-            if name in wanted:
+            alone = _only(table, free, place) if name == "action" else None
+            if alone is not None:
+                other, told = alone
+                columns[name], values[name] = other, told
+                free.remove(other)
+                shown = ", ".join(f"{text} is {k:g}" for text, k in told.items())
+                reasons.append((name, f"{other}, the only column of {len(told)} texts: {shown}; "
+                                "check that"))  # fmt: skip
+                scores.append(0.5)
+            elif name in wanted:
                 return None
     same = {ours: theirs for ours, theirs in columns.items()}
     mapping = ColumnMap(place.name, same, values, units)
     return Proposal(
         mapping, tuple(reasons), tuple(free), float(np.mean(scores)) + len(wanted) / 100
     )
+
+
+def _only(
+    table: Table, free: Sequence[str], place: Environment
+) -> tuple[str, dict[str, float]] | None:
+    """Return the only column that has as many texts as there are actions; None if not one."""
+    found = []
+    for column in free:
+        texts = sorted(map(str, table.cells[column].dropna().unique()[: place.n_actions + 1]))
+        _, wrong = numbers(table, column, Tally())
+        if wrong.all() and len(texts) == place.n_actions:
+            found.append((column, {text: float(k) for k, text in enumerate(texts)}))
+    return found[0] if len(found) == 1 else None
 
 
 def _alike(ours: str, theirs: str) -> float:
@@ -186,7 +211,9 @@ def _meaning(
         return f"its texts in the order of the alphabet: {shown}; check that", told, ""
     low, high = float(np.nanmin(found)), float(np.nanmax(found))
     told_range = f"numbers from {low:g} to {high:g}"
-    least, most = ends
+    if ours == "loss" and high <= 0:
+        return told_range, {}, "without sign"
+    least, most = ends if ours in _BOUNDED else (None, None)
     counted = ours in ("action", "action1", "context") and low == 1 and _whole(found)
     if counted and (most is None or high <= most + 1):
         return f"{told_range}, counted from 1", {}, "from 1"

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,7 @@ def read_table(
     if cut and len(cells) and lines[-1] == total:
         kept = np.arange(len(cells)) < len(cells) - 1
         tally.mark(LEFT_OUT, _CUT, found, ~kept)
-        found = found.keep(kept)
+        found = replace(found.keep(kept), cut=True)
     return found
 
 
@@ -136,6 +137,19 @@ def _text(path: Path, encoding: str | None) -> str:
 def _version(path: Path) -> str:
     found = _VERSION.fullmatch(path.absolute().parent.name)
     return f"V{found[1] or 1}" if found else ""
+
+
+def identified(table: Table, column: str, tally: Tally) -> Table:
+    """Leave out rows without a usable name in a column.
+
+    Where most names are whole numbers, one that is none is damaged.
+    """
+    names = table.cells[column].astype("str")
+    given = table.cells[column].notna()
+    whole = names.str.fullmatch(r"\d{1,12}") & given
+    numbered = whole.sum() > given.sum() / 2
+    tally.mark(LEFT_OUT, f"no usable {column!r}", table, ~(whole if numbered else given))
+    return table.keep(whole if numbered else given)
 
 
 def numbers(
