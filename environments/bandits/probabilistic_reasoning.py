@@ -174,7 +174,8 @@ class ProbabilisticReasoning(Retelling):
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the stated probability, a number from 0 to 1."""
-        return parse_number(text, *self.response_range, marked=self.reasoning != "none")
+        marked = self.reasoning != "none"
+        return parse_number(text, *self.response_range, marked, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""

@@ -206,7 +206,7 @@ class TwoStep(Retelling):
         """Read which shuttle, or which alien, the answer names."""
         noun = "alien" if observation["stage"] else "shuttle"
         options = self._options(observation)
-        return parse_label(text, options, marked=self.reasoning != "none", noun=noun)
+        return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

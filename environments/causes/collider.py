@@ -42,6 +42,7 @@ from knownminds.environments.words.cover_stories import (
     filler,
     load_stories,
 )
+from knownminds.environments.words.final_answers import without_thoughts
 from knownminds.environments.words.prompt import Message, Prompt, load_templates
 
 from .causal_graph import (
@@ -135,7 +136,6 @@ _FRAME = re.compile(
     r"<answer>\s*<reasoning>.*</reasoning>\s*<likelihood>[^<]*</likelihood>\s*</answer>", re.DOTALL
 )
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
-_PERCENT = re.compile(r"(?<=\d) ?%(?!\.?\d)")
 
 
 class Collider(Environment):
@@ -277,7 +277,7 @@ class Collider(Environment):
             self._all_domains.index(story.words["distraction"]) for story in told.values()
         ]
         self._words = load_templates(
-            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
         )
         self._asked = questions(self.graph, self.directions)
         self._contexts = self._grid()
@@ -385,10 +385,10 @@ class Collider(Environment):
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.
 
-        In the numeric form it is all there is, by the rules of `parse_number`; decimals are kept
-        and never rescaled: 0.75 is three quarters of a point. A percent sign right behind the
-        number, or after one blank, is repaired: on this scale 75% can only be 75. Ranges,
-        fractions, decimal commas, and the word for percent are malformed.
+        In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
+        rescaled: 0.75 is three quarters of a point. A percent sign right behind the number, or
+        after one blank, is repaired: on this scale 75% can only be 75. Ranges, fractions, decimal
+        commas, and the word for percent are malformed.
 
         In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
         the same rules; nothing else is read. It is malformed if either tag is missing or stands
@@ -396,7 +396,7 @@ class Collider(Environment):
         """
         if self.answer == "chain_of_thought":
             return _parse_frame(text)
-        return _parse_percentage(text)
+        return parse_number(text, 0.0, 100.0)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
@@ -613,36 +613,25 @@ def _opening(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:]
 
 
-def _parse_percentage(text: str) -> Answer:
-    """Read one number from 0 to 100, which a percent sign may follow."""
-    answer = parse_number(text, 0.0, 100.0)
-    bare = _PERCENT.sub("", text)
-    if answer.response is not None or text.count("%") != 1 or bare == text:
-        return answer
-    again = parse_number(bare, 0.0, 100.0)
-    notes = [note for note in (again.note, "percent sign") if note]
-    if again.response is None:
-        return replace(again, text=text)
-    return replace(again, outcome=Outcome.REPAIRED, text=text, note=_told(notes))
-
-
 def _parse_frame(text: str) -> Answer:
     """Read the one likelihood in an XML frame."""
     if not text.strip():
         return Answer(Outcome.EMPTY, text=text, note="no text")
-    opened, closed = list(_OPEN.finditer(text)), list(_CLOSE.finditer(text))
+    notes: list[str] = []
+    said = without_thoughts(text, notes)
+    opened, closed = list(_OPEN.finditer(said)), list(_CLOSE.finditer(said))
     if not opened or not closed:
-        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>")
+        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>", said)
     if len(opened) > 1 or len(closed) > 1 or closed[0].start() < opened[0].end():
         return Answer(Outcome.MALFORMED, text=text, note="expected one <likelihood>")
-    inside = text[opened[0].end() : closed[0].start()]
-    answer = _parse_percentage(inside)
+    inside = said[opened[0].end() : closed[0].start()]
+    answer = parse_number(inside, 0.0, 100.0)
     if answer.response is None:
         outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
         return replace(answer, outcome=outcome, text=text)
-    notes = [answer.note] if answer.note else []
-    if not _FRAME.fullmatch(text.strip()):
-        notes.append("other than the frame" if not _FRAME.search(text) else "text around the frame")
+    notes += [answer.note] if answer.note else []
+    if not _FRAME.fullmatch(said):
+        notes.append("other than the frame" if not _FRAME.search(said) else "text around the frame")
     outcome = Outcome.REPAIRED if notes else Outcome.OK
     return replace(answer, outcome=outcome, text=text, note=_told(notes))
 

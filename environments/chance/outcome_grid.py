@@ -485,7 +485,7 @@ class BrokenOff(Environment):
         self._check_questions(trials)
 
     def _load_words(self) -> None:
-        file = self.templates or Path(__file__).with_name(f"{self.name}.toml")
+        shipped = Path(__file__).with_name(f"{self.name}.toml")
         kinds = self.done
         wanted = {**self.words, **FORM_WORDS}
         wanted |= {f"told_{kind}": self.words[kind] for kind in kinds}
@@ -495,7 +495,7 @@ class BrokenOff(Environment):
         for kind in kinds:
             past = [name for name in self.required.get(kind, ()) if name in PAST]
             required[f"told_{kind}"] = tuple(past)
-        self._words = load_templates(file, wanted, required)
+        self._words = load_templates(self.templates, wanted, required, shipped)
         self._texts: dict[Values, str] = {}
         self._values_told: dict[str, Values] = {}
         for values in self._grid:

@@ -225,7 +225,7 @@ class Diagnosis(Environment):
         self._parts = self._about.says[self._about.auxiliary]
         self._labels = tuple(map(_letter, range(len(self._parts))))
         self._words = load_templates(
-            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
         )
         self._check_words()
         self._asked = self._questions()

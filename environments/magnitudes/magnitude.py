@@ -422,7 +422,8 @@ class Magnitude(Retelling):
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the estimate, a number from 0 to the highest answer."""
-        return parse_number(text, *self.response_range, marked=self.reasoning != "none")
+        marked = self.reasoning != "none"
+        return parse_number(text, *self.response_range, marked, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
