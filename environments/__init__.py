@@ -33,6 +33,7 @@ from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
 from .magnitudes.marker_location import MarkerLocation
 from .magnitudes.maze_distance import MazeDistance
+from .panels import Panel, Rows, panels_of
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
@@ -128,6 +129,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Panel",
     "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
@@ -137,6 +139,7 @@ __all__ = [
     "Rerun",
     "RestlessBandit",
     "ReversalLearning",
+    "Rows",
     "Session",
     "SomeOf",
     "Table",
@@ -159,6 +162,7 @@ __all__ = [
     "load_templates",
     "make",
     "outcome_rates",
+    "panels_of",
     "parse_beginning",
     "parse_label",
     "parse_number",

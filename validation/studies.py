@@ -115,6 +115,9 @@ STUDIES: Mapping[str, Kept] = {
         {"Fit": "data.fit_page:fit_page"},
         question="data.questions:AskFit",
     ),
+    "prior": Kept(
+        "prior.json", "data.prior:read_prior", {"PriorPredictive": "data.prior_page:prior_page"}
+    ),
     "budget": Kept(
         "budget.json", "costs.budget:read_budget", {"Budget": "costs.budget_page:budget_page"}
     ),

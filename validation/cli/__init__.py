@@ -22,6 +22,7 @@ VERBS = (
     "list_all",
     "show",
     "data.simulate",
+    "data.prior",
     "data.fit",
     "data.score",
     "data.phenotype",

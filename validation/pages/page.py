@@ -27,6 +27,7 @@ BAD = (
     "not identified",
     "too many false alarms",
     "not confirmed",
+    "not reproduced",
     "biased high",
     "biased low",
     "over-confident",
