@@ -189,12 +189,17 @@ def play_tables(
     n_trials = uniforms.shape[1] // k
     drawn = uniforms.reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
-    present = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    whole_sessions = "present" not in flat
+    present = np.arange(n * n_trials) if whole_sessions else np.flatnonzero(flat["present"])
     subject = present // n_trials
+
+    def there(table: NDArray[Any]) -> NDArray[Any]:
+        return table if whole_sessions else table[present]
+
     recorded = (*environment.fields.shown, *environment.fields.hidden)
     fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
-    separate = [stimuli[name][present] for name in model.separate if name in stimuli]
+    separate = [there(stimuli[name]) for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     kernel, design = model.simulation(environment)
     packed = kernel(
@@ -203,8 +208,8 @@ def play_tables(
         environment.n_actions,
         sequences.row,
         sequences.start,
-        sequences.pack(drawn[present]),
-        *(sequences.pack(flat[name][present]) for name in design),
+        sequences.pack(there(drawn)),
+        *(sequences.pack(there(flat[name])) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)

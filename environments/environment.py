@@ -17,6 +17,7 @@ from knownminds.environments.words.prompt import Message, Prompt
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .panels import Panel
 from .replies import Replies
 from .rerun import Rerun
 from .side_by_side import follow_world
@@ -96,6 +97,8 @@ class Environment(ABC):
     ----------
     fields
         What is recorded with each trial, shown or hidden; a table of `Field`s.
+    panels
+        What to look at in its trials, see `panels_of`; () for the usual things.
     setting_table
         What can be set, by attribute; made of the class's `setting`s.
     size
@@ -130,6 +133,7 @@ class Environment(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     fields: Fields = Fields()
+    panels: ClassVar[tuple[Panel, ...]] = ()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"

@@ -48,7 +48,7 @@ def follow(environment: Environment, tables: Brought, actions: Integers) -> Brou
     from then on if both say the same of every trial.
     """
     design = Design(tables)
-    if actions.size < FEWEST or not _is_stepwise(environment):
+    if actions.size < FEWEST or type(environment).follow is not Environment.follow:
         return environment.follow(design, actions)
     inner = {name: table.shape[actions.ndim :] for name, table in tables.items()}
     kinds = tuple(sorted((name, t.dtype.str, inner[name]) for name, t in tables.items()))
@@ -59,13 +59,6 @@ def follow(environment: Environment, tables: Brought, actions: Integers) -> Brou
         return brought
     kernel = _known[key]
     return environment.follow(design, actions) if kernel is None else kernel(tables, actions)
-
-
-def _is_stepwise(environment: Environment) -> bool:
-    """Whether a world says what actions bring, and goes trial by trial: others are quick."""
-    place = environment.world()
-    place.begin()
-    return type(environment).follow is Environment.follow and bool(vars(place))
 
 
 def _checked(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -26,6 +27,7 @@ from knownminds.environments.fields import (
     as_given,
     setting,
 )
+from knownminds.environments.panels import Panel, Rows, looked, read_off
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,
@@ -138,6 +140,28 @@ _FRAME = re.compile(
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
 
 
+def _question(rows: Rows) -> NDArray[np.float64]:
+    """Number the questions: three digits in base 3 for what is told, before them the query."""
+    code = rows["query"]
+    for name in _PLACES:
+        code = 3 * code + rows[name] + 1
+    return code
+
+
+def _from_the_middle(rows: Rows) -> NDArray[np.float64]:
+    """Return how far answers lie from the middle of their range."""
+    low, high = rows.environment.response_range
+    return np.abs(rows["response"] - (low + high) / 2)
+
+
+# What each question is called: "1: .10" asks for the first variable, the second is told to be there
+# and the third not.
+_QUESTIONS = {
+    float(((query * 3 + a) * 3 + b) * 3 + c): f"{query + 1}: {'.01'[a]}{'.01'[b]}{'.01'[c]}"
+    for query, a, b, c in product(range(3), repeat=4)
+}
+
+
 class Collider(Environment):
     """Judgements of likelihood on a causal graph: two causes and their effect, a chain or a fork.
 
@@ -176,6 +200,22 @@ class Collider(Environment):
         Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
+    )
+    panels = (
+        Panel(
+            "answers against questions",
+            "variable asked: what is told of the three",
+            "mean answer",
+            looked(read_off("response"), _question),
+            _QUESTIONS,
+        ),
+        Panel(
+            "spread of the answers",
+            "variable asked: what is told of the three",
+            "mean distance from 50",
+            looked(_from_the_middle, _question),
+            _QUESTIONS,
         ),
     )
     performance_bounds = None

@@ -165,7 +165,7 @@ def begin(
     blocked
         By model and cell, why it cannot be played.
     """
-    models = list(models)
+    asked, models = set(models), list(models)
     kept = dict(options)
     if (folder / FILE).is_file():
         found = _kept(folder)
@@ -180,9 +180,7 @@ def begin(
         models = list(dict.fromkeys([*found["models"], *models]))
         kept = found["options"] | {k: v for k, v in kept.items() if v is not None}
         told = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
-        blocked = {k: v for k, v in told.items() if k[0] not in {m for m, _ in blocked}} | dict(
-            blocked
-        )
+        blocked = {k: why for k, why in told.items() if k[0] not in asked} | dict(blocked)
     content = {
         "benchmark": plan.benchmark,
         "models": models,
@@ -242,6 +240,11 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
         options=options,
         versions=found["versions"],
     )
+
+
+def models_in(folder: Path) -> tuple[str, ...]:
+    """Return the models of a benchmark's folder, in the order in which they came."""
+    return tuple(_kept(folder)["models"])
 
 
 def finished(run: Path, cell: Cell) -> bool:
