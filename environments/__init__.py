@@ -13,7 +13,7 @@ from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
 from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
-from .bandits.two_step import TwoStep, stages_of_days
+from .bandits.two_step import TwoStep
 from .causes.collider import Collider
 from .chance.chance import Chance
 from .chance.choice import Choice
@@ -27,6 +27,7 @@ from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
 from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
+from .formats.reshaped import better_machine, games_of_plays, pumps_of_balloons, stages_of_days
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -151,11 +152,13 @@ __all__ = [
     "Whole",
     "World",
     "answer_columns",
+    "better_machine",
     "check_environment",
     "complete_grid",
     "context_of",
     "correctness",
     "environment_of",
+    "games_of_plays",
     "load_templates",
     "make",
     "outcome_rates",
@@ -163,6 +166,7 @@ __all__ = [
     "parse_beginning",
     "parse_label",
     "parse_number",
+    "pumps_of_balloons",
     "schema",
     "session_stream",
     "setting",

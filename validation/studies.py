@@ -143,6 +143,11 @@ STUDIES: Mapping[str, Kept] = {
         "chance.revealed:read_revealed",
         {"Revealed": "chance.revealed_page:revealed_page"},
     ),
+    "benchmark": Kept(
+        "benchmark.json",
+        "benchmarks.benchmark:read_benchmark",
+        {"BenchmarkResult": "benchmarks.page:benchmark_page"},
+    ),
     "run": Kept(
         "ledger.sqlite",
         "knownminds.llm_adapters.runs.runner:read_run",

@@ -223,7 +223,7 @@ async def run_sessions_in(
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
-    _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
+    check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
         "settings": environment.settings,
@@ -774,7 +774,8 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
     )
 
 
-def _check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
+def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
+    """Raise ValueError if caps cannot be kept: no price, or answers that nothing bounds."""
     if caps.on_money and price is None:
         raise ValueError(
             f"A cap on money needs a price, and none is known for {llm}. {REMEDY.format(llm=llm)}"

@@ -35,6 +35,7 @@ VERBS = (
     "studies.channel",
     "models.budget",
     "models.run",
+    "models.benchmark",
     "models.reveal",
     "models.serve",
     "studies.merge",
