@@ -732,7 +732,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         study.base_url,
         ledger.model_served,
         study.n,
-        record(rows, study.environment) if rows else None,
+        record(rows, study.environment, study.sampling) if rows else None,
         unfinished,
         stopped if unfinished else "",
         tuple(starts),

@@ -48,7 +48,7 @@ from .support import (
     reliability,
     support_of,
 )
-from .trials_of_runs import read_one
+from .trials_of_runs import read_one, several_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -304,6 +304,7 @@ def compute(question: AskFit) -> Fit:
     agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
+    several = several_of(question.data)
     place = _environment_of(trials, question.environment, agent)
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
@@ -322,6 +323,7 @@ def compute(question: AskFit) -> Fit:
         "unit": list(unit or ()),
         "crossed": list(crossed or ()),
         "all_trials": all_trials,
+        **({"data": several} if several else {}),
     }
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":

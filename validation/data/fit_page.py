@@ -126,7 +126,7 @@ def fit_command(fit: Fit) -> str:
     options = fit.options
     return command_line(
         "fit",
-        fit.source,
+        *fit.options.get("data", [fit.source]),
         model=fit.model,
         method=fit.method,
         environment=fit.environment,

@@ -45,7 +45,7 @@ class AskFit(Question["Fit"]):
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, or trials.
+        A .csv or .parquet file, the folder of a run, several of these, or trials.
     environment
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
@@ -76,8 +76,10 @@ class AskFit(Question["Fit"]):
     verb: ClassVar[str] = "fit"
     help: ClassVar[str] = "Fit people's or models' choices, and say what so many trials support."
 
-    data: Trials | str | Path = asks(
-        Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    data: Trials | str | Path | Sequence[str | Path] = asks(
+        Annotated[
+            list[Path], typer.Argument(help=".csv or .parquet files, or folders of runs, joined.")
+        ],
         kw_only=False,
     )
     model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
