@@ -332,7 +332,6 @@ class _Cells:
         theta, value, agreement, predicted = (np.concatenate(p) for p in zip(*parts, strict=True))
         return theta, value, agreement, predicted
 
-
     def fit_from(self, start: Array, workers: int | None) -> Array:
         """Return the estimates [N, 12, K] to all tasks and without each, searched from `start`."""
         n_parameters = start.shape[-1]

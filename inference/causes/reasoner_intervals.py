@@ -1,4 +1,4 @@
-"""How far the noisy-OR of somebody's answers is known: intervals over the stories that were told."""
+"""How far the noisy-OR of somebody's answers is known: intervals over the stories told."""
 
 from __future__ import annotations
 
@@ -197,10 +197,12 @@ def _without_each(
     """Return the answers of each subject without each of its blocks, each as a subject."""
     question = [frame[name].to_numpy(dtype=np.int64) for name in QUESTION]
     given = np.isfinite(frame["answer"].to_numpy(dtype=float))
-    label = frame[list(blocks)].astype(str).agg(" ".join, axis=1).to_numpy()[given]
-    pair = pd.MultiIndex.from_arrays([whole.subject, label])
-    code, pairs = pd.factorize(pair, sort=True)
-    owner = np.asarray(pairs.get_level_values(0), dtype=np.int64)
+    labels = frame[blocks[0]].astype(str)
+    for name in blocks[1:]:
+        labels = labels + " " + frame[name].astype(str)
+    number, told = pd.factorize(labels.to_numpy()[given], sort=True)
+    pairs, code = np.unique(whole.subject * len(told) + number, return_inverse=True)
+    owner, which = np.divmod(pairs, len(told))
     n, m = len(whole.subjects), len(pairs)
     task, direction = task_of(*question)[given], direction_of(*question)[given]
     if scoring == "pooled":
@@ -216,9 +218,7 @@ def _without_each(
     squares = (whole.spread + whole.count * whole.mean**2)[owner] - added(whole.answer**2)
     mean = np.where(count > 0, total / np.maximum(count, 1.0), 0.0)
     spread = np.maximum(squares - count * mean**2, 0.0)
-    names = tuple(
-        tuple(str(pairs[k][1]) for k in np.flatnonzero(owner == i).tolist()) for i in range(n)
-    )
+    names = tuple(tuple(str(told[k]) for k in which[owner == i].tolist()) for i in range(n))
     # Answers one by one, of all blocks but the own: what mean absolute residuals are taken over.
     keeps = [np.flatnonzero((whole.subject == owner[k]) & (code != k)) for k in range(m)]
     rows = np.concatenate(keeps) if keeps else np.zeros(0, dtype=np.int64)

@@ -180,10 +180,11 @@ def over_dates(rows: pd.DataFrame, names: Sequence[str], of_people: OfPeople) ->
             told, colour = f"_{setting}, {prompt}", looks[str(prompt)][0]
             axis.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.6, label=told)
             axis.plot(x, value, marks.get(setting, "o"), color=colour, markersize=4, label=told)
-        values = own[["value"]].to_numpy(dtype=float).ravel()
-        axis.set_ylim(*draw.limits(values))
-        axis.xaxis.set_major_locator(mdates.AutoDateLocator(maxticks=5))
-        axis.xaxis.set_major_formatter(mdates.ConciseDateFormatter(axis.xaxis.get_major_locator()))
+        ends = own[["value", "low", "high"]].to_numpy(dtype=float).ravel()
+        axis.set_ylim(*draw.limits(np.maximum(ends, -1.0)))
+        ticks = draw.spaced(mdates.date2num(own["release_date"].to_numpy()).tolist(), log=False)
+        axis.set_xticks(ticks[:: -(-len(ticks) // 5)])
+        axis.xaxis.set_major_formatter(mdates.DateFormatter("%Y-%m"))
         axis.set_ylabel(LABELS[name], fontsize=draw.SMALL)
     _mark_key(figure, axes[0], looks, marks)
     return figure
@@ -192,6 +193,7 @@ def over_dates(rows: pd.DataFrame, names: Sequence[str], of_people: OfPeople) ->
 def distribution_functions(rows: pd.DataFrame) -> Figure:
     """Draw distribution functions of answers, a panel per domain and prompt, a line per model."""
     panels = list(rows.groupby([PROMPT, "domain"], sort=False))
+    panels.sort(key=lambda panel: list(dict.fromkeys(rows[PROMPT])).index(panel[0][0]))
     domains = rows["domain"].nunique()
     figure, axes = draw.panels(len(panels), height=2.4, columns=min(max(domains, 1), 4))
     _at_least(figure, 5.5)
@@ -215,18 +217,17 @@ def distribution_functions(rows: pd.DataFrame) -> Figure:
         axis.set_xlim(-2, 102)
         axis.set_ylim(0, 1.02)
         draw.entitle(axis, f"{domain}, {prompt}")
-    draw.key(figure, axes[0])
+    draw.key(figure, max(axes, key=lambda axis: len(axis.get_legend_handles_labels()[1])))
     return figure
 
 
-def changes(profile: CausalProfile) -> list[tuple[str, str]]:
+def changes(profile: CausalProfile, factors: Sequence[str]) -> list[tuple[str, str]]:
     """Return the figures of parameters and measures over settings, and over prompts."""
-    factors = list(dict.fromkeys(profile.differences.get("factor", ())))
     return [
         (
             f"Parameters and measures by {factor}: a line per model, averaged over the other "
             "condition; in black the mean of models with a value everywhere.",
-            draw.svg(paired_lines(profile, str(factor))),
+            draw.svg(paired_lines(profile, factor)),
         )
         for factor in factors
     ]

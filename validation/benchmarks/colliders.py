@@ -19,11 +19,13 @@ from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import leave_one_task_out
 from knownminds.inference.causes.markov_violation import COMPLIANT
 from knownminds.inference.causes.reasoner_intervals import ReasonerIntervals, reasoner_intervals
+from knownminds.inference.causes.robustness import robustness
 from knownminds.inference.measure import t_tests
 from knownminds.validation.causes.causal_page import MOST_DRAWN, four_panels
 from knownminds.validation.causes.causal_profile import (
     CHOSEN_FROM,
     CONTRASTS,
+    QUANTITIES,
     UNIT,
     CausalProfile,
     _read,
@@ -46,10 +48,8 @@ PARAMETERS = ("b", "m1", "m2", "p")
 NEVER = ("", "none", "nan", "None", "False", "false", "0", "no")
 RANKED = 3  # agents named at either end
 LARGE = 0.3  # the stricter published threshold of explaining away
-CLUSTERS = (
-    "Intervals are of 95%, by leaving out each story (domain and sense) in turn; those of "
-    "explaining away and Markov violations are Student's over cells (domain, sense, direction)."
-)
+OVER_STORIES = "Intervals are of 95%, by leaving out each story (domain and sense) in turn."
+OVER_CELLS = "Intervals are Student's of 95%, over cells (domain, sense, direction)."
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,11 @@ def _with_conditions(trials: pd.DataFrame) -> pd.DataFrame:
     meaningful = content.isin(("meaningful", *NEVER)).to_numpy()
     overload = answers["overload"].astype(str)
     plain = overload.isin(NEVER).to_numpy()
-    control = answers["control"].astype(str).isin(("True", "1", "true", "1.0")) if "control" in answers else False
+    control = (
+        answers["control"].astype(str).isin(("True", "1", "true", "1.0"))
+        if "control" in answers
+        else False
+    )
     kind = np.where(control, ", filler ", ", overload ")
     more = np.where(plain, "", pd.Series(kind, index=answers.index) + overload)
     answers[SETTING] = np.where(meaningful, STORIES, ABSTRACT) + more.astype(object)
@@ -200,8 +204,8 @@ def _with_intervals(
     answers: pd.DataFrame, profile: CausalProfile
 ) -> tuple[pd.DataFrame, ReasonerIntervals]:
     """Return the units of a profile with the ends of the interval of each quantity."""
-    read = answers.assign(**{UNIT: answers[[WHO, SETTING, PROMPT]].agg(", ".join, axis=1)})
-    read = read.assign(subject=read[UNIT])
+    unit = answers[WHO] + ", " + answers[SETTING] + ", " + answers[PROMPT]
+    read = answers.assign(**{UNIT: unit, "subject": unit})
     fitted = leave_one_task_out(read, parameters=CHOSEN_FROM, scoring=profile.scoring)
     intervals = reasoner_intervals(read, fitted)
     units = profile.units.copy()
@@ -327,7 +331,9 @@ def _alignment_section(found: ColliderResult) -> Section:
 
     def cell(domain: str) -> Any:
         def write(row: Mapping[str, Any]) -> str:
-            values = [float(row["wide"].get((end, domain), np.nan)) for end in ("rho", "low", "high")]
+            values = [
+                float(row["wide"].get((end, domain), np.nan)) for end in ("rho", "low", "high")
+            ]
             return interval(*values)
 
         return write
@@ -365,8 +371,8 @@ def _predictions_section(found: ColliderResult) -> Section:
     models = plain[WHO].nunique()
     more = f" The first {MOST_DRAWN} of {models} models." if models > MOST_DRAWN else ""
     told = (
-        f"Answers to the eleven tasks ({plain[SETTING].iloc[0]}): means with 95% intervals, joined; "
-        f"dashed, the noisy-OR fitted to them.{more}"
+        f"Answers to the eleven tasks ({plain[SETTING].iloc[0]}): means with 95% intervals, "
+        f"joined; dashed, the noisy-OR fitted to them.{more}"
     )
     return part(
         "Answers and predictions, task by task",
@@ -386,7 +392,7 @@ def _errors_section(found: ColliderResult) -> Section:
     return part(
         "Are answers normative? Errors of the fitted noisy-OR",
         "How far the answers are from the leaky noisy-OR that is nearest to them, on a scale from "
-        f"0 to 1 (loss: half the squared error). {CLUSTERS}",
+        f"0 to 1 (loss: half the squared error). {OVER_STORIES}",
         "errors",
         rows,
         [_wide_table(found, "Errors of the noisy-OR fits", labels)],
@@ -401,7 +407,8 @@ def _errors_section(found: ColliderResult) -> Section:
 
 
 def _consistency_section(found: ColliderResult) -> Section:
-    rows = _quantity_rows(found, ("reasoning_consistency",))
+    name = "reasoning_consistency"
+    rows = _quantity_rows(found, (name,))
     groups = rows[rows[WHO] != PEOPLE].groupby([SETTING, PROMPT], sort=False)["value"]
     spread = groups.describe(percentiles=[0.25, 0.5, 0.75]).reset_index()
     people = found.of_people("reasoning_consistency")
@@ -409,7 +416,7 @@ def _consistency_section(found: ColliderResult) -> Section:
         "Reasoning consistency: tasks foretold from the others",
         "R2 of the mean answers to the eleven tasks, each foretold by the noisy-OR that is fitted "
         "to the other ten; with 3 parameters or 4, whichever foretells better. It falls with noise "
-        f"as well as with inconsistency. {CLUSTERS}",
+        f"as well as with inconsistency. {OVER_STORIES}",
         "consistency",
         rows,
         [
@@ -425,7 +432,7 @@ def _consistency_section(found: ColliderResult) -> Section:
                 ("lowest", "{min:.3f}"),
                 ("highest", "{max:.3f}"),
             ),
-            _wide_table(found, "Consistency by model", {"reasoning_consistency": "R2, left out"}),
+            _wide_table(found, "Consistency by model", {name: "R2, left out"}),
         ],
         [
             (
@@ -435,7 +442,9 @@ def _consistency_section(found: ColliderResult) -> Section:
             ),
             (
                 "Consistency of each model; people in purple.",
-                draw.svg(pictures.by_setting(rows, "reasoning_consistency", "R2, left out", people)),
+                draw.svg(
+                    pictures.by_setting(rows, "reasoning_consistency", "R2, left out", people)
+                ),
             ),
         ],
     )
@@ -487,15 +496,18 @@ def _signatures_section(found: ColliderResult) -> Section:
             ("models", "{models}"),
             ("VIII - VI above 0", "{above_zero}"),
             (f"above {LARGE:g}", "{above_large}"),
-            ("above people", lambda row: "-" if row["above_people"] < 0 else str(row["above_people"])),
+            (
+                "above people",
+                lambda row: "-" if row["above_people"] < 0 else str(row["above_people"]),
+            ),
             (f"violations of up to {COMPLIANT:g}", "{compliant}"),
         ),
     ]
     return part(
         "Explaining away and Markov violations",
-        "The text of the paper defines explaining away as VII - VI, its numbers are VIII - VI: both "
-        "are here. The Markov violation is IV - V with its sign. All from raw answers as shares of "
-        f"1, averaged over cells of equal weight. {CLUSTERS}",
+        "The text of the paper defines explaining away as VII - VI, its numbers are VIII - VI: "
+        "both are here. The Markov violation is IV - V with its sign. All from raw answers as "
+        f"shares of 1, averaged over cells of equal weight. {OVER_CELLS}",
         "signatures",
         rows,
         tables,
@@ -531,8 +543,8 @@ def _robustness_section(found: ColliderResult) -> Section:
     people = found.of_people("determinacy")
     return part(
         "Probabilistic or deterministic: leak-adjusted determinacy",
-        "Mean causal strength minus leak of the fitted noisy-OR, from -1 to 1, against consistency, "
-        f"explaining away and Markov violations in all settings. {CLUSTERS}",
+        "Mean causal strength minus leak of the fitted noisy-OR, from -1 to 1, against "
+        f"consistency, explaining away and Markov violations in all settings. {OVER_STORIES}",
         "determinacy",
         rows,
         [_wide_table(found, "Determinacy", {"determinacy": "mean strength - leak"})],
@@ -553,20 +565,20 @@ def _robustness_section(found: ColliderResult) -> Section:
 
 def _distribution_section(found: ColliderResult) -> Section:
     answers = found.answers[found.answers["answer"].notna()]
-    rows = (
-        answers.assign(answer=100.0 * answers["answer"])
-        .groupby([WHO, SETTING, PROMPT, "domain", "answer"], sort=False)
-        .size()
-        .rename("answers")
-        .reset_index()
-        .sort_values([WHO, SETTING, PROMPT, "domain", "answer"], kind="stable")
-    )
+    keys = [WHO, SETTING, PROMPT, "domain"]
+    counted = answers.assign(answer=100.0 * answers["answer"]).sort_values("answer", kind="stable")
+    rows = counted.groupby([*keys, "answer"], sort=False).size().rename("answers").reset_index()
+    order = pd.MultiIndex.from_frame(answers[keys].drop_duplicates())
+    place = order.get_indexer(pd.MultiIndex.from_frame(rows[keys]))
+    rows = rows.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
     groups = rows.groupby([WHO, SETTING, PROMPT, "domain"], sort=False)["answers"]
     rows["at_most"] = groups.cumsum() / groups.transform("sum")
     heaps = [
         dict(zip((WHO, SETTING, PROMPT), key, strict=True))
         | {
-            f"at_{mark}": float(own.loc[own["answer"] == mark, "answers"].sum() / own["answers"].sum())
+            f"at_{mark}": float(
+                own.loc[(own["answer"] - mark).abs() < 0.5, "answers"].sum() / own["answers"].sum()
+            )
             for mark in (0, 50, 100)
         }
         for key, own in rows.groupby([WHO, SETTING, PROMPT], sort=False)
@@ -576,10 +588,10 @@ def _distribution_section(found: ColliderResult) -> Section:
         "Shares of answers at or below each point of the scale, by domain; answers heap at the "
         "ends and in the middle, for which the loss is Huber's.",
         "distribution",
-        rows.reset_index(drop=True),
+        rows,
         [
             table(
-                "Answers at the ends and in the middle",
+                "Answers at the ends and in the middle, to the nearest whole",
                 heaps,
                 *_whose(
                     ("at 0", "{at_0:.1%}"), ("at 50", "{at_50:.1%}"), ("at 100", "{at_100:.1%}")
@@ -635,7 +647,12 @@ def _dates_section(found: ColliderResult, features: pd.DataFrame | None) -> Sect
 
 
 def _contrasts_section(found: ColliderResult) -> Section:
-    differences = found.profile.differences
+    profile = found.profile
+    models = profile.units[profile.units[WHO] != PEOPLE]
+    varied = [name for name in (SETTING, PROMPT) if models[name].nunique() > 1]
+    differences = pd.DataFrame()
+    if varied:
+        differences = robustness(models, QUANTITIES, varied, WHO).differences
     told = first_rows(
         "Mean changes, paired over models",
         differences,
@@ -654,8 +671,8 @@ def _contrasts_section(found: ColliderResult) -> Section:
         "and Hochberg over all rows. Size: mean absolute difference in standard deviations.",
         "contrasts",
         differences,
-        [told] if len(differences) else [],
-        pictures.changes(found.profile),
+        [told] if varied else [],
+        pictures.changes(replace(profile, units=models), varied),
     )
 
 
@@ -758,7 +775,7 @@ def _parameters_section(found: ColliderResult) -> Section:
     return part(
         "Parameters of each model",
         "The noisy-OR with 3 parameters (m1 = m2) or 4, whichever foretells left-out tasks better, "
-        f"best fit first. {strengths} The file also has the one with 5. {CLUSTERS}",
+        f"best fit first. {strengths} The file also has the one with 5. {OVER_STORIES}",
         "parameters",
         rows,
         tables,
@@ -784,7 +801,8 @@ def _ends_column(name: str, head: str) -> Column:
     """Return a column with a quantity and its interval."""
 
     def write(row: Mapping[str, Any]) -> str:
-        return interval(row[name], row[f"{name}_low"], row[f"{name}_high"])
+        digits = 4 if name == "loss" else 3
+        return interval(row[name], row[f"{name}_low"], row[f"{name}_high"], digits)
 
     return head, write
 
@@ -793,4 +811,3 @@ def _wide_table(found: ColliderResult, title: str, labels: Mapping[str, str]) ->
     """Return a table of quantities with their intervals, a row per model, setting and prompt."""
     columns = [_ends_column(name, head) for name, head in labels.items()]
     return table(title, found.units, *_whose(*columns))
-

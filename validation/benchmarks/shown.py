@@ -51,11 +51,12 @@ def apart(trials: pd.DataFrame, own: Sequence[str] = ()) -> list[str]:
     return [name for name in names if (trials.groupby(told)[name].nunique() > 1).any()]
 
 
-def interval(value: float, low: float, high: float) -> str:
+def interval(value: float, low: float, high: float, digits: int = 3) -> str:
     """Write down a value with its interval; "-" where there is none."""
     if not np.isfinite(value):
         return "-"
-    return f"{value:.3f} ({low:.3f} to {high:.3f})" if np.isfinite(low) else f"{value:.3f} (-)"
+    told, *ends = (f"{number:.{digits}f}" for number in (value, low, high))
+    return f"{told} ({' to '.join(ends)})" if np.isfinite(low) else f"{told} (-)"
 
 
 def first_rows(title: str, rows: pd.DataFrame, *columns: Column) -> Table:
@@ -95,12 +96,16 @@ def dots(
     people
         Value, low and high of people: a line, and a band where there are ends.
     """
-    names, panels, kinds = (list(dict.fromkeys(rows[c].astype(str))) for c in (along, panel, series))
+    columns = (along, panel, series)
+    names, panels, kinds = (list(dict.fromkeys(rows[column].astype(str))) for column in columns)
     looks = looks_of(kinds)
     height = 0.24 * len(names) * max(1.0, 0.35 * len(kinds) + 0.5) + 0.9
     figure, axes = draw.panels(max(len(panels), 1), height=height)
     figure.set_size_inches(max(figure.get_size_inches()[0], 5.5), figure.get_size_inches()[1])
     place = {name: k for k, name in enumerate(names)}
+    ends = [rows[end].to_numpy(dtype=float) for end in ("value", "low", "high")]
+    more = [] if people is None else [people["value"], people.get("low"), people.get("high")]
+    reach = draw.limits(*ends, np.array([x for x in [*more, null] if x is not None], dtype=float))
     for k, (axis, title) in enumerate(zip(axes, panels, strict=False)):
         own = rows[rows[panel].astype(str) == title]
         if zone is not None:
@@ -124,6 +129,7 @@ def dots(
             )  # fmt: skip
         axis.set_yticks(range(len(names)), names if k % 4 == 0 else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
+        axis.set_xlim(*reach)
         axis.grid(axis="y", color="#eeeeee", linewidth=0.6)
         draw.entitle(axis, title)
         axis.set_xlabel(label, fontsize=draw.SMALL)
@@ -147,7 +153,9 @@ def mark_people(axis: Axes, people: Mapping[str, float], *, across: bool = False
         line(people["value"], color=PEOPLES, linewidth=1.4, zorder=0.5)
 
 
-def boxes(axis: Axes, groups: Sequence[Sequence[float]], names: Sequence[str], whiskers: Any) -> None:
+def boxes(
+    axis: Axes, groups: Sequence[Sequence[float]], names: Sequence[str], whiskers: Any
+) -> None:
     """Draw boxes of quartiles with the values beside them; empty groups keep their place."""
     held = [np.asarray(group, dtype=float) for group in groups]
     held = [group[np.isfinite(group)] for group in held]
