@@ -104,9 +104,10 @@ class ReasonerIntervals(Result):
             with np.errstate(invalid="ignore", divide="ignore"):
                 weights = sum(e**4 / n for e, n in zip(parts, sizes, strict=True))
                 freedom = float(error**4 / weights)
-        found = interval_tests(
-            np.array([value]), np.array([error]), np.array([freedom]), np.array([2])
-        )
+        with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
+            found = interval_tests(
+                np.array([value]), np.array([error]), np.array([freedom]), np.array([2])
+            )
         return value, float(found.low[0]), float(found.high[0])
 
 
@@ -177,8 +178,9 @@ def reasoner_intervals(
     freedom = np.array([len(own) - 1.0 for own in names])
     for name, bounds in BOUNDS.items():
         error[name] = np.array([_jackknife(own) for own in without[name]])
-        ends = interval_tests(value[name], error[name], freedom, freedom.astype(int) + 1,
-                              bounds=bounds)  # fmt: skip
+        size = freedom.astype(np.int64) + 1
+        with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
+            ends = interval_tests(value[name], error[name], freedom, size, bounds=bounds)
         low[name], high[name] = ends.low, ends.high
     return ReasonerIntervals(whole.subjects, value, error, low, high, names, without)
 
@@ -256,6 +258,7 @@ def _quantities(cells: _Cells, at: Integers, size: int, theta: Array) -> dict[st
     predicted = some.predict(theta, size)  # [n, 12, 2, 11]
     count, mean = some.count, some.mean
     answers = count.sum(axis=(1, 2))
+    answers = np.where(answers > 0, answers, np.nan)
     p1, _, b, m1, m2 = theta[:, 0][:, list(PLACES[size])].T
     off = (count * (predicted[:, 0] - mean) ** 2).sum(axis=(1, 2)) + some.spread.sum(axis=(1, 2))
     grand = (count * mean).sum(axis=(1, 2)) / answers
@@ -277,7 +280,7 @@ def _quantities(cells: _Cells, at: Integers, size: int, theta: Array) -> dict[st
         told[~_predictable(some, size)] = np.nan
         told[weight == 0] = np.nan
         held = weight > 0
-        centre = np.nanmean(np.where(held, own, np.nan), axis=1, keepdims=True)
+        centre = (np.where(held, own, 0.0).sum(axis=1) / held.sum(axis=1))[:, None]
         missed = np.where(held, (told - own) ** 2, 0.0).sum(axis=1)
         spread = np.where(held, (own - centre) ** 2, 0.0).sum(axis=1)
         return {

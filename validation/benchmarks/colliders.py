@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -16,6 +17,7 @@ from knownminds.inference import MEASURES
 from knownminds.inference.causes.alignment import POOLED
 from knownminds.inference.causes.causal_answers import causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
+from knownminds.inference.causes.domain_differences import DOMAINS
 from knownminds.inference.causes.least_squares_reasoner import leave_one_task_out
 from knownminds.inference.causes.markov_violation import COMPLIANT
 from knownminds.inference.causes.reasoner_intervals import ReasonerIntervals, reasoner_intervals
@@ -36,7 +38,7 @@ from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Column, Section, Table, between, table
 
 from . import collider_figures as pictures
-from .shown import WHO, apart, first_rows, interval, part, readable
+from .shown import WHO, apart, beside, first_rows, interval, part, readable
 
 if TYPE_CHECKING:
     from .registry import About
@@ -76,6 +78,11 @@ class ColliderResult:
     units: pd.DataFrame
     intervals: ReasonerIntervals
     people: bool
+
+    @property
+    def purple(self) -> str:
+        """Say that people are drawn, if they are."""
+        return " People are in purple." if self.people else ""
 
     def of_people(self, quantity: str) -> dict[str, float] | None:
         """Return value, low and high of people; None where there is none."""
@@ -217,6 +224,8 @@ def _with_intervals(
     for name in CONTRASTS:
         measure = MEASURES[name]
         assert isinstance(measure, CellContrast)
+        measure = copy(measure)
+        measure.pooled = profile.released
         units[f"{name}_low"], units[f"{name}_high"] = np.nan, np.nan
         if not read["task"].isin([measure.plus, measure.minus]).any():
             continue
@@ -240,14 +249,10 @@ def _answers_section(found: ColliderResult) -> Section:
     rows = held.groupby(keys, sort=False)["read"].agg(asked="size", read="sum").reset_index()
     rows["read"] = rows["read"].astype(int)
     rows["share"] = rows["read"] / rows["asked"]
-    told = table(
-        "Questions asked, and answers that could be read",
+    told = _side_by_side(
+        "Answers that could be read, of all questions",
         rows,
-        *_whose(
-            ("asked", "{asked:,}"),
-            ("read", lambda row: f"{row['read']:,}" if row["read"] else "no readable answer"),
-            ("share", "{share:.1%}"),
-        ),
+        lambda row: f"{row['read']:,} of {row['asked']:,}" if row["read"] else "no readable answer",
     )
     return part(
         "What was asked, and what came back",
@@ -256,7 +261,7 @@ def _answers_section(found: ColliderResult) -> Section:
         "that could not be read are counted and left out; nothing is put in their place.",
         "answers",
         rows,
-        [told],
+        told,
     )
 
 
@@ -265,45 +270,44 @@ def _domains_section(found: ColliderResult) -> Section:
     rows = omnibus
     if len(rows):
         rows = rows.assign(matched_p_adjusted=found.profile.matched["p_adjusted"].to_numpy())
-    columns: list[Column] = [
-        ("condition", lambda row: row["condition"] or "-"),
-        ("of", "{of}"),
-        ("k", "{groups}"),
-        ("H", "{statistic:.2f}"),
-        ("df", "{freedom}"),
-        ("p", "{p_value:.3g}"),
-        ("p adjusted", "{p_adjusted:.3g}"),
-        ("matched, p adjusted", "{matched_p_adjusted:.3g}"),
-        ("answers", "{n}"),
-        ("remark", lambda row: "" if row["status"] == "ok" else row["status"]),
-    ]
-    tables = [
-        first_rows(f"Kruskal-Wallis: {family}", own, *columns)
-        for family, own in (rows.groupby("family", sort=False) if len(rows) else ())
-    ]
+    tables: list[Table] = []
+    for family, own in rows.groupby("family", sort=False) if len(rows) else ():
+        tables.append(beside(f"Kruskal-Wallis: {family}", own, "condition", _kruskal, ["of"]))
     if len(pairs):
+        within = pairs[(pairs["family"] == DOMAINS) & (pairs["p_adjusted"] < 0.05)]
         tables.append(
             first_rows(
-                "Pairs that differ (Mann-Whitney)",
-                pairs[pairs["p_adjusted"] < 0.05],
+                "Pairs of domains that differ (Mann-Whitney)",
+                within,
                 ("condition", lambda row: row["condition"] or "-"),
-                ("in", "{of}"),
+                ("of", "{of}"),
                 ("first", "{first}"),
                 ("second", "{second}"),
                 ("rank-biserial r", "{r:.2f}"),
                 ("p adjusted", "{p_adjusted:.3g}"),
             )
         )
-    return part(
+    drawn = part(
         "Domains: do judgements depend on what the story is about?",
         "Tests of Kruskal and Wallis over all answers, as published, adjusted by Benjamini and "
         "Hochberg within a condition. They take the spread between tasks for noise, and so reject "
-        "too seldom; the matched test compares the same questions (Friedman; of two groups "
-        "Wilcoxon). Of abstract settings the kind of names is the domain.",
+        "too seldom; the matched p compares the same questions (Friedman; of two groups "
+        "Wilcoxon). Of abstract settings the kind of names is the domain. Pairs of models are in "
+        "domain_pairs.csv.",
         "domains",
         rows,
         tables,
     )
+    return replace(drawn, frames={**drawn.frames, "domain_pairs": pairs})
+
+
+def _kruskal(row: Mapping[Any, Any]) -> str:
+    """Write down a test of Kruskal and Wallis, and the matched one."""
+    if row["status"] != "ok":
+        return str(row["status"])
+    told = f"H({row['freedom']}) = {row['statistic']:.2f}, p {row['p_adjusted']:.2g}"
+    matched = row["matched_p_adjusted"]
+    return told + (f", matched {matched:.2g}" if np.isfinite(matched) else "")
 
 
 def _alignment_section(found: ColliderResult) -> Section:
@@ -372,7 +376,7 @@ def _predictions_section(found: ColliderResult) -> Section:
     more = f" The first {MOST_DRAWN} of {models} models." if models > MOST_DRAWN else ""
     told = (
         f"Answers to the eleven tasks ({plain[SETTING].iloc[0]}): means with 95% intervals, "
-        f"joined; dashed, the noisy-OR fitted to them.{more}"
+        "joined; dashed, the noisy-OR fitted to them." + more
     )
     return part(
         "Answers and predictions, task by task",
@@ -392,16 +396,19 @@ def _errors_section(found: ColliderResult) -> Section:
     return part(
         "Are answers normative? Errors of the fitted noisy-OR",
         "How far the answers are from the leaky noisy-OR that is nearest to them, on a scale from "
-        f"0 to 1 (loss: half the squared error). {OVER_STORIES}",
+        "0 to 1 (loss: half the squared error). " + OVER_STORIES,
         "errors",
         rows,
-        [_wide_table(found, "Errors of the noisy-OR fits", labels)],
+        _wide_tables(found, labels),
         [
             (
-                f"{labels[name]} of the fits by setting; people in purple.",
+                told + found.purple,
                 draw.svg(pictures.by_setting(rows, name, labels[name], found.of_people(name))),
             )
-            for name in ("loss", "rmse")
+            for name, told in (
+                ("loss", "Huber loss of the fits by setting."),
+                ("rmse", "RMSE of the fits by setting."),
+            )
         ],
     )
 
@@ -416,7 +423,7 @@ def _consistency_section(found: ColliderResult) -> Section:
         "Reasoning consistency: tasks foretold from the others",
         "R2 of the mean answers to the eleven tasks, each foretold by the noisy-OR that is fitted "
         "to the other ten; with 3 parameters or 4, whichever foretells better. It falls with noise "
-        f"as well as with inconsistency. {OVER_STORIES}",
+        "as well as with inconsistency. " + OVER_STORIES,
         "consistency",
         rows,
         [
@@ -432,16 +439,16 @@ def _consistency_section(found: ColliderResult) -> Section:
                 ("lowest", "{min:.3f}"),
                 ("highest", "{max:.3f}"),
             ),
-            _wide_table(found, "Consistency by model", {name: "R2, left out"}),
+            *_wide_tables(found, {name: "R2, left out"}),
         ],
         [
             (
                 "Consistency of models by setting and prompt: quartiles and whiskers to 1.5 times "
-                "their distance, and each model; people in purple.",
+                "their distance, and each model." + found.purple,
                 draw.svg(pictures.consistency_boxes(rows, PEOPLE, people)),
             ),
             (
-                "Consistency of each model; people in purple.",
+                "Consistency of each model." + found.purple,
                 draw.svg(
                     pictures.by_setting(rows, "reasoning_consistency", "R2, left out", people)
                 ),
@@ -457,37 +464,44 @@ def _signatures_section(found: ColliderResult) -> Section:
     counted = _passing(found)
     scatter = pictures.signature_scatter(wide[wide[WHO] != PEOPLE], found.of_people)
     labels = {
-        "explaining_away_released": "VIII - VI",
-        "explaining_away": "VII - VI",
-        "markov_violation": "IV - V",
+        "explaining_away_released": "Explaining away, VIII - VI",
+        "explaining_away": "Explaining away, VII - VI",
+        "markov_violation": "Markov violation, IV - V",
     }
     figures = [
         (
             "Explaining away (VIII - VI) against Markov violations, a panel per setting, a number "
             "per model as in the table; bars are 95% intervals. Grey: violations of up to "
-            f"{COMPLIANT:g} to either side, which pass for none; purple: the interval of people.",
+            f"{COMPLIANT:g} to either side, which pass for none." + found.purple,
             draw.svg(scatter),
         )
     ]
-    for name, label, zone in (
-        ("explaining_away_released", "explaining away, VIII - VI", None),
-        ("markov_violation", "Markov violation, IV - V", (-COMPLIANT, COMPLIANT)),
+    for name, label, zone, told in (
+        (
+            "explaining_away_released",
+            "explaining away, VIII - VI",
+            None,
+            "Explaining away, VIII - VI, of each model.",
+        ),
+        (
+            "markov_violation",
+            "Markov violation, IV - V",
+            (-COMPLIANT, COMPLIANT),
+            "Markov violation, IV - V, of each model.",
+        ),
     ):
         own = found.of_people(name)
         figures.append(
             (
-                f"{label[0].upper()}{label[1:]} of each model; people in purple.",
+                told + found.purple,
                 draw.svg(pictures.by_setting(rows, name, label, own, zone)),
             )
         )
-    note: Column = ("complies", lambda row: complying(row["complies"]))
+    numbers = found.units[[WHO]].drop_duplicates().assign(place=lambda r: pictures.numbered(r[WHO]))
     tables = [
-        table(
-            "Explaining away and Markov violations",
-            found.units.assign(place=pictures.numbered(found.units[WHO])),
-            ("number", "{place}"),
-            *_whose(*(_ends_column(name, head) for name, head in labels.items()), note),
-        ),
+        table("Numbers of the figure", numbers, ("number", "{place}"), ("model", "{participant}")),
+        *_wide_tables(found, dict(list(labels.items())[:2])),
+        *_side_by_side(labels["markov_violation"], found.units, _violation),
         table(
             "Models that pass",
             counted,
@@ -500,19 +514,25 @@ def _signatures_section(found: ColliderResult) -> Section:
                 "above people",
                 lambda row: "-" if row["above_people"] < 0 else str(row["above_people"]),
             ),
-            (f"violations of up to {COMPLIANT:g}", "{compliant}"),
+            (f"|IV - V| up to {COMPLIANT:g}", "{compliant}"),
         ),
     ]
     return part(
         "Explaining away and Markov violations",
         "The text of the paper defines explaining away as VII - VI, its numbers are VIII - VI: "
         "both are here. The Markov violation is IV - V with its sign. All from raw answers as "
-        f"shares of 1, averaged over cells of equal weight. {OVER_CELLS}",
+        "shares of 1, averaged over cells of equal weight. " + OVER_CELLS,
         "signatures",
         rows,
         tables,
         figures,
     )
+
+
+def _violation(row: Mapping[str, Any]) -> str:
+    """Write down a Markov violation, and whether it passes for none."""
+    ends = (row[f"markov_violation{end}"] for end in ("", "_low", "_high"))
+    return f"{interval(*ends)}, {complying(row['complies'])}"
 
 
 def _passing(found: ColliderResult) -> pd.DataFrame:
@@ -544,10 +564,10 @@ def _robustness_section(found: ColliderResult) -> Section:
     return part(
         "Probabilistic or deterministic: leak-adjusted determinacy",
         "Mean causal strength minus leak of the fitted noisy-OR, from -1 to 1, against "
-        f"consistency, explaining away and Markov violations in all settings. {OVER_STORIES}",
+        "consistency, explaining away and Markov violations in all settings. " + OVER_STORIES,
         "determinacy",
         rows,
-        [_wide_table(found, "Determinacy", {"determinacy": "mean strength - leak"})],
+        _wide_tables(found, {"determinacy": "Mean strength - leak"}),
         [
             (
                 "Determinacy against consistency, explaining away (VIII - VI) and Markov "
@@ -556,7 +576,7 @@ def _robustness_section(found: ColliderResult) -> Section:
                 draw.svg(pictures.determinacy_scatter(found.units, PEOPLE)),
             ),
             (
-                "Determinacy of each model; people in purple.",
+                "Determinacy of each model." + found.purple,
                 draw.svg(pictures.by_setting(rows, "determinacy", "determinacy", people)),
             ),
         ],
@@ -590,12 +610,10 @@ def _distribution_section(found: ColliderResult) -> Section:
         "distribution",
         rows,
         [
-            table(
-                "Answers at the ends and in the middle, to the nearest whole",
-                heaps,
-                *_whose(
-                    ("at 0", "{at_0:.1%}"), ("at 50", "{at_50:.1%}"), ("at 100", "{at_100:.1%}")
-                ),
+            *_side_by_side(
+                "Answers at 0, 50 and 100, to the nearest whole",
+                pd.DataFrame(heaps),
+                lambda r: f"{r['at_0']:.1%}, {r['at_50']:.1%}, {r['at_100']:.1%}",
             )
         ],
         [
@@ -632,14 +650,14 @@ def _dates_section(found: ColliderResult, features: pd.DataFrame | None) -> Sect
     left = f" {undated} without a date are left out." if undated else ""
     return part(
         heading,
-        f"Each score against the date on which the model was released.{left}",
+        "Each score against the date on which the model was released." + left,
         "dates",
         dated,
         (),
         [
             (
-                "Scores against release dates: a mark per setting, a colour per prompt; people in "
-                "purple.",
+                "Scores against release dates: a mark per setting, a colour per prompt."
+                + found.purple,
                 draw.svg(pictures.over_dates(dated, names, found.of_people)),
             )
         ],
@@ -775,7 +793,7 @@ def _parameters_section(found: ColliderResult) -> Section:
     return part(
         "Parameters of each model",
         "The noisy-OR with 3 parameters (m1 = m2) or 4, whichever foretells left-out tasks better, "
-        f"best fit first. {strengths} The file also has the one with 5. {OVER_STORIES}",
+        "best fit first. " + strengths + " The file also has the one with 5. " + OVER_STORIES,
         "parameters",
         rows,
         tables,
@@ -807,7 +825,16 @@ def _ends_column(name: str, head: str) -> Column:
     return head, write
 
 
-def _wide_table(found: ColliderResult, title: str, labels: Mapping[str, str]) -> Table:
-    """Return a table of quantities with their intervals, a row per model, setting and prompt."""
-    columns = [_ends_column(name, head) for name, head in labels.items()]
-    return table(title, found.units, *_whose(*columns))
+def _wide_tables(found: ColliderResult, labels: Mapping[str, str]) -> list[Table]:
+    """Return tables of quantities with their intervals: models down, settings across."""
+    return [
+        one
+        for name, head in labels.items()
+        for one in _side_by_side(head, found.units, _ends_column(name, head)[1])
+    ]
+
+
+def _side_by_side(title: str, rows: pd.DataFrame, cell: Any) -> list[Table]:
+    """Return a table per prompt: models down, settings across."""
+    parts = rows.groupby(PROMPT, sort=False) if len(rows) else ()
+    return [beside(f"{title}: {prompt}", own, SETTING, cell) for prompt, own in parts]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import ENVIRONMENTS
-from knownminds.environments.chance.outcome_grid import LETTERS, BrokenOff
+from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
+from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_biases import belief_biases
 from knownminds.inference.chance.belief_contexts import (
@@ -27,7 +27,7 @@ from knownminds.validation.chance.context_words import in_words, observation_wor
 from knownminds.validation.pages.page import Column, Section, table
 
 from . import revealed_figures as pictures
-from .shown import WHO, first_rows, interval, part, readable
+from .shown import WHO, beside, first_rows, interval, part, readable
 
 if TYPE_CHECKING:
     from .registry import About
@@ -133,19 +133,36 @@ def revealed_result(trials: pd.DataFrame, about: About) -> RevealedResult:
         about_it = {WHO: who, FORM: form_}
         contexts.append(context_table(one, seed=about.seed).assign(**about_it))
         shares.append(_shares(one).assign(**about_it))
-    table_ = pd.concat(contexts, ignore_index=True) if contexts else _no_contexts()
+    table_ = _ordered(pd.concat(contexts, ignore_index=True)) if contexts else _no_contexts()
     told = _told(table_, ["scenario", "context"])
-    answered = pd.concat(stated, ignore_index=True) if stated else pd.DataFrame(columns=_STATED)
+    stated = [one for one in stated if len(one)]
+    answered = _ordered(pd.concat(stated)) if stated else pd.DataFrame(columns=_STATED)
     return RevealedResult(
         beliefs,
         table_.merge(told, on=["scenario", "context"], how="left"),
-        pd.concat(shares, ignore_index=True) if shares else pd.DataFrame(columns=_SHARES),
+        _ordered(pd.concat(shares)) if shares else pd.DataFrame(columns=_SHARES),
         answered.merge(_told(answered, ["scenario", "context"]), on=["scenario", "context"]),
     )
 
 
 _STATED = ["scenario", "context", "outcome", "truth", "told", "correct", WHO]
 _SHARES = ["scenario", "context", "outcome", "truth", "count", "share", "low", "high", WHO, FORM]
+
+
+def _ordered(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return rows in the order of the grid: by scenario, kind, and what else tells contexts."""
+    names = rows[["scenario", "context"]].drop_duplicates()
+    scenarios = list(SCENARIOS)
+
+    def place(scenario: str, context: str) -> tuple[int, ...]:
+        told = values_of_context(context)
+        return scenarios.index(scenario), told["kind"], *told.values()
+
+    pairs = sorted(zip(names["scenario"], names["context"], strict=True), key=lambda k: place(*k))
+    at = pd.MultiIndex.from_tuples(pairs).get_indexer(
+        pd.MultiIndex.from_frame(rows[["scenario", "context"]])
+    )
+    return rows.iloc[np.argsort(at, kind="stable")].reset_index(drop=True)
 
 
 def _no_contexts() -> pd.DataFrame:
@@ -255,6 +272,17 @@ def _shares(beliefs: RevealedBeliefs) -> pd.DataFrame:
     )
 
 
+# Between which bounds a mean lies, for intervals that stay within them.
+BOUNDS = {
+    "chebyshev": (0.0, 1.0),
+    "manhattan": (0.0, 2.0),
+    "kl_sum": (0.0, np.inf),
+    "error": (0.0, 1.0),
+    "excluded": (0.0, 1.0),
+    "increase": (-1.0, 1.0),
+}
+
+
 def mean_rows(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFrame:
     """Return the mean of a column over the rows of each group, with its t interval.
 
@@ -265,7 +293,9 @@ def mean_rows(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFra
     for key, own in rows.groupby(list(keys), sort=False):
         values = own[value].to_numpy(dtype=float)
         known = values[np.isfinite(values)]
-        tests = t_tests(values[None])
+        bounds = BOUNDS.get(value, (-np.inf, np.inf))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tests = t_tests(values[None], bounds=bounds)
         mean, low, high = (float(c[0]) for c in (tests.mean, tests.low, tests.high))
         if len(known) > 1 and not np.isfinite(low):  # all the same
             low = high = mean
@@ -317,11 +347,9 @@ def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
     flags = flagged.groupby(keys, sort=False)["flagged"].agg(contexts="size", flagged="sum")
     rows = rows.merge(flags.reset_index(), on=keys, how="left")
 
-    def contexts(row: Mapping[str, Any]) -> str:
-        if not np.isfinite(row["contexts"]):
-            return "-"
-        more = f", {int(row['flagged'])} flagged" if row["flagged"] else ""
-        return f"{int(row['contexts'])}{more}"
+    def cell(row: Mapping[Any, Any]) -> str:
+        told = f"{row['read']:,} of {row['asked']:,}" if row["read"] else "no readable answer"
+        return told + (f", {int(row['flagged'])} contexts flagged" if row["flagged"] > 0 else "")
 
     return part(
         "What was asked, and what came back",
@@ -332,16 +360,8 @@ def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
         "answers",
         rows,
         [
-            table(
-                "Questions asked, and answers that could be read",
-                rows,
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("scenario", "{scenario}"),
-                ("asked", "{asked:,}"),
-                ("read", lambda r: f"{r['read']:,}" if r["read"] else "no readable answer"),
-                ("share", "{share:.1%}"),
-                ("contexts", contexts),
+            beside(
+                "Answers that could be read, of all questions", rows, "scenario", cell, [WHO, FORM]
             )
         ],
     )
@@ -358,7 +378,7 @@ def _distances_section(found: RevealedResult) -> Section:
     rows = pd.concat(parts, ignore_index=True)
     whole = rows[rows["size"].isna()] if "size" in rows else rows
     tables = [
-        _by_who(whole[whole["measure"] == name], [VARIANT], who, f"{word} distance by scenario")
+        _by_who(whole[whole["measure"] == name], [VARIANT], who, word + " distance by scenario")
         for name, word in DISTANCE_WORDS.items()
     ]
     finer = rows[(rows["measure"] == "chebyshev") & rows["size"].notna()]
@@ -374,7 +394,7 @@ def _distances_section(found: RevealedResult) -> Section:
         "Largest difference from the true probability (Chebyshev), sum of differences (Manhattan), "
         "and Kullback-Leibler divergences in both directions (nats, 1e-6 added to each share). "
         "Shares of few draws are away from the truth by chance alone: the last table says how far. "
-        f"{OVER_CONTEXTS}",
+        + OVER_CONTEXTS,
         "distances",
         rows,
         tables,
@@ -398,7 +418,7 @@ def _stated_section(found: RevealedResult) -> Section:
     return part(
         heading,
         "The stated error is the share of questions about a context that were answered by another "
-        f"letter than the right one; guessing among five letters has {GUESS:g}. {OVER_CONTEXTS}",
+        f"letter than the right one; guessing among five letters has {GUESS:g}. " + OVER_CONTEXTS,
         "stated",
         rows,
         [_by_who(rows, [VARIANT], who, "Stated error by scenario")],
@@ -477,8 +497,7 @@ def _baseline_section(found: RevealedResult) -> Section:
         "Increase of the error over the baseline",
         "The error of each context (Chebyshev of revealed beliefs, wrong letters of stated "
         "answers) minus that of the same dice, coins or options when nothing went before and "
-        "nothing is known. An independent earlier result should change nothing. "
-        f"{OVER_CONTEXTS}",
+        "nothing is known. An independent earlier result should change nothing. " + OVER_CONTEXTS,
         "increase",
         rows,
         [_by_who(means[means["n"] > 0], [VARIANT], who, "Mean increase over the baseline")],
@@ -495,7 +514,7 @@ def _excluded_section(found: RevealedResult) -> Section:
     return part(
         "Mass on outcomes that were excluded",
         "Where something is known of the sum of the dice, some outcomes cannot come: the share of "
-        f"the belief that is on them nevertheless. {OVER_CONTEXTS}",
+        "the belief that is on them nevertheless. " + OVER_CONTEXTS,
         "excluded",
         rows[keep].reset_index(drop=True),
         tables if len(means) else [],
@@ -668,15 +687,13 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
 def _paper_contexts(shares: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the figures of the contexts that the paper draws, as far as they were asked."""
     found = []
-    for told, names in (
-        ("Four options, picked once", ["options 4, kind 0, previous -1"]),
-        ("Heads among three coins, tossed once",
-         ["coins 3, face 0, weight 1, kind 0, previous -1"]),
-        ("A die of 10 faces, after nothing, a 1, a 5 and a 10",
-         ["dice 1, faces 10, kind 0, previous -1, observation -1, second -1"]
-         + [f"dice 1, faces 10, kind 1, previous {k}, observation -1, second -1"
-            for k in (1, 5, 10)]),
-    ):  # fmt: skip
+    die = [(1, 10, 0, NONE, NONE, NONE), *((1, 10, 1, k, NONE, NONE) for k in (1, 5, 10))]
+    for told, scenario, several in (
+        ("Four options, picked once", Choice, [(4, 0, NONE)]),
+        ("Heads among three coins, tossed once", Coins, [(3, 0, 1, 0, NONE)]),
+        ("A die of 10 faces, after nothing, a 1, a 5 and a 10", Dice, die),
+    ):
+        names = [context_name(scenario.own, values) for values in several]
         own = shares[shares["context"].isin(names)]
         if len(own):
             found.append((f"{told}: shares of the outcomes.", pictures.context_figure(own)))
@@ -686,7 +703,7 @@ def _paper_contexts(shares: pd.DataFrame) -> list[tuple[str, str]]:
 def _chosen(contexts: pd.DataFrame, context: str) -> str:
     """Return the name of the context that is drawn."""
     if not context:
-        usual = "dice 1, faces 10, kind 0, previous -1, observation -1, second -1"
+        usual = context_name(Dice.own, (1, 10, 0, NONE, NONE, NONE))
         names = set(contexts["context"])
         return usual if usual in names else str(contexts["context"].iloc[0])
     for column in ("context", "words"):

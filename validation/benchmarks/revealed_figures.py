@@ -14,7 +14,8 @@ from knownminds.validation.pages import figures as draw
 from .shown import WHO, dots, looks_of
 
 FORM, VARIANT = "form", "variant"
-MOST_NAMED = 12  # participants beside each other in a figure of boxes
+MOST_NAMED = 24  # participants beside each other in a figure of boxes
+MOST_PANELS = 12  # of participants
 MOST_BARS = 6  # participants whose shares stand as bars beside each other
 
 
@@ -26,7 +27,7 @@ def distance_figures(contexts: pd.DataFrame) -> list[tuple[str, str]]:
     return [
         (
             "Chebyshev distance of the contexts of each part: quartiles, 10% and 90%, median in "
-            f"orange.{_first(rows)} Crosses: what as many draws of the truth show on average.",
+            "orange. Crosses: what as many draws of the truth show on average." + _first(rows),
             draw.svg(_boxes(rows, "chebyshev", "Chebyshev", noise="chebyshev_noise")),
         )
     ]
@@ -41,7 +42,7 @@ def increase_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
             found.append(
                 (
                     f"Increase over the baseline, {what} errors: quartiles, 10% and 90%, median in "
-                    f"orange; 0 is none.{_first(known)}",
+                    "orange; 0 is none." + _first(known),
                     draw.svg(_boxes(known, "increase", "increase", null=0.0)),
                 )
             )
@@ -98,7 +99,8 @@ def excluded_figures(means: pd.DataFrame) -> list[tuple[str, str]]:
 
 def order_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the figure of equally probable options in both orders."""
-    own = rows[rows["outcome"].isin(("heads", "left"))]
+    own = rows.assign(outcome=rows["outcome"].astype(str).str.casefold())
+    own = own[own["outcome"].isin(("heads", "left"))]
     if not len(own):
         return []
     drawn = own.rename(columns={"share": "value"}).assign(
@@ -118,7 +120,7 @@ def both_ways_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     """Return the figure of stated and revealed probabilities against the truth."""
     if not len(rows):
         return []
-    panels = list(rows.groupby([WHO, FORM], sort=False))[:MOST_NAMED]
+    panels = list(rows.groupby([WHO, FORM], sort=False))[:MOST_PANELS]
     figure, axes = draw.panels(len(panels), height=2.6)
     figure.set_size_inches(max(figure.get_size_inches()[0], 5.5), figure.get_size_inches()[1])
     for axis, ((who, form), own) in zip(axes, panels, strict=True):
@@ -138,7 +140,7 @@ def both_ways_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     return [
         (
             "The same outcome asked both ways: revealed and stated probability against the true "
-            f"one; on the dashed line they are right.{more}",
+            "one; on the dashed line they are right." + more,
             draw.svg(figure),
         )
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ WHO = "participant"
 # Conditions by which one's answers may be told apart, beside those that a page has itself.
 FURTHER = ("history", "modality", "noise", "temperature", "effort")
 PEOPLES = "#CC79A7"  # colour of people, in all figures
-MOST_ROWS = 120  # of a table on a page; its file has all
+MOST_ROWS = 60  # of a table on a page; its file has all
 
 
 def part(
@@ -63,6 +63,40 @@ def first_rows(title: str, rows: pd.DataFrame, *columns: Column) -> Table:
     """Return the table of the first rows of many; the section's file has all."""
     more = f" (the first {MOST_ROWS} of {len(rows):,})" if len(rows) > MOST_ROWS else ""
     return table(f"{title}{more}", rows.head(MOST_ROWS), *columns)
+
+
+def beside(
+    title: str,
+    rows: pd.DataFrame,
+    column: str,
+    cell: Callable[[Mapping[Any, Any]], str],
+    lines: Sequence[str] = (WHO,),
+) -> Table:
+    """Return a table with a line per participant and a column per value of `column`.
+
+    Parameters
+    ----------
+    rows
+        One per line and column; a pair that is not there has "-".
+    column
+        Whose values head the columns.
+    cell
+        How a row is written.
+    lines
+        Columns that make a line.
+    """
+    keys = list(map(tuple, rows[list(lines)].astype(str).to_numpy().tolist()))
+    heads = rows[column].astype(str).to_list()
+    told = rows.to_dict("records")
+    held = {
+        place: cell(row) for place, row in zip(zip(keys, heads, strict=True), told, strict=True)
+    }
+    written = [
+        [*key, *(held.get((key, head), "-") for head in dict.fromkeys(heads))]
+        for key in dict.fromkeys(keys)
+    ]
+    names = ["model" if name == WHO else name for name in lines]
+    return title, [*names, *dict.fromkeys(heads)], written
 
 
 def looks_of(names: Sequence[str]) -> dict[str, draw.Style]:
@@ -130,7 +164,6 @@ def dots(
         axis.set_yticks(range(len(names)), names if k % 4 == 0 else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlim(*reach)
-        axis.grid(axis="y", color="#eeeeee", linewidth=0.6)
         draw.entitle(axis, title)
         axis.set_xlabel(label, fontsize=draw.SMALL)
     draw.key(figure, axes[0])

@@ -32,13 +32,12 @@ def observation_words(told: Mapping[str, int]) -> str:
 def _dice(told: Mapping[str, int]) -> str:
     n, kind = told["dice"], dice.KINDS[told["kind"]]
     what = f"{_NUMBERS[n]} {'die' if n == 1 else 'dice'} of {told['faces']} faces"
-    shown = "shows" if n == 1 else "show"
     known = observation_words(told)
     noun = "number" if n == 1 else "sum"
     return {
         "single": f"{what}, thrown once",
-        "independent": f"{what}, thrown again; the first throw {shown} {told['previous']}",
-        "dependent": f"{what}, the sum of two throws; the first {shown} {told['previous']}",
+        "independent": f"{what}, thrown again; the first throw shows {told['previous']}",
+        "dependent": f"{what}, the sum of two throws; the first shows {told['previous']}",
         "observation": f"{what}, the {noun} is {known}",
         "two_observations": f"{what}, the {noun} is {known}",
     }[kind]
