@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from .environment import Environment
 from .fields import WORDS
+from .words.prompt import paraphrases_of
 
 # Settings that are conditions: two runs that differ in these alone share a design.
 AS_SET = ("reasoning", "history", "content", "overload", "control", "form", "asking")
@@ -48,12 +50,21 @@ def words_of(environment: Environment) -> list[str]:
     return [found.called or name for name, found in table if found.rule is WORDS]
 
 
+def shipped_words(environment: Environment) -> Path:
+    """Return the file of an experiment's shipped templates, whether or not there is one."""
+    return Path(inspect.getfile(type(environment))).with_name(f"{environment.name}.toml")
+
+
 def words_hash(environment: Environment) -> str:
     """Return the first 12 digits of the SHA-256 of an experiment's files of words; "" if gone."""
     settings = environment.settings
-    files = [Path(inspect.getfile(type(environment))).with_suffix(".toml")]
-    files += [Path(settings[name]) for name in words_of(environment) if settings[name] is not None]
-    if settings.get("templates") is not None:
-        files = files[1:]
+    shipped = shipped_words(environment)
+    own = {name: settings[name] for name in words_of(environment) if settings[name] is not None}
+    files = [Path(own.get("templates", shipped))]
+    if own.get("templates") in paraphrases_of(shipped):
+        files = [shipped]
+    files += [Path(file) for name, file in own.items() if name != "templates"]
     texts = [file.read_bytes() for file in files if file.is_file()]
+    if own.get("templates") in paraphrases_of(shipped):
+        texts.append(json.dumps(paraphrases_of(shipped)[own["templates"]]).encode())
     return sha256(b"\0".join(texts)).hexdigest()[:12] if texts else ""

@@ -239,6 +239,43 @@ class Follower(Kalman):
         return self.moved + gain * (x - self.moved), gain, self.rest * (1 - gain)
 
 
+class KalmanOnce(Model):
+    """The Kalman observer of magnitudes, which begins by its window."""
+
+    q_over_r = positive("variance of the step")
+    p0_over_r = positive("variance of the first belief")
+    mu_short = real("first belief in the short window", mean=0.3, sd=0.2)
+    mu_medium = real("first belief in the medium window", mean=0.5, sd=0.2)
+    mu_long = real("first belief in the long window", mean=0.7, sd=0.2)
+    sigma = positive("standard deviation of the answer", mean=-2.7, sd=0.7)
+    separate = ("window", "modality")
+
+    def begin(self, trial):
+        means = [self.mu_short, self.mu_medium, self.mu_long]
+        self.mean, self.variance = Table(means)[trial.window], self.p0_over_r
+
+    def respond(self, trial):
+        return Held(self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
+
+    def update(self, trial):
+        self.mean, self.variance = self.after(trial)
+
+    def after(self, trial):
+        before = self.variance + self.q_over_r
+        gain = before / (before + 1)
+        return self.mean + gain * (trial.value / trial.unit - self.mean), gain
+
+
+class Opener(KalmanOnce):
+    """The same, told apart by an `if`, which forks the beginning."""
+
+    separate = ("window",)
+
+    def begin(self, trial):
+        self.mean = self.mu_short if trial.window == 0 else self.mu_long
+        self.variance = self.p0_over_r
+
+
 class Weigher(Model):
     """Looks up, works out what hangs on columns alone, and reckons rarely."""
 
@@ -324,6 +361,8 @@ def world_of(model, actions):
         Tied: (Stage, STAGE),
         Kalman: (World, {"value": ()}),
         Edged: (World, {"value": ()}),
+        KalmanOnce: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
+        Opener: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
         Follower: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
         Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
     }

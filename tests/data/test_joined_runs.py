@@ -49,7 +49,7 @@ def test_every_trial_of_a_run_has_its_conditions(runs):
 def test_words_of_ones_own_have_a_name_and_hash_of_their_own(tmp_path):
     words = InstrumentalLearning.shipped.read_text(encoding="utf-8")
     mine = tmp_path / "mine.toml"
-    mine.write_text(words.replace("casino", "arcade"), encoding="utf-8")
+    mine.write_text(words.replace("machines", "devices"), encoding="utf-8")
     place = InstrumentalLearning(templates=str(mine))
     assert conditions_of(place)["template"] == "mine"
     assert words_hash(place) != words_hash(InstrumentalLearning())
@@ -71,7 +71,7 @@ def test_runs_are_joined_and_subjects_stay_apart(runs):
     frame = both.frame
     assert set(CONDITIONS) <= set(frame)
     assert both.n_subjects == 5
-    name = "rescorla_wagner_dual(alpha_positive=0.5"
+    name = "rescorla_wagner_dual"
     assert all(subject.startswith(name) for subject in both.subjects)
     assert {s.rsplit("/", 2)[1] for s in both.subjects} == {"plain", "aloud"}
     assert frame["served_model"].equals(frame["model_served"])

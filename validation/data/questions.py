@@ -67,6 +67,10 @@ class AskFit(Question["Fit"]):
         called so.
     tell
         Of "hierarchical": called with a line on what is going on.
+    against
+        Names of models that are compared with this one by how they predict subjects left out.
+    rivals
+        Whether all models of the experiment are.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -111,6 +115,15 @@ class AskFit(Question["Fit"]):
     )
     most_minutes: float = option(
         float, "For how long to sample at most (hierarchical).", default=15.0
+    )
+    against: Sequence[str] | None = option(
+        list[str] | None,
+        "A model to compare with, by how they predict left-out subjects.",
+        default=None,
+        completion=completes("models"),
+    )
+    rivals: bool = option(
+        bool, "Compare with all models of the experiment.", default=False, flag="--rivals"
     )
     pooled: bool = option(
         bool, "Take all sessions for those of one mind.", default=False, flag="--pooled"

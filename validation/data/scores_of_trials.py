@@ -186,8 +186,8 @@ def score(
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, several of these, or trials. They may be of
-        several experiments, told apart by the column "environment"; see `joined`.
+        A .csv or .parquet file, a run's folder, several of these (see `joined`), or trials. They
+        may be of several experiments, told apart by the column "environment".
     measures
         Which; all that fit by default.
     environment
@@ -251,8 +251,7 @@ def score(
             f"are of {', '.join(outcomes)}. Leave it out."
         )
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
-    options |= {"columns": dict(columns or {})}
-    options |= {"data": several_of(data)} if several_of(data) else {}
+    options |= {"columns": dict(columns or {}), **several_of(data)}
     if causal is None and (over or reference is not None):
         raise ValueError(
             "Conditions are compared, and a reference is used, in answers about a collider; the "

@@ -76,11 +76,11 @@ def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials
     return " ".join(map(str, paths)), joined(runs, columns)
 
 
-def several_of(data: Data) -> list[str]:
-    """Return the paths, where several were given; otherwise nothing."""
+def several_of(data: Data) -> dict[str, list[str]]:
+    """Return the paths as the option "data", where several were given; otherwise nothing."""
     if isinstance(data, Trials | str | Path) or len(data) < 2:
-        return []
-    return [str(path) for path in data]
+        return {}
+    return {"data": [str(path) for path in data]}
 
 
 def with_conditions(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
@@ -147,7 +147,7 @@ def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
     for name in CONDITIONS:
         if name not in frame and name != BY:
             also = _ALSO.get(name)
-            new[name] = frame[also] if also in frame else np.nan
+            new[name] = frame.get(also, np.nan)
     return frame.assign(**new)
 
 

@@ -27,6 +27,7 @@ BAD = (
     "not identified",
     "too many false alarms",
     "not confirmed",
+    "not reproduced",
     "biased high",
     "biased low",
     "over-confident",
@@ -94,6 +95,9 @@ class Section:
         The numbers behind it: by name, each a CSV file beside the page.
     command
         The command line that computes these again; "" where the page's does.
+    scores
+        Of a benchmark, what participants are compared by, two at a time: one row per participant
+        and score, with the columns participant, score, cell, value and standard_error; or None.
     """
 
     name: str
@@ -104,6 +108,7 @@ class Section:
     notes: Sequence[str] = ()
     frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     command: str = ""
+    scores: pd.DataFrame | None = None
 
     def __post_init__(self) -> None:
         """Leave out what is empty."""
