@@ -48,7 +48,7 @@ def everything(cells=tuple(PLACES), minds=tuple(MINDS)):
 
 
 def about(tmp_path=None, **more):
-    kept = {"people": None, "features": None, "seed": 0, "places": PLACES}
+    kept = {"people": None, "features": None, "seed": 0, "places": PLACES, "known": (), "truth": {}}
     return SimpleNamespace(**(kept | more))
 
 
@@ -290,3 +290,21 @@ def test_bad_input_is_told(trials):
     with pytest.raises(ValueError, match="there are none"):
         sections(trials[:0], about())
     assert colliders.STORIES == "stories"
+
+
+def test_known_minds_are_set_beside_their_truth(trials):
+    theta = dict(zip(("p", "b", "m1", "m2"), MINDS["sharp"][1], strict=False))
+    truth = {"sharp": {"collider": {"model": "noisy_or", **theta}}}
+    own = trials[trials["cell"] == "collider"]
+    made = {one.name: one for one in sections(own, about(known=("sharp",), truth=truth))}
+    (table,) = [t for t in made["parameters"].tables if t[0].startswith("Known minds")]
+    told = {row[3]: (float(row[4]), float(row[5].split(" ")[0])) for row in table[2]}
+    assert {name: true for name, (true, _) in told.items()} == theta
+    # 240 answers with noise of .1; a fit with one strength has the mean of both.
+    for names in (["p"], ["b"], ["m1", "m2"]):
+        true, found = np.mean([told[name] for name in names], axis=0)
+        assert found == pytest.approx(true, abs=0.05), names
+    scores = made["signatures"].scores
+    assert not scores.duplicated(["participant", "score", "cell"]).any()
+    assert set(scores["cell"]) == {"collider"}
+    assert (scores["standard_error"] > 0).all()

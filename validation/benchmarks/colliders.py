@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from knownminds.agents import NoisyOr
 from knownminds.environments import Trials
 from knownminds.inference import MEASURES
 from knownminds.inference.causes.alignment import POOLED
@@ -125,7 +126,7 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
         _dates_section(found, features),
         _contrasts_section(found),
         _ranks_section(found),
-        _parameters_section(found),
+        _parameters_section(found, about),
     ]
 
 
@@ -221,19 +222,54 @@ def _with_intervals(
         units[name] = intervals.value[name][order]
         units[f"{name}_low"] = intervals.low[name][order]
         units[f"{name}_high"] = intervals.high[name][order]
+        units[f"{name}_error"] = intervals.error[name][order]
     for name in CONTRASTS:
         measure = MEASURES[name]
         assert isinstance(measure, CellContrast)
         measure = copy(measure)
         measure.pooled = profile.released
-        units[f"{name}_low"], units[f"{name}_high"] = np.nan, np.nan
+        for end in ("low", "high", "error"):
+            units[f"{name}_{end}"] = np.nan
         if not read["task"].isin([measure.plus, measure.minus]).any():
             continue
         cells = measure.by_cell(read)
         tests = t_tests(cells.value, bounds=measure.bounds)
         at = units[UNIT].map({s: k for k, s in enumerate(cells.subjects)}).to_numpy()
         units[f"{name}_low"], units[f"{name}_high"] = tests.low[at], tests.high[at]
+        units[f"{name}_error"] = tests.standard_error[at]
+    units["cell"] = _first_cells(read, units)
     return units, intervals
+
+
+def _first_cells(read: pd.DataFrame, units: pd.DataFrame) -> list[str]:
+    """Return a cell of each unit, which may have several."""
+    if "cell" not in read:
+        return [""] * len(units)
+    first = read.drop_duplicates(UNIT).set_index(UNIT)["cell"]
+    return [str(first[name]) for name in units[UNIT]]
+
+
+def _scores(found: ColliderResult) -> pd.DataFrame:
+    """Return what models are compared by, two at a time."""
+    units = found.units[found.units[WHO] != PEOPLE]
+    parts = [
+        pd.DataFrame(
+            {
+                WHO: units[WHO],
+                "score": f"{told}: " + units[SETTING] + ", " + units[PROMPT],
+                "cell": units["cell"],
+                "value": units[name].astype(float),
+                "standard_error": units[f"{name}_error"].astype(float),
+            }
+        )
+        for name, told in (
+            ("reasoning_consistency", "consistency"),
+            ("determinacy", "determinacy"),
+            ("explaining_away_released", "explaining away, VIII - VI"),
+            ("markov_violation", "Markov violation, IV - V"),
+        )
+    ]
+    return pd.concat(parts, ignore_index=True)
 
 
 # What stands on the page, in the order of the paper.
@@ -526,6 +562,7 @@ def _signatures_section(found: ColliderResult) -> Section:
         rows,
         tables,
         figures,
+        _scores(found),
     )
 
 
@@ -760,7 +797,23 @@ def _changes(found: ColliderResult) -> Iterator[dict[str, Any]]:
                 }  # fmt: skip
 
 
-def _parameters_section(found: ColliderResult) -> Section:
+def _truths(found: ColliderResult, about: About) -> pd.DataFrame:
+    """Return the true and the estimated parameters of known minds that are noisy-ORs."""
+    rows = []
+    known = found.units[found.units[WHO].isin(about.known)]
+    for row in known.to_dict("records"):
+        truth = about.truth.get(row[WHO], {}).get(row["cell"], {})
+        if truth.get("model") != NoisyOr.name:
+            continue
+        for name in PARAMETERS:
+            if name in truth:
+                kept = {key: row[key] for key in (WHO, SETTING, PROMPT)}
+                ends = {"value": row[name], "low": row[f"{name}_low"], "high": row[f"{name}_high"]}
+                rows.append(kept | {"parameter": name, "truth": float(truth[name])} | ends)
+    return pd.DataFrame(rows)
+
+
+def _parameters_section(found: ColliderResult, about: About) -> Section:
     labels = {"p": "p(C)", "b": "b", "m1": "m1", "m2": "m2"}
     units, fits = found.units, found.profile.fits
     keys = units[[UNIT, WHO, SETTING, PROMPT]]
@@ -772,6 +825,19 @@ def _parameters_section(found: ColliderResult) -> Section:
         else "The strengths m1 and m2 are those of the causes C1 and C2."
     )
     tables: list[Table] = []
+    truths = _truths(found, about)
+    if len(truths):
+        tables.append(
+            table(
+                "Known minds: their parameters, and what is found",
+                truths,
+                *_whose(
+                    ("parameter", "{parameter}"),
+                    ("true", "{truth:.3f}"),
+                    ("found", lambda r: interval(r["value"], r["low"], r["high"])),
+                ),
+            )
+        )
     for (setting, prompt), own in units.groupby([SETTING, PROMPT], sort=False):
         ordered = own.sort_values("loss", kind="stable", na_position="last")
         tables.append(

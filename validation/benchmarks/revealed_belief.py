@@ -65,12 +65,15 @@ class RevealedResult:
     stated
         One row per participant and question that was answered: truth of the outcome asked about,
         the chosen option as a probability, and whether it is the right one.
+    cells
+        By scenario and form, a cell of the plan.
     """
 
     beliefs: Mapping[tuple[str, str], RevealedBeliefs]
     contexts: pd.DataFrame
     shares: pd.DataFrame
     stated: pd.DataFrame
+    cells: Mapping[tuple[str, str], str]
 
 
 def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Section]:
@@ -142,6 +145,26 @@ def revealed_result(trials: pd.DataFrame, about: About) -> RevealedResult:
         table_.merge(told, on=["scenario", "context"], how="left"),
         _ordered(pd.concat(shares)) if shares else pd.DataFrame(columns=_SHARES),
         answered.merge(_told(answered, ["scenario", "context"]), on=["scenario", "context"]),
+        {
+            (str(scenario), str(form_)): str(cell)
+            for scenario, form_, cell in own.drop_duplicates(["place", FORM])[
+                ["place", FORM, "cell" if "cell" in own else "place"]
+            ].to_numpy()
+        },
+    )
+
+
+def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """Return what models are compared by, two at a time."""
+    scenario = rows[VARIANT].str.partition(", ")[0]
+    return pd.DataFrame(
+        {
+            WHO: rows[WHO],
+            "score": f"{told}: " + rows[VARIANT] + ", " + rows[FORM],
+            "cell": [cells.get(pair, "") for pair in zip(scenario, rows[FORM], strict=True)],
+            "value": rows["value"],
+            "standard_error": rows["standard_error"],
+        }
     )
 
 
@@ -304,9 +327,22 @@ def mean_rows(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFra
         found.append(
             dict(zip(keys, key, strict=True))
             | {"value": mean if len(known) else np.nan, "low": low, "high": high, "n": len(known)}
+            | {"standard_error": float(tests.standard_error[0])}
             | dict(zip(names, map(float, ends), strict=True))
         )
-    columns = [*keys, "value", "low", "high", "n", "tenth", "lower", "median", "upper", "ninetieth"]
+    columns = [
+        *keys,
+        "value",
+        "low",
+        "high",
+        "n",
+        "standard_error",
+        "tenth",
+        "lower",
+        "median",
+        "upper",
+        "ninetieth",
+    ]
     return pd.DataFrame(found, columns=columns)
 
 
@@ -399,6 +435,7 @@ def _distances_section(found: RevealedResult) -> Section:
         rows,
         tables,
         pictures.distance_figures(found.contexts),
+        _scores(whole[whole["measure"] == "chebyshev"], "Chebyshev", found.cells),
     )
 
 
@@ -423,6 +460,7 @@ def _stated_section(found: RevealedResult) -> Section:
         rows,
         [_by_who(rows, [VARIANT], who, "Stated error by scenario")],
         pictures.stated_figures(rows, revealed, GUESS),
+        _scores(rows.assign(**{FORM: STATED}), "stated error", found.cells),
     )
 
 

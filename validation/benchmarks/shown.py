@@ -28,9 +28,10 @@ def part(
     numbers: pd.DataFrame,
     tables: Sequence[Table] = (),
     figures: Sequence[tuple[str, str]] = (),
+    scores: pd.DataFrame | None = None,
 ) -> Section:
     """Return a section with a paragraph, whose numbers are kept as NAME.csv."""
-    return Section(name, title, (told,), tables, figures, frames={name: numbers})
+    return Section(name, title, (told,), tables, figures, frames={name: numbers}, scores=scores)
 
 
 def readable(trials: pd.DataFrame) -> pd.Series[bool]:
