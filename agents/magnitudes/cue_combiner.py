@@ -140,7 +140,9 @@ def log_likelihood_equal(  # type: ignore[no-untyped-def]
 ):
     """Combine with equal weights."""
     wide = np.full((len(theta), 4), 0.5)
-    wide[:, 1:] = theta
+    for k in range(len(theta)):  # an assignment of slices takes seconds to compile
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     return total, gradient[:, 1:].copy()
 
@@ -154,7 +156,8 @@ def log_likelihood_optimal(  # type: ignore[no-untyped-def]
     for k in range(len(theta)):
         text, image = theta[k, 0] ** 2, theta[k, 1] ** 2
         wide[k, 0] = image / (text + image)
-        wide[k, 1:] = theta[k]
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     for k in range(len(theta)):
         alpha = wide[k, 0]

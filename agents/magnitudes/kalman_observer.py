@@ -49,7 +49,7 @@ def log_share_below(z):  # type: ignore[no-untyped-def]
     return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _begin(z, column, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
     """Set the lanes of a block, between these ends, to what they believe before any trial."""
     z[:] = 0.0
@@ -67,7 +67,7 @@ def _begin(z, column, wide, row, response, window, ends):  # type: ignore[no-unt
         z[UNIT + i] = 1.0
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _gather(z, column, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
     """Add what the lanes of a block have come to."""
     for i in range(LANES):
