@@ -1,4 +1,4 @@
-"""Functions of kernels: exponential and logarithm alike in every lane, tails of the normal law."""
+"""Functions of kernels: exponential and logarithm alike in every lane, normal tails, lapses."""
 
 from __future__ import annotations
 
@@ -91,3 +91,29 @@ def mills_of(x, log_below):  # type: ignore[no-untyped-def]
         return exp(-0.5 * x * x - 0.9189385332046727 - log_below)
     r = 1.0 / (x * x)
     return -x / (1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r))))
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def log_share_below(x):  # type: ignore[no-untyped-def]
+    """Logarithm of the probability below x, and its slope, for any x; see `log_ndtr_of`."""
+    if x > -35.0:
+        share = 0.5 * erfc(-x / 1.4142135623730951)
+        return log(share), exp(-0.5 * x * x - 0.9189385332046727) / share
+    r = 1.0 / (x * x)
+    series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
+    return -0.5 * x * x - log(-x) - 0.9189385332046727 + log(series), -x / series
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def mixed_with_lapse(own, anywhere, lapse):  # type: ignore[no-untyped-def]
+    """Log density of an answer where a lapse gives it with the density `anywhere`, maybe 0.
+
+    `own` is the log density where there are none. Returned with the weight of its slopes in the
+    mixture, and the slope in the lapse rate.
+    """
+    if anywhere > 0.0:
+        density = exp(min(own, 700.0))
+        mixed = max((1.0 - lapse) * density + lapse * anywhere, 1e-300)
+        return log(mixed), (1.0 - lapse) * density / mixed, (anywhere - density) / mixed
+    kept = max(1.0 - lapse, 1e-300)
+    return own + log(kept), 1.0, -1.0 / kept

@@ -95,6 +95,11 @@ def read_numbers(option: str, texts: Sequence[str] | None) -> dict[str, float]:
     return {name: _number(option, name, value) for name, value in _pairs(option, texts)}
 
 
+def read_texts(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Read texts from NAME=VALUE."""
+    return dict(_pairs(option, texts))
+
+
 def read_mapping(columns: str | None) -> dict[str, str]:
     """Read --columns: ours=yours,..."""
     texts = [] if columns is None else columns.split(",")

@@ -30,7 +30,12 @@ def simulation(program: Program) -> list[str]:
     number = program.given != "action"
     bodies = [_trial(program, kind, rows) for kind in program.kinds]
     inputs = [f"{name}_" for name in (*(["noise"] if number else []), *program.design)]
-    fill = rows.begin({**program.start, **program.world_start})
+    fill = [
+        f"{rows(f'{name}_all')} = {name}_[start[block], i] if trials else 0.0"
+        for name in program.begun_by
+    ]
+    blocks = ["trials = start[block + 1] > start[block]"] if fill else []
+    fill += rows.begin({**program.start, **program.world_start})
     fill += block("if lapse is not None:", [f"{rows('lapse')} = lapse[q]"])
     blank = block("for i in range(LANES):", ["given[t, i] = -1.0"]) if len(bodies) > 1 else []
     trials = block(
@@ -44,7 +49,7 @@ def simulation(program: Program) -> list[str]:
         f"z = np.empty({PREFIX}ROWS * LANES)",
         *block(
             "for block in range(len(row)):",
-            ["z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
+            [*blocks, "z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
         ),
         "return given, told" if told else "return given",
     ]

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
@@ -20,7 +18,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import MOST_BYTES, Endpoint, count, log_probability, parsed
+from .endpoint import MOST_BYTES, Caller, Endpoint, count, log_probability, parsed
 
 try:
     import openai
@@ -31,13 +29,11 @@ except ImportError:
         'OpenAI models need the openai package: pip install "knownminds[openai]"'
     ) from None
 
-T = TypeVar("T")
-
 _REASONS = {"content_filter": "refusal"}
 _SAMPLING_AND_LIKELIHOOD = ("temperature", "top_p", "answer_log_probabilities")
 
 
-class OpenAI:
+class OpenAI(Caller):
     """A model behind OpenAI's chat interface, wherever it runs.
 
     Calls are made once: the package's own retries are off, since they buy an answer twice
@@ -67,6 +63,7 @@ class OpenAI:
     """
 
     provider = "openai"
+    failures = (openai.APIStatusError, openai.APIConnectionError)
 
     def __init__(
         self,
@@ -78,17 +75,10 @@ class OpenAI:
         limit_name: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
         capabilities: Capabilities | None = None,
     ):
-        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
-        self.model = model
-        self.base_url = base_url
-        self.key_variable = key_variable
+        endpoint = Endpoint(model, base_url, key_variable, timeout)
+        super().__init__(endpoint, capabilities or capabilities_of(model, base_url))
         self.limit_name = limit_name
-        self.capabilities = capabilities or capabilities_of(model, base_url)
         self._client = self.client(timeout)
-
-    def __repr__(self) -> str:
-        """Show where it asks, and never the key."""
-        return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
@@ -130,36 +120,14 @@ class OpenAI:
         http = response.http_response
         return self.read(http.text, http.headers.get("x-request-id", ""), settings)
 
-    async def guarded(
-        self,
-        ask: Callable[[], Awaitable[T]],
-        settings: Sampling,
-        *,
-        images: bool = False,
-        timeout: float | None = None,
-    ) -> T:
-        """Wait for what the package is asked; its failures become an `AdapterError`."""
-        endpoint = self._endpoint
-        failure: AdapterError
-        try:
-            endpoint.key()  # if it is gone, that is told before anything is sent
-            async with asyncio.timeout(timeout or endpoint.timeout):
-                return await ask()
-        except TimeoutError:
-            failure = endpoint.late()
-        except openai.APIStatusError as error:
+    def meant(self, error: Exception, settings: Sampling, images: bool) -> AdapterError:
+        """Return what an error of the package means."""
+        if isinstance(error, openai.APIStatusError):
             http = error.response
-            failure = endpoint.failed(
+            return self._endpoint.failed(
                 http.status_code, http.headers, http.text, settings, images=images
             )
-        except openai.APIConnectionError as error:
-            failure = endpoint.unreachable(error.__cause__ or error)
-        # Outside of the handlers, for the package's error holds the request and with it the key.
-        raise failure
-
-    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
-        """Return what a status and a body mean that stand for one of several requests."""
-        return self._endpoint.failed(status, {}, body, settings)
+        return self._endpoint.unreachable(error.__cause__ or error)
 
     def read(self, body: str, request_id: str, settings: Sampling) -> Reply:
         """Read the body of an answer."""

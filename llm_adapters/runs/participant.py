@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from knownminds.environments import (
@@ -21,6 +22,7 @@ from knownminds.environments import (
     Trials,
     session_stream,
 )
+from knownminds.environments.conditions import conditions_of
 from knownminds.llm_adapters.adapter import (
     Adapter,
     ModelChanged,
@@ -175,9 +177,21 @@ def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
     return None if any(n is None for n in used) else sum(used)
 
 
-def record(rows: Sequence[Row], environment: Environment) -> Trials:
-    """Make trials of the rows of any number of sessions."""
-    frame = pd.DataFrame(rows)
+def conditions(environment: Environment, settings: Sampling | None) -> dict[str, Any]:
+    """Return the columns that stand beside every trial: conditions of experiment and sampling.
+
+    "temperature" and "effort" (of reasoning) are empty where they are the provider's own.
+    """
+    sampling = settings or Sampling()
+    own = {"temperature": sampling.temperature, "effort": sampling.reasoning}
+    return conditions_of(environment) | {k: np.nan if v is None else v for k, v in own.items()}
+
+
+def record(
+    rows: Sequence[Row], environment: Environment, settings: Sampling | None = None
+) -> Trials:
+    """Make trials of the rows of any number of sessions, each with its conditions."""
+    frame = pd.DataFrame(rows).assign(**conditions(environment, settings))
     if "action" in frame:
         frame["action"] = frame["action"].astype("Int64")
     # A model is served as one only, so the trials without a reply are that one's, too.
@@ -238,7 +252,7 @@ async def run_session(
     sees = environment.pictures
     ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {}, sees)
     lived = await live(environment, seed, address, adapter.model, ask)
-    return record(lived.rows, environment)
+    return record(lived.rows, environment, settings)
 
 
 async def run_sessions(
@@ -286,7 +300,7 @@ async def run_sessions(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return record([row for one in lived for row in one.rows], environment)
+    return record([row for one in lived for row in one.rows], environment, settings)
 
 
 def _asking(

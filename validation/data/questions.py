@@ -45,7 +45,7 @@ class AskFit(Question["Fit"]):
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, or trials.
+        A .csv or .parquet file, the folder of a run, several of these, or trials.
     environment
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
@@ -67,6 +67,10 @@ class AskFit(Question["Fit"]):
         called so.
     tell
         Of "hierarchical": called with a line on what is going on.
+    against
+        Names of models that are compared with this one by how they predict subjects left out.
+    rivals
+        Whether all models of the experiment are.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -76,8 +80,10 @@ class AskFit(Question["Fit"]):
     verb: ClassVar[str] = "fit"
     help: ClassVar[str] = "Fit people's or models' choices, and say what so many trials support."
 
-    data: Trials | str | Path = asks(
-        Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    data: Trials | str | Path | Sequence[str | Path] = asks(
+        Annotated[
+            list[Path], typer.Argument(help=".csv or .parquet files, or folders of runs, joined.")
+        ],
         kw_only=False,
     )
     model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
@@ -109,6 +115,15 @@ class AskFit(Question["Fit"]):
     )
     most_minutes: float = option(
         float, "For how long to sample at most (hierarchical).", default=15.0
+    )
+    against: Sequence[str] | None = option(
+        list[str] | None,
+        "A model to compare with, by how they predict left-out subjects.",
+        default=None,
+        completion=completes("models"),
+    )
+    rivals: bool = option(
+        bool, "Compare with all models of the experiment.", default=False, flag="--rivals"
     )
     pooled: bool = option(
         bool, "Take all sessions for those of one mind.", default=False, flag="--pooled"

@@ -32,10 +32,11 @@ from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
-from .trials_of_runs import read_one
+from .trials_of_runs import BY, CONDITIONS, Data, also_called, read_one, several_of
 
 RELEASED = "_released"
 FILE = "measures.json"
+NONE = "none"  # the sample of what has no value in the column
 
 PERFORMANCE = "performance"
 COLLIDER = "collider"
@@ -168,7 +169,7 @@ def _counts(rates: Sequence[Rate]) -> dict[str, int]:
 
 
 def score(
-    data: Trials | str | Path,
+    data: Data,
     measures: Sequence[str] | None = None,
     *,
     environment: str | None = None,
@@ -185,8 +186,8 @@ def score(
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, or trials. Files may hold trials of several
-        experiments, told apart by the column "environment".
+        A .csv or .parquet file, a run's folder, several of these (see `joined`), or trials. They
+        may be of several experiments, told apart by the column "environment".
     measures
         Which; all that fit by default.
     environment
@@ -250,7 +251,7 @@ def score(
             f"are of {', '.join(outcomes)}. Leave it out."
         )
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
-    options |= {"columns": dict(columns or {})}
+    options |= {"columns": dict(columns or {}), **several_of(data)}
     if causal is None and (over or reference is not None):
         raise ValueError(
             "Conditions are compared, and a reference is used, in answers about a collider; the "
@@ -270,7 +271,7 @@ def score(
 
 
 def records_of(
-    data: Trials | str | Path,
+    data: Data,
     by: str,
     *,
     environment: str | None = None,
@@ -283,6 +284,17 @@ def records_of(
         for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
+
+
+def played_in(people: Mapping[str, Sequence[Trials]]) -> list[Environment]:
+    """Return the experiments of several participants' records, with the settings that they tell."""
+    found: dict[str, Environment] = {}
+    for records in people.values():
+        for trials in records:
+            name = str(trials.frame["environment"].iloc[0])
+            if name not in found:
+                found[name] = environment_of(trials, name)
+    return list(found.values())
 
 
 def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:
@@ -329,13 +341,18 @@ def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
     if not by:
         return [("", trials)]
     frame = trials.frame
+    by = [also_called(name, frame) for name in by]
+    # An experiment without a condition has one value of it, as have trials that do not tell it.
+    absent = [name for name in by if name in CONDITIONS and name != BY and name not in frame]
+    frame = frame.assign(**dict.fromkeys(absent, NONE))
     for name in by:
         if name not in frame:
             raise ValueError(
                 f"Samples are told apart by a column of the trials; there is no {name!r} among "
                 f"{', '.join(frame.columns)}."
             )
-    groups = frame.groupby(list(by), sort=False)
+    told = [frame[name].astype(object).where(frame[name].notna(), NONE) for name in by]
+    groups = frame.groupby(told, sort=False)
     return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
 
 

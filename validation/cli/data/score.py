@@ -59,7 +59,7 @@ def _measures(asked: AskScore) -> Any:
     from knownminds.validation.data.scores_of_trials import score
 
     return score(
-        asked.data[0],
+        asked.data,
         asked.measure,
         environment=asked.environment,
         columns=asked.columns,
