@@ -3,10 +3,10 @@
 Counted is CPU time, both sides in turn in one process, so that other work on a machine hits both.
 First the dual-rate learner against the kernel by hand that the tests keep
 (`tests/hand_written_learner.py`). With `--table`, every model that is written once (or those that
-are named), as a row of Markdown: lines, nanoseconds a trial, microseconds a step; what was written by hand before stands
-before it. That is the last commit at which all models were (`BEFORE`), taken from the history of
-this repository under a package name of its own. With `--compile`, what a first fit of these models
-costs, in processes of their own with empty caches.
+are named), as a row of Markdown: lines, nanoseconds a trial, microseconds a step. What was written
+by hand before stands before it: that is the last commit at which all models were (`BEFORE`), taken
+from the history of this repository under a package name of its own. With `--compile`, what a first
+fit of these models costs, in processes of their own with empty caches.
 """
 
 import importlib
