@@ -212,17 +212,31 @@ class Sides:
         return {**ways, "now": played(self.model, self.theta, self.place, None)}
 
     def steps(self):
-        """Return ways to live three sessions step by step, without their record."""
-        ways = {"now": (self.model, play, self.place)}
+        """Return ways to live three sessions step by step, keeping nothing."""
+        pairs = {"now": (self.model, self.place)}
         if self.old is not None:
-            ways = {"before": (self.old, self.old_agents.play, self.old_place), **ways}
+            pairs = {"before": (self.old, self.old_place), **pairs}
         actions = self.place.n_actions or None
-        return {
-            side: lambda m=model, go=go, p=place: [
-                go(m.from_theta(t, actions=actions), p, 5, i) for i, t in enumerate(self.theta[:3])
-            ]
-            for side, (model, go, place) in ways.items()
-        }
+        ways = {}
+        for side, (model, place) in pairs.items():
+            minds = [model.from_theta(theta, actions=actions) for theta in self.theta[:3]]
+            design = place.draw(np.random.default_rng(7))
+            ways[side] = lambda m=minds, p=place, d=design: [step_by_step(a, p, d) for a in m]
+        return ways
+
+
+def step_by_step(agent, place, design):
+    """Live a session through the step interface, as `play` does, without its record."""
+    rng, over = np.random.default_rng(0), False
+    seen, _ = place.reset(options={"design": design})
+    agent.reset()
+    while not over:
+        choice = agent.choose(seen, rng)
+        following, reward, over, _, info = place.step(choice)
+        action = choice[0] if isinstance(choice, tuple) else choice
+        known = {**seen, **info["brought"]} if "brought" in info else seen
+        agent.learn(known, action if isinstance(action, int) else -1, reward)
+        seen = following
 
 
 def timed(ways, unit):

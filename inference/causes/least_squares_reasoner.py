@@ -332,6 +332,34 @@ class _Cells:
         theta, value, agreement, predicted = (np.concatenate(p) for p in zip(*parts, strict=True))
         return theta, value, agreement, predicted
 
+    def fit_from(self, start: Array, workers: int | None) -> Array:
+        """Return the estimates [N, 12, K] to all tasks and without each, searched from `start`."""
+        n_parameters = start.shape[-1]
+        no_points = np.empty((0, n_parameters))
+
+        def one(batch: Integers) -> Any:
+            cells, places = (self.count[batch], self.mean[batch]), PLACES[n_parameters]
+            return _fit(*cells, places, no_points, start[batch][:, :, None], True)
+
+        parts = in_batches(one, len(self.subjects), SUBJECTS_PER_BATCH, workers)
+        return np.concatenate([part[0] for part in parts])
+
+    def predict(self, theta: Array, n_parameters: int) -> Array:
+        """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
+        return _predicted(np.ascontiguousarray(theta), PLACES[n_parameters])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _predicted(theta, places):  # type: ignore[no-untyped-def]
+    """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
+    n, fits = theta.shape[0], theta.shape[1]
+    effect, slope = np.empty((6, 6)), np.empty((2, N_TASKS, 5))
+    answer = np.empty((n, fits, 2, N_TASKS))
+    for q in range(n):
+        for f in range(fits):
+            _predict(theta[q, f], places, effect, answer[q, f], slope)
+    return answer
+
 
 @dataclass(frozen=True)
 class LeastSquaresFit(Result):

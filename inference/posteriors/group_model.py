@@ -24,6 +24,7 @@ from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.subject_table import subject_table
 
+from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence
 from .crossed_levels import Levels, units_of
 from .regressors import Regressors
@@ -71,7 +72,7 @@ class HierarchicalFit(SubjectResult):
     data, unknowns, regressors, levels
         What was fitted, for whatever is computed from the draws.
     sample_stats
-        Which draws diverged.
+        What the sampler told of each draw, with ArviZ's names.
     tried
         A line per round of sampling: how it was sampled, and what was found; also why no further
         one was begun, where time was the reason.
@@ -565,7 +566,7 @@ class GroupModel:
         kept = posterior.drop_vars(["eta", "signed_sd"])
         kept = kept.assign(z=z, group_sd=abs(posterior["signed_sd"]))
         kept = kept.assign_coords(subject=list(data.subjects))
-        sample_stats = dataset_of(trace, "sample_stats")[["diverging"]]
+        sample_stats = statistics_of(dataset_of(trace, "sample_stats"))
         divergences = int(sample_stats["diverging"].sum())
         return HierarchicalFit(
             model=self.model.name,

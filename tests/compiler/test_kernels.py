@@ -15,6 +15,8 @@ from compiler.definitions import (
     Forgetful,
     Kalman,
     KalmanOnce,
+    KalmanOnceGain,
+    KalmanOnceLog,
     Odd,
     Opener,
     Staged,
@@ -42,7 +44,11 @@ from knownminds.agents.compiler import expressions as ex
 from knownminds.agents.compiler.cache import loaded, simulation_source
 from knownminds.agents.compiler.checking import check_kernels, check_simulation
 from knownminds.agents.compiler.program import trace
-from knownminds.agents.magnitudes.kalman_observer import KalmanObserver
+from knownminds.agents.magnitudes.kalman_observer import (
+    KalmanObserver,
+    KalmanObserverGain,
+    KalmanObserverLog,
+)
 from knownminds.environments import (
     BalloonRisk,
     Horizon,
@@ -65,7 +71,7 @@ CASES = [
     (Teller, 3),
     (StatedTeller, 3),
     (Follower, 2),
-    (KalmanOnce, 2),
+    (KalmanOnceLog, 2),
     (Opener, 2),
     (Weigher, 3),
     (Edged, 2),
@@ -151,13 +157,20 @@ def test_sequences_of_unequal_length_and_gaps_are_read_where_they_begin():
         assert np.allclose(whole[1], answered[1], rtol=1e-12)
 
 
-def test_what_begins_by_its_window_is_the_observer_written_by_hand():
+@pytest.mark.parametrize(
+    ("by_hand", "once"),
+    [
+        (KalmanObserver, KalmanOnce),
+        (KalmanObserverGain, KalmanOnceGain),
+        (KalmanObserverLog, KalmanOnceLog),
+    ],
+)
+def test_what_begins_by_its_window_is_the_observer_written_by_hand(by_hand, once):
     n, rng = 6, np.random.default_rng(0)
-    theta = KalmanObserver.parameters.draw(rng, n)
-    place = MarkerLocation()
-    trials = simulate(KalmanObserver, theta, place, 3)
-    hand, data = (ModelData.read(m, trials) for m in (KalmanObserver, KalmanOnce))
-    text, names = KalmanOnce.kernel_source(), {}
+    theta = by_hand.parameters.draw(rng, n)
+    trials = simulate(by_hand, theta, MarkerLocation(), 3)
+    hand, data = (ModelData.read(m, trials) for m in (by_hand, once))
+    text, names = once.kernel_source(), {}
     exec(text.replace("from numba import njit", "njit = lambda **_: lambda f: f"), names)
     sequences = data.sequences
     packed = [sequences.pack(column) for column in names["prepared"](*data.flat)]

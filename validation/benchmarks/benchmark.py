@@ -247,6 +247,69 @@ def models_in(folder: Path) -> tuple[str, ...]:
     return tuple(_kept(folder)["models"])
 
 
+def take_inspect_logs(
+    folder: Path, plan: Plan, logs: Sequence[str | Path], options: Mapping[str, Any]
+) -> list[str]:
+    """Take the trials of Inspect's logs into a benchmark, each into the cell it was made of.
+
+    Returns a line for each log. The model of a log is called as Inspect calls it.
+
+    Raises
+    ------
+    ValueError
+        If a file is no log of such a task, of no cell of the plan, or of a cell that is there.
+    """
+    from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
+
+    files = [file for place in map(Path, logs) for file in _logs_in(place)]
+    taken: dict[tuple[str, str], tuple[Path, Trials, Cell]] = {}
+    for file in files:
+        trials = read_inspect_log(file)
+        cell = _cell_of_trials(trials, plan, file)
+        model = f"inspect:{trials.frame['model'].iloc[0]}"
+        run = folder_of_cell(folder, model, cell)
+        if (model, cell.name) in taken or (run / LEDGER).is_file():
+            raise ValueError(
+                f"A model has one log of each cell; {model} has several of {cell.name}, the last "
+                f"in {file.name}. Leave one."
+            )
+        taken[model, cell.name] = file, trials, cell
+    begin(folder, plan, list(dict.fromkeys(model for model, _ in taken)), options, {})
+    for (model, _), (_, trials, cell) in taken.items():
+        run = folder_of_cell(folder, model, cell)
+        with writable(run):
+            trials.save(run / TRIALS)
+    return [
+        f"{file.name}: {model} in {name}, {len(trials)} trials"
+        for (model, name), (file, trials, _) in taken.items()
+    ]
+
+
+def _logs_in(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    found = sorted(file for file in place.rglob("*") if file.suffix in (".eval", ".json"))
+    if not found:
+        raise ValueError(
+            f"A folder of logs of Inspect's holds .eval or .json files; {place} has none."
+        )
+    return found
+
+
+def _cell_of_trials(trials: Trials, plan: Plan, file: Path) -> Cell:
+    """Return the cell whose experiment and settings trials have."""
+    for cell in plan.cells:
+        told = trials.settings.get(cell.environment.name)
+        own = plain(cell.environment.settings)
+        if told is not None and all(own.get(name) == value for name, value in told.items()):
+            return cell
+    name = trials.frame["environment"].iloc[0]
+    raise ValueError(
+        f"A log is of a cell of the plan; that of {name} in {file.name} has other settings than "
+        f"any. Cells: {', '.join(cell.name for cell in plan.cells)}."
+    )
+
+
 def finished(run: Path, cell: Cell) -> bool:
     """Say whether a run has come to the end of all of a cell's sessions."""
     if not ((run / LEDGER).is_file() and (run / TRIALS).is_file()):
@@ -277,6 +340,9 @@ def _cell_of(
         "readable": 0, **{outcome.value: 0 for outcome in Outcome}, "calls": 0, "tokens": 0,
         "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
     }  # fmt: skip
+    if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
+        trials = with_conditions(run)  # from a log of Inspect's
+        return row | _counts(trials, trials.n_sessions, cell.sessions), trials.frame
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
@@ -298,17 +364,23 @@ def _cell_of(
     row["tokens"] = account.input_tokens + account.output_tokens
     if price is not None:
         row["dollars"] = float(Decimal(account.paid + account.reserved) / NANO)
+    row |= _counts(trials, ended, cell.sessions)
+    over = row["status"] != UNFINISHED
+    row["reason"] = "" if over else stopped or blocked
+    return row, None if trials is None else trials.frame
+
+
+def _counts(trials: Trials | None, ended: int, sessions: int) -> dict[str, Any]:
+    """Count the trials of a cell, and say whether it is finished and can be read."""
+    row: dict[str, Any] = {"ended": ended, "trials": 0, "readable": 0}
     if trials is not None:
         outcomes = trials.frame["outcome"].value_counts()
         row |= {str(name): int(n) for name, n in outcomes.items()}
         read = trials.frame["outcome"].isin(ANSWERED)
         row |= {"trials": len(trials), "readable": int(read.sum())}
-    over = ended >= cell.sessions
-    row["status"] = FINISHED if over else UNFINISHED
-    if over and row["trials"] and not row["readable"]:
-        row["status"] = UNREAD
-    row["reason"] = "" if over else stopped or blocked
-    return row, None if trials is None else trials.frame
+    over = ended >= sessions
+    unread = over and row["trials"] and not row["readable"]
+    return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
 
 
 def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.DataFrame:

@@ -132,6 +132,16 @@ def read_plan(
     return Plan(benchmark, cells, known, models, own, text)
 
 
+def cell_names(benchmark: str) -> list[str]:
+    """Return the names of the cells of the plan that ships, without making any experiment."""
+    found = tomllib.loads(benchmark_of(benchmark).plan.read_text(encoding="utf-8"))
+    return [
+        name if chosen == BASE else f"{name}/{chosen}"
+        for name, own in found["experiments"].items()
+        for chosen in own.get("variants", [BASE])
+    ]
+
+
 def _cells(found: Mapping[str, Any], share: float | None) -> tuple[Cell, ...]:
     variants = {BASE: {}, **_table("variants", found)}
     for name, variant in variants.items():

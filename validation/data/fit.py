@@ -38,7 +38,13 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
-from .predictive import LEVEL, Predictive, check_fit, replicated_from
+from .predictive import (
+    LEVEL,
+    Predictive,
+    check_fit,
+    predicted_answers,
+    replicated_from,
+)
 from .questions import AskFit
 from .rivals import Comparison, chosen_rivals, compare_rivals
 from .rivals_page import about_rivals
@@ -57,6 +63,7 @@ if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
 POSTERIOR = "posterior.nc"
+MOST_PREDICTED = 20_000_000  # simulated answers that are kept in it
 CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
 RIVALS = ("rescorla_wagner", "random_responder")
 
@@ -114,6 +121,8 @@ class Fit(Reported):
     posterior
         Of a hierarchical fit, its draws; None where the fit was read from a folder, in which they
         are posterior.nc (see `read_posterior`).
+    predicted
+        Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
     """
 
     file: ClassVar[str] = "fit.json"
@@ -144,6 +153,7 @@ class Fit(Reported):
     predictive: Predictive | None = None
     rivals: Comparison | None = None
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
+    predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject."""
@@ -206,7 +216,7 @@ class Fit(Reported):
                     save_posterior,  # xarray is slow
                 )
 
-                save_posterior(self.posterior, path / POSTERIOR)
+                save_posterior(self.posterior, path / POSTERIOR, predicted=self.predicted)
             elif self.method != "hierarchical":
                 (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
 
@@ -737,7 +747,10 @@ def _predictive(
         usable &= (result.subjects["status"] != "failed").to_numpy()
     chosen = replicated_from(relived, place, unknowns, agent, draws, usable, options["seed"])
     told = "estimates" if own is None else "posterior"
-    return replace(result, predictive=check_fit(frame, chosen, told))
+    predicted = None
+    if result.posterior is not None and len(frame) * len(chosen.theta) <= MOST_PREDICTED:
+        predicted = predicted_answers(chosen, len(frame))
+    return replace(result, predictive=check_fit(frame, chosen, told), predicted=predicted)
 
 
 def _sentences(result: Fit) -> list[str]:

@@ -37,11 +37,13 @@ def fit_page(fit: Fit) -> Page:
     """Return the page of a fit."""
     whose = noun(fit.options)
     size = f"{counted(fit.n_subjects, whose)}, {counted(fit.n_trials, 'trial')}"
+    options = {k: ", ".join(v) if isinstance(v, list) else v for k, v in fit.options.items()}
+    options = {name: value for name, value in options.items() if value != ""}
     asked = [
         ("data", f"{fit.source}: {size}"),
         ("experiment", fit.environment),
         ("model", fit.model),
-        ("fitted by", listed({"method": fit.method} | dict(fit.options))),
+        ("fitted by", listed({"method": fit.method} | options)),
     ]
     if fit.method == "hierarchical":
         asked.append(("sampling", f"{fit.verdict}; {fit.divergences} divergent draws"))

@@ -316,6 +316,27 @@ def replicated_from(
     return Replicated(relived, place, model, theta, lapse, units, seed)
 
 
+def predicted_answers(replicated: Replicated, n_rows: int) -> dict[str, NDArray[np.float32]]:
+    """Return simulated answers for the rows of the data, [R, rows]; NaN where there are none.
+
+    `n_rows` is how many rows the data have; those of subjects who are passed over have none.
+    """
+    relived, sessions = replicated.relived, replicated.sessions
+    at = np.full(relived.recorded.there.shape, -1, dtype=np.int64)
+    at[relived.session, relived.slot] = np.arange(n_rows)
+    found: dict[str, NDArray[np.float32]] = {}
+    count = len(replicated.theta)
+    for which, lived in replicated.parts():
+        replicate, session = np.divmod(lived["session"], len(sessions))
+        row = at[sessions[session], lived["slot"]]
+        known = row >= 0
+        for name in ("action", "response"):
+            if name in lived:
+                whole = found.setdefault(name, np.full((count, n_rows), np.nan, dtype=np.float32))
+                whole[which[replicate[known]], row[known]] = lived[name][known]
+    return found
+
+
 def check_fit(frame: pd.DataFrame, replicated: Replicated, drawn_from: str) -> Predictive | None:
     """Hold recorded rows against sessions lived again; None where there is nothing to see."""
     if not len(replicated.units):

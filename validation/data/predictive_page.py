@@ -60,7 +60,7 @@ def p_value(p: float) -> str:
 
 def panels_figure(panels: Sequence[PanelCheck], *, data: bool = True) -> str:
     """Draw panels: bands of the replicates, and the means of the data on top, unless not `data`."""
-    figure, axes = draw.panels(len(panels), height=3.0, columns=3)
+    figure, axes = draw.panels(len(panels), height=3.0)
     for axis, panel in zip(axes, panels, strict=True):
         _panel(axis, panel, data)
     return draw.svg(figure)

@@ -16,6 +16,8 @@ from knownminds.validation.reading import read_caps
 if TYPE_CHECKING:
     from click import Context
 
+    from knownminds.validation.benchmarks.plan import Plan
+
 SHOWN = "-"  # the plan that --plan without a file asks to see
 
 
@@ -84,6 +86,9 @@ if not one answer could be read, 2 for bad input."""
     people: Path | None = option(
         Path | None, "A CSV file of people's values: metric, value.", default=None
     )
+    inspect: list[Path] | None = option(
+        list[Path] | None, "Logs of Inspect's, or folders of them, to be taken in.", default=None
+    )
     dry_run: bool = option(bool, "Only estimate calls, tokens and money.", default=False)
     out: Path | None = option(Path | None, "Folder of the benchmark.", default=None)
 
@@ -107,6 +112,9 @@ def _benchmark(given: dict[str, Any]) -> None:
         return
     plan = read_plan(asked.name, asked.plan, small=asked.small, seed=asked.seed)
     reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
+    if asked.inspect:
+        _take_in(asked, plan)
+        return
     players = players_of(
         plan, asked.llm or (), prices=asked.price or (), images=asked.images or (), **reach
     )
@@ -115,9 +123,7 @@ def _benchmark(given: dict[str, Any]) -> None:
     if asked.dry_run:
         print(about)
         return
-    for name, file in (("--features", asked.features), ("--people", asked.people)):
-        if file is not None and not file.is_file():
-            raise ValueError(f"{name} is a CSV file; there is none at {file}.")
+    options = _options(asked)
     out = asked.out or Path(f"{asked.name}-benchmark")
     check_own_folder("benchmark", out)
     notes.print(about, markup=False, soft_wrap=True)
@@ -128,12 +134,6 @@ def _benchmark(given: dict[str, Any]) -> None:
         re_ask=asked.re_ask,
         retry_errors=asked.retry_errors,
     )
-    options = {
-        "small": asked.small or None,
-        "seed": asked.seed,
-        "features": None if asked.features is None else str(asked.features),
-        "people": None if asked.people is None else str(asked.people),
-    }
     with display(notes, plan, players) as (tell, watch):
         result = run_benchmark(
             plan, players, out, asking=asking, options=options, blocked=blocked,
@@ -144,6 +144,30 @@ def _benchmark(given: dict[str, Any]) -> None:
         raise typer.Exit(3)
     if not result.complete:
         raise typer.Exit(1)
+
+
+def _options(asked: AskBenchmark) -> dict[str, Any]:
+    """Return what the page is made of besides the trials."""
+    for name, file in (("--features", asked.features), ("--people", asked.people)):
+        if file is not None and not file.is_file():
+            raise ValueError(f"{name} is a CSV file; there is none at {file}.")
+    return {
+        "small": asked.small or None,
+        "seed": asked.seed,
+        "features": None if asked.features is None else str(asked.features),
+        "people": None if asked.people is None else str(asked.people),
+    }
+
+
+def _take_in(asked: AskBenchmark, plan: Plan) -> None:
+    """Take logs of Inspect's into the folder, and draw the page."""
+    from knownminds.validation.benchmarks.benchmark import read_benchmark, take_inspect_logs
+
+    out = asked.out or Path(f"{asked.name}-benchmark")
+    check_own_folder("benchmark", out)
+    for line in take_inspect_logs(out, plan, asked.inspect or (), _options(asked)):
+        notes.print(line, markup=False, soft_wrap=True)
+    leave(read_benchmark(out), {"out": out, "as_json": False})
 
 
 command(AskBenchmark, {}, _benchmark, _OptionalPlan)
