@@ -65,14 +65,14 @@ def test_the_row_that_a_schema_shows_is_a_trial_of_the_experiment(name):
 
 
 def test_settings_can_be_said_wherever_data_are_read(tmp_path, knownminds):
-    """Losses of another size: without the setting the trials are refused, and the remedy works."""
+    """Losses of another size: with a wrong setting the trials are refused, and the remedy works."""
     made = their_files.hb_bandit(seed=7, environment="reversal_learning")
     table = pd.DataFrame(made.trials).assign(reward=lambda t: t["reward"].replace(-1, -3))
     file = tmp_path / "t.csv"
     table.to_csv(file, index=False)
     for words in (["score"], ["fit", "--model", "rescorla_wagner"]):
         given = [words[0], file, "--environment", "reversal_learning", *words[1:]]
-        code, _, err = knownminds(*given)
+        code, _, err = knownminds(*given, "--set", "loss=-1")
         assert code == 2
         assert "--set loss" in err
         code, _, err = knownminds(*given, "--set", "loss=-3", "--out", tmp_path / words[0])
