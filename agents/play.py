@@ -204,7 +204,7 @@ def play_tables(
     kernel, design = model.simulation(environment)
     packed = kernel(
         theta,
-        lapse,
+        np.zeros(n) if lapse is None else lapse,  # a kernel is compiled for one of both alone
         environment.n_actions,
         sequences.row,
         sequences.start,

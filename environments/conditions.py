@@ -14,7 +14,9 @@ from .words.prompt import paraphrases_of
 
 # Settings that are conditions: two runs that differ in these alone share a design.
 AS_SET = ("reasoning", "history", "content", "overload", "control", "form", "asking")
-SHARED_DESIGN = frozenset({*AS_SET, "answer", "condition", "modality", "blur", "context"})
+SHARED_DESIGN = frozenset(
+    {*AS_SET, "thought_words", "answer", "condition", "modality", "blur", "context"}
+)
 _NOISE = {"constant_noise": "constant", "gradual_noise": "gradual"}
 
 
@@ -31,6 +33,8 @@ def conditions_of(environment: Environment) -> dict[str, Any]:
     found = {name: settings[name] for name in AS_SET if name in settings}
     if "answer" in settings:
         found["reasoning"] = "none" if settings["answer"] == "numeric" else settings["answer"]
+    if settings.get("thought_words") is not None:
+        found["thought_words"] = settings["thought_words"]
     if "content" in settings:
         found["names"] = "meaningful" if settings["content"] == "meaningful" else "random"
     if "modality" in settings:

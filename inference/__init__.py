@@ -60,6 +60,7 @@ from .posteriors.comparison import (
 )
 from .posteriors.posterior import Posterior, posterior
 from .session_measure import SessionMeasure
+from .stability import VarianceSplit, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
@@ -197,6 +198,7 @@ __all__ = [
     "TemporalDiscountingScore",
     "TrialsToCriterion",
     "Unknowns",
+    "VarianceSplit",
     "Weighting",
     "arviz_object",
     "check_agent",
@@ -220,6 +222,7 @@ __all__ = [
     "predictive_gain",
     "read_posterior",
     "save_posterior",
+    "split_variance",
 ]
 
 

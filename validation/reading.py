@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 Dials = TypeVar("Dials")
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
+# At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
+# and the colliders (thesis, section on prompting) draw the most probable answer, where a model
+# lets itself be told; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
+# not say, and revealed beliefs are read from probabilities, before anything is drawn.
+TEMPERATURES = {"cogbench": 0.0, "colliders": 0.0, "magnitudes": 0.7}
 
 
 def read_settings(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -58,6 +63,19 @@ def read_caps(texts: Sequence[str] | None) -> Caps:
             raise ValueError(unknown("cap", name, known))
         given[name] = value if "dollars" in name else _whole("--cap", name, value)
     return Caps(**given)
+
+
+def read_temperature(text: str | None) -> float | None:
+    """Read --temperature: a number, or the name of a paper in `TEMPERATURES`."""
+    if text is None or text in TEMPERATURES:
+        return TEMPERATURES[text] if text else None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"A temperature is a number from 0 to 2, or that of {', '.join(TEMPERATURES)}; got "
+            f"{text!r}."
+        ) from None
 
 
 def _whole(option: str, name: str, value: str) -> int:

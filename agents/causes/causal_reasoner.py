@@ -224,7 +224,7 @@ def _read(theta, places, rule, full):  # type: ignore[no-untyped-def]
         full[j] = value
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _agreeing(weight, asked):  # type: ignore[no-untyped-def]
     """Weight of the states that agree with a question and hold what it asks, and of all that do."""
     holds = fits = 0.0

@@ -21,6 +21,7 @@ from knownminds.agents.exponential import (
     log_of,
     mills_of,
     ndtr_of,
+    pick,
 )
 from knownminds.agents.sequences import LANES
 
@@ -32,7 +33,7 @@ from .program import Program
 from .simulation import simulation
 from .stepping import stepping
 
-BROUGHT = (exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
+BROUGHT = (pick, exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\

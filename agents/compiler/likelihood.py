@@ -220,11 +220,12 @@ class Likelihood:
 
     def _given(self, kind: Kind) -> list[str]:
         if self.program.law:
-            return [f"given = 1.0 if {self._is_given()} else 0.0"]
+            return [f"given = pick({self._is_given()}, 1.0, 0.0)"]
         action = "action = action_[t, i]"
         if self.program.kind_column:
-            action += f" if {self.program.kind_column}_[t, i] == {kind.value}.0 else -1.0"
-        return [action, "given = 1.0 if action >= 0.0 else 0.0"]
+            here = f"{self.program.kind_column}_[t, i] == {kind.value}.0"
+            action = f"action = pick({here}, action_[t, i], -1.0)"
+        return [action, "given = pick(action >= 0.0, 1.0, 0.0)"]
 
     def _is_given(self) -> str:
         if not self.program.law:
@@ -233,7 +234,7 @@ class Likelihood:
 
     def _added(self, row: str, x: Expr, text: str) -> list[str]:
         if self.program.given != "action" or may_fail(x):
-            return [f"change = {bare(text)}", f"{row} += change if given > 0.0 else 0.0"]
+            return [f"change = {bare(text)}", f"{row} += pick(given > 0.0, change, 0.0)"]
         return [f"{row} += {bare(text)}"]
 
     def _renewed(self, name: str, x: Expr, text: str, names: dict[Expr, str]) -> list[str]:
@@ -242,7 +243,7 @@ class Likelihood:
             return [f"{self.rows(name)} = {bare(text)}"]
         before = names.get(old, self.rows(name))
         new = [f"new_{name} = {bare(text)}"]
-        return [*new, f"{self.rows(name)} = new_{name} if given > 0.0 else {before}"]
+        return [*new, f"{self.rows(name)} = pick(given > 0.0, new_{name}, {before})"]
 
     def lines(self) -> list[str]:
         """Return the constants and the function."""

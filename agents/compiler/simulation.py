@@ -106,9 +106,10 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
     outputs |= {"told": "response"} if program.given == "both" else {}
     for output, what in outputs.items():
         if falls:
-            lines.append(f"{what}_or_none = {what} if present > 0.0 else -1.0")
+            lines.append(f"{what}_or_none = pick(present > 0.0, {what}, -1.0)")
             what += "_or_none"
-        lines.append(f"{output}[t, i] = {what}{f' if kept else {output}[t, i]' if kept else ''}")
+        told = f"pick(kept, {what}, {output}[t, i])" if kept else what
+        lines.append(f"{output}[t, i] = {told}")
     if rare and rare.holds:
         return _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
     return block("for i in range(LANES):", lines + _changed(rows, printer, names, after, kept))
@@ -119,7 +120,7 @@ def _number(texts: list[str]) -> list[str]:
     return [
         f"response = {bare(texts[0])}",
         f"any_number = {bare(texts[1])}",
-        "response = any_number if lapses else response",
+        "response = pick(lapses, any_number, response)",
     ]
 
 
@@ -133,7 +134,7 @@ def _changed(
         if kept:
             before = names.get(ex.symbol(name, STATE), rows(name))
             lines.append(f"new_{name} = {bare(text)}")
-            lines.append(f"{rows(name)} = new_{name} if kept else {before}")
+            lines.append(f"{rows(name)} = pick(kept, new_{name}, {before})")
         else:
             lines.append(f"{rows(name)} = {bare(text)}")
     return lines
@@ -167,7 +168,7 @@ def _in_passes(
     text, number = rare
     flag = rows("rare")
     there = [f"there = ({bare(text)}) & (u >= share)", *(["there = there & kept"] if kept else [])]
-    answering = [*lines, *there, f"{flag} = 1.0 if there else 0.0", "rare += 1 if there else 0"]
+    answering = [*lines, *there, f"{flag} = pick(there, 1.0, 0.0)", "rare += 1 if there else 0"]
     output = "given" if program.law else "told"
     action = [] if program.law else ["action = given[t, i]"]
     given = {ACTION: "action"}

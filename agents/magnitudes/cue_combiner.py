@@ -27,7 +27,7 @@ TEXT, IMAGE, BOTH = 0, 1, 2
 PER_PIXEL = 0.01  # of the unit, which `blurred` adds for each pixel of blur
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _combined(alpha, own_text, own_image, sigma, answers, x):  # type: ignore[no-untyped-def]
     """Return the mean of an answer to both, its variance, and the slope of the mean in alpha.
 
@@ -130,7 +130,9 @@ def log_likelihood_equal(  # type: ignore[no-untyped-def]
 ):
     """Combine with equal weights."""
     wide = np.full((len(theta), 4), 0.5)
-    wide[:, 1:] = theta
+    for k in range(len(theta)):  # an assignment of slices takes seconds to compile
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     return total, gradient[:, 1:].copy()
 
@@ -144,7 +146,8 @@ def log_likelihood_optimal(  # type: ignore[no-untyped-def]
     for k in range(len(theta)):
         text, image = theta[k, 0] ** 2, theta[k, 1] ** 2
         wide[k, 0] = image / (text + image)
-        wide[k, 1:] = theta[k]
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     for k in range(len(theta)):
         alpha = wide[k, 0]

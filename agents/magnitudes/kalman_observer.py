@@ -37,7 +37,7 @@ SUM, BY_Q, BY_0, BY_MU, BY_GAIN, BY_OFFSET, BY_SIGMA, BY_LAPSE = (k * LANES for 
 N_ROWS = 25
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _begin(z, column, wide, row, response, window, ends):  # type: ignore[no-untyped-def]
     """Set the lanes of a block, between these ends, to what they believe before any trial."""
     z[:] = 0.0
@@ -55,7 +55,7 @@ def _begin(z, column, wide, row, response, window, ends):  # type: ignore[no-unt
         z[UNIT + i] = 1.0
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _gather(z, column, lapse, row, total, gradient):  # type: ignore[no-untyped-def]
     """Add what the lanes of a block have come to."""
     for i in range(LANES):

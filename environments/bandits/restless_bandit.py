@@ -183,7 +183,7 @@ class RestlessBandit(TwoMachines):
                     "Both answers to a trial are opened by the same words; "
                     f"{self.templates} asks for {self.marker!r} and {asked!r}."
                 )
-        self._asks_confidence = f"{words['question_confidence'].text}\n{answer.text}"
+        self._asks_confidence = f"{words['question_confidence'].text}\n{self._limited(answer.text)}"
         self._chances = self._lengths()
 
     @property

@@ -55,6 +55,12 @@ class Prompt:
         ]
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
 
+    def behind(self, system: str | None) -> Prompt:
+        """Return the prompt behind a system message; None for none."""
+        if system is None:
+            return self
+        return Prompt((Message("system", system), *self.messages))
+
     @property
     def text(self) -> str:
         """The messages one below the other, for a person to read."""

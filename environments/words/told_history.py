@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from knownminds.environments.environment import Environment, Observation, Turn
-from knownminds.environments.fields import WORDS, Field, OneOf, setting
+from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 
 from .answer import MARKER, Answer, Outcome, parse_label
 from .final_answers import marker_of
@@ -30,6 +30,11 @@ Names = frozenset[str]
 # Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
 LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))
 FIRST = Field("first", (0, 1), "option that is mentioned first", "wording")
+# What a limit on thoughts says, which is the same in all experiments.
+LIMITS = {
+    "chain_of_thought": "Use at most {} words for thinking.",
+    "step_back": "Use at most {} words for the rule, and at most as many for applying it.",
+}
 _BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
 
 
@@ -92,6 +97,12 @@ class Retelling(Environment):
     )
     templates: str | None = setting(
         None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
+    thought_words: int | None = setting(
+        None,
+        Unless(Whole(1)),
+        "How many words thoughts may have at most, in step_back those of each step; None for no "
+        "limit. CogBench has 100 for chain_of_thought and 60 for step_back.",
     )
 
     def _kind(self, observation: Observation) -> str:
@@ -232,6 +243,7 @@ class Retelling(Environment):
         answer, past = words[f"{answered}_{self.reasoning}"].text, words["history_begins"].text
         if self.reasoning != "none":
             self.marker = self._marker_in(f"{answered}_{self.reasoning}", answer)
+        answer = self._limited(answer)
         asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
         self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
         self._retold = {
@@ -264,6 +276,17 @@ class Retelling(Environment):
                 f"{answer[:80]!r}."
             )
         return marker
+
+    def _limited(self, answer: str) -> str:
+        """Return how to answer, with the limit on thoughts if there is one."""
+        if self.thought_words is None:
+            return answer
+        if self.reasoning == "none":
+            raise ValueError(
+                "A limit on thoughts goes with reasoning=chain_of_thought or step_back; got "
+                f"thought_words={self.thought_words} without. Leave it out."
+            )
+        return f"{answer}\n{LIMITS[self.reasoning].format(self.thought_words)}"
 
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()

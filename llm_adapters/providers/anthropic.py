@@ -224,6 +224,7 @@ def capabilities_of(model: str) -> Capabilities:
         images=not re.match(r"claude-(?:[12][-.]|instant)", model),
         needs=("max_tokens",),
         without_reasoning=("temperature", "top_p") if sampled else (),
+        efforts=("none", "low", "medium", "high", "xhigh", "max"),
     )
 
 

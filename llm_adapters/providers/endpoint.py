@@ -48,6 +48,7 @@ _COMPLAINT = {
     "top_p": r"top_?p",
     "seed": r"seed",
     "reasoning": r"reasoning|thinking|effort",
+    "verbosity": r"verbosity",
     "top_log_probabilities": r"(?:top_?|response_?)?logprobs?",
     "images": r"images?|image_url|vision|multimodal",
 }

@@ -40,9 +40,9 @@ _REASONS = {
     "SPII": "refusal",
     "MODEL_ARMOR": "refusal",
 }
-# Tokens of reasoning that Google's own OpenAI-compatible interface takes the efforts for; models
-# from Gemini 3 on know the efforts themselves.
-_BUDGETS = {"none": 0, "low": 1024, "medium": 8192, "high": 24576}
+# Tokens of reasoning that Google's own OpenAI-compatible interface takes the efforts for, and the
+# fewest that all models take for the least; models from Gemini 3 on know the efforts themselves.
+_BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 
 
 class Google(Caller):
@@ -249,6 +249,7 @@ def capabilities_of(model: str) -> Capabilities:
         reasoning=gemini and not early,
         images=gemini,
         answer_log_probabilities=early,
+        efforts=("none", "minimal", "low", "medium", "high"),
     )
 
 

@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
+    EFFORTS,
     AdapterError,
     Capabilities,
+    Effort,
     Reply,
     Sampling,
     TokenLogProbability,
@@ -109,6 +111,7 @@ class OpenAI(Caller):
             "seed": settings.seed,
             self.limit_name: settings.max_tokens,
             "reasoning_effort": settings.reasoning,
+            "verbosity": settings.verbosity,
             "top_logprobs": settings.top_log_probabilities,
             "logprobs": None if settings.top_log_probabilities is None else True,
         }
@@ -185,8 +188,10 @@ def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> 
     """Return what a model can do, as far as it is known by its name.
 
     At OpenAI (as of November 2026), reasoning models take neither temperature nor top_p and tell
-    no log-probabilities; gpt-5.1, 5.2 and 5.4 do if their reasoning is off. A name that is not
-    known is taken for that of a new reasoning model. Of other servers nothing is assumed that
+    no log-probabilities; gpt-5.1, 5.2 and 5.4 do if their reasoning is off. gpt-5 reasons from
+    minimal effort on, its successors may leave it, earlier models begin with low; all of that
+    family are told how much to say. A name that is not known is taken for that of a new reasoning
+    model. Of other servers nothing is assumed that
     they could pass over unseen: images and reasoning are to be declared.
     """
     host = urlsplit(base_url).hostname or ""
@@ -203,9 +208,29 @@ def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> 
             images=True,
             answer_log_probabilities=True,
             without_reasoning=_SAMPLING_AND_LIKELIHOOD,
+            verbosity=True,
+            efforts=_efforts(model),
         )
     images = not re.match(r"o1-mini|o1-preview|o3-mini", model)
-    return Capabilities(temperature=False, top_p=False, reasoning=True, images=images)
+    return Capabilities(
+        temperature=False,
+        top_p=False,
+        reasoning=True,
+        images=images,
+        verbosity=model.startswith("gpt-5"),
+        efforts=_efforts(model),
+    )
+
+
+def _efforts(model: str) -> tuple[Effort, ...]:
+    """Return the efforts of reasoning that a model takes, where it is known."""
+    if re.match(r"o\d", model):
+        return "low", "medium", "high"
+    if re.match(r"gpt-5(?!\.|\w)(?!-pro)", model):
+        return "minimal", "low", "medium", "high"
+    if re.match(r"gpt-5\.1(?!\d)(?!-pro|-codex)", model):
+        return "none", "low", "medium", "high"
+    return tuple(effort for effort in EFFORTS if effort != "max")
 
 
 def _messages(prompt: Prompt) -> list[Any]:

@@ -309,10 +309,12 @@ class _Study:
         )
 
     def settings(self, session: int) -> Sampling:
-        return replace(self.sampling, seed=session) if self.session_seed else self.sampling
+        asked = replace(self.sampling, system=None)  # which stands in the prompt
+        return replace(asked, seed=session) if self.session_seed else asked
 
     def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
-        return live(self.environment, self.seed, (*self.address, session), self.model, ask)
+        address, system = (*self.address, session), self.sampling.system
+        return live(self.environment, self.seed, address, self.model, ask, system)
 
 
 class _Chair:

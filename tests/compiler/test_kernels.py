@@ -202,11 +202,11 @@ MISTAKES = {
     "a slope that lapses leave out": (r"\* taken \* missed / mixed", "* taken / mixed", "slope in"),
     "the other action": (r"side \* \(", "-side * (", "log-likelihood"),
     "missing trials that teach": (
-        r"(new_last_0) if given > 0.0 else last_0", r"\1", "log-likelihood"
+        r"pick\(given > 0.0, (new_last_0), last_0\)", r"\1", "log-likelihood"
     ),
     "a lapse rate that counts twice": (r"0.5 \* share", "share", "log-likelihood, with lapses"),
     "a rate for another": (
-        r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
+        r"pick\((t\d+ > 0.0), alpha_positive", r"pick(\1, alpha_negative", "log-likelihood"
     ),
     "a step that changes another number": (r"state\[0\] = ", "state[1] = ", "log-likelihood, step"),
 }  # fmt: skip

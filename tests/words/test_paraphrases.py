@@ -67,3 +67,19 @@ def test_a_paraphrase_that_is_not_there_is_refused(tmp_path):
         make("horizon", templates="paraphrase_9")
     with pytest.raises(ValueError, match="is not"):
         make("horizon", templates=str(Path(tmp_path / "none.toml")))
+
+
+def test_thoughts_have_the_limit_that_is_set():
+    for reasoning, words in (("chain_of_thought", 100), ("step_back", 60)):
+        for name in ("horizon", "restless_bandit", "two_step"):
+            settings = {"reasoning": reasoning, "thought_words": words}
+            for prompt, _, _, _, outcome, _ in lived(name, **settings):
+                assert f"at most {words} words" in prompt.text
+                assert outcome == "ok"
+            assert conditions_of(make(name, **settings))["thought_words"] == words
+    assert "at most" not in lived("horizon", reasoning="step_back")[0][0].text
+    assert "thought_words" not in conditions_of(make("horizon"))
+    with pytest.raises(ValueError, match="goes with reasoning=chain_of_thought or step_back"):
+        make("horizon", thought_words=100)
+    with pytest.raises(ValueError, match="a whole number from 1 on"):
+        make("horizon", reasoning="step_back", thought_words=0)
