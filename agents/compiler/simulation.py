@@ -8,9 +8,9 @@ import numpy as np
 
 from . import expressions as ex
 from .answers import choice_of, drawn_number
-from .expressions import ACTION, SCALAR, STATE, Expr
+from .expressions import ACTION, RESPONSE, SCALAR, STATE, Expr
 from .likelihood import JIT, in_lanes
-from .passes import guarded, has
+from .passes import WORTH_IT, before, by_data, guarded, has
 from .printing import Printer, Rows, bare, block
 from .program import Kind, Program
 from .slopes import lowered
@@ -83,6 +83,7 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
     after = {s: lowered(x, known) for s, x in played.items()}
     later = [*numbers, *after.values()]
     rows.hold([*heads, *later])
+    passes = _rare(program, kind, rows, [*heads, *later])
     loads, names = rows.loads([*heads, *later], _tables(program), {ACTION: "action"})
     printer = Printer(names)
     texts = printer.write(heads, later)
@@ -111,8 +112,30 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
         told = f"pick(kept, {what}, {output}[t, i])" if kept else what
         lines.append(f"{output}[t, i] = {told}")
     if rare and rare.holds:
-        return _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
-    return block("for i in range(LANES):", lines + _changed(rows, printer, names, after, kept))
+        return passes + _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
+    changed = _changed(rows, printer, names, after, kept)
+    return passes + block("for i in range(LANES):", lines + changed)
+
+
+def _rare(program: Program, kind: Kind, rows: Rows, roots: list[Expr]) -> list[str]:
+    """Return passes for what stands under conditions on tables alone, and waits for no answer."""
+    there = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else "True"
+    lines: list[str] = []
+    kept: dict[Expr, tuple[str, str]] = {}
+    for holds, arms in guarded(roots, rows.held, WORTH_IT).items():
+        own = [x for x in arms if by_data(holds) and x not in kept and not _waits(x)]
+        if own:
+            named = {x: f"rare_{len(kept) + k}" for k, x in enumerate(own)}
+            given = [f"any_given = 1.0 if {there} else 0.0"]
+            lines += before(holds, named, rows, _tables(program), given, "any_given")
+            kept |= {x: (name, rows(name)) for x, name in named.items()}
+    rows.kept |= kept
+    return lines
+
+
+def _waits(x: Expr) -> bool:
+    """Say whether an expression hangs on the answer."""
+    return any(y is ACTION or y is RESPONSE for y in ex.within([x]))
 
 
 def _number(texts: list[str]) -> list[str]:
