@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -247,12 +247,7 @@ def score(
                 scoring=scoring,
                 released=released,
             )
-    lost = [name for name in names or () if name not in used]
-    if lost:
-        raise ValueError(
-            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
-            f"are of {', '.join(outcomes)}. Leave it out."
-        )
+    _check_used(names or (), used, outcomes)
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {}), **several_of(data)}
     options |= {"settings": dict(settings)} if settings else {}
@@ -272,6 +267,16 @@ def score(
         options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
     return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
+
+
+def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> None:
+    """Raise ValueError at a measure that is of none of the trials' experiments."""
+    lost = [name for name in names if name not in used]
+    if lost:
+        raise ValueError(
+            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"are of {', '.join(places)}. Leave it out."
+        )
 
 
 def records_of(
