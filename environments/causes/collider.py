@@ -291,7 +291,10 @@ class Collider(Environment):
         "frame.",
     )
     templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
+        None,
+        WORDS,
+        'Another wording: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; '
+        "None for the first one.",
     )
     stories: str | None = setting(
         None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."

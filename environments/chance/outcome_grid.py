@@ -264,7 +264,10 @@ class BrokenOff(Environment):
         "be plausible) are not asked about, and contexts without any other are left out.",
     )
     templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
+        None,
+        WORDS,
+        'Another wording: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; '
+        "None for the first one.",
     )
     asking: Asking = setting(
         "whole",

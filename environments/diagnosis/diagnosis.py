@@ -224,7 +224,10 @@ class Diagnosis(Environment):
         "thoughts before them.",
     )
     templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
+        None,
+        WORDS,
+        'Another wording: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; '
+        "None for the first one.",
     )
     auxiliary: str | None = setting(
         None,

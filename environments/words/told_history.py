@@ -96,7 +96,10 @@ class Retelling(Environment):
         "and the answer in a marked last line.",
     )
     templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
+        None,
+        WORDS,
+        'Another wording: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; '
+        "None for the first one.",
     )
     thought_words: int | None = setting(
         None,
