@@ -7,7 +7,7 @@ from numba import njit
 
 from knownminds.agents.agent import Agent
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.environment import Environment, Observation
+from knownminds.environments.environment import Observation
 
 LANES = 32  # as in sequences.py
 
@@ -35,20 +35,10 @@ class RandomRater(Agent):
     design = ()
     separate = ()
     given = "response"
+    span = (0.0, 1.0)
     remembers = False
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
-
-    @classmethod
-    def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where responses do not go from 0 to 1."""
-        super().check_plays(environment)
-        if tuple(environment.response_range) != (0.0, 1.0):
-            low, high = environment.response_range
-            raise ValueError(
-                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
-                f"{low:g} to {high:g}. Choose another model."
-            )
 
     def reset(self) -> None:
         """Nothing to forget."""
