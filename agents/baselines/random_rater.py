@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from knownminds.agents.agent import Agent
-from knownminds.agents.parameters import Array, Parameters
+from knownminds.agents.agent import Responder
+from knownminds.agents.parameters import Parameters
 from knownminds.environments.environment import Observation
 
 LANES = 32  # as in sequences.py
@@ -24,7 +24,7 @@ def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-
     return uniforms.copy()
 
 
-class RandomRater(Agent):
+class RandomRater(Responder):
     """Every response from 0 to 1 has the density 1, whatever is shown."""
 
     name = "random_rater"
@@ -34,21 +34,9 @@ class RandomRater(Agent):
     columns = ("response",)
     design = ()
     separate = ()
-    given = "response"
     span = (0.0, 1.0)
-    remembers = False
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return nothing: there are no actions."""
-        return np.empty(0)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None
