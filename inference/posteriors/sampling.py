@@ -1,4 +1,4 @@
-"""What every PyMC model of ours shares: how kernels enter it, and how it is run."""
+"""What all ways of sampling share: settings, how kernels are fed, and PyMC models run."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nutpie
-import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 Tell = Callable[[str], None]
 HEARTBEAT = 30.0  # seconds between signs of life
@@ -74,6 +75,8 @@ class Settings:
 
 def compile_for_nutpie(model: pm.Model) -> Any:
     """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    import nutpie  # with ArviZ and PyMC behind it: seconds
+
     with warnings.catch_warnings():
         # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
         warnings.simplefilter("ignore")
@@ -92,6 +95,8 @@ def run_nutpie(
     After `seconds` it is broken off and raises `OutOfTimeError`; `tell` hears every half a minute
     that it still runs.
     """
+    import nutpie
+
     begun = perf_counter()
     with _quiet():
         running = nutpie.sample(
@@ -116,6 +121,8 @@ def run_nutpie(
 
 def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
     """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
+    import pymc as pm
+
     with model, _quiet():
         pm.set_data(dict(data))
         return pm.sample(
