@@ -1,4 +1,4 @@
-"""Functions of kernels: exponential and logarithm alike in every lane, tails of the normal law."""
+"""Functions of kernels: exponential and logarithm alike in every lane, normal tails, lapses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,16 @@ from numba import njit
 # (`find . -name "*.nbi" -delete`).
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+# LLVM inlines them, numba does not: that would type and check each call's whole body anew.
+
+
+@njit(forceinline=True, error_model="numpy")
+def pick(condition, a, b):  # type: ignore[no-untyped-def]
+    """Return a where a condition holds, else b: a selection, where a branch is slow to compile."""
+    return a if condition else b
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def exp_of_negative(x):  # type: ignore[no-untyped-def]
     """e**x for x <= 0 to 1e-14 relative, in operations that exist for vectors.
 
@@ -32,13 +41,13 @@ def exp_of_negative(x):  # type: ignore[no-untyped-def]
     return (low + r4 * (middle + r4 * high)) * power
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def exp_of(x):  # type: ignore[no-untyped-def]
     """e**x for any x, held within e**-700 and e**700."""
     return exp_of_negative(min(x, 700.0))
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def log_of(x):  # type: ignore[no-untyped-def]
     """Logarithm of a normal positive number to 1e-15, in operations that exist for vectors.
 
@@ -59,13 +68,13 @@ def log_of(x):  # type: ignore[no-untyped-def]
     return n * 0.693147180369123816490 + (2.0 * rest + n * 1.90821492927058770002e-10)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def ndtr_of(x):  # type: ignore[no-untyped-def]
     """Probability that a standard normal number is below x; one number after the other."""
     return 0.5 * erfc(-0.7071067811865476 * x)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def log_ndtr_of(x):  # type: ignore[no-untyped-def]
     """Logarithm of that probability, for any x (Abramowitz and Stegun 1964, 26.2.12)."""
     if x > -35.0:
@@ -75,10 +84,36 @@ def log_ndtr_of(x):  # type: ignore[no-untyped-def]
     return -0.5 * x * x - 0.9189385332046727 - log(-x) + log(series)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def mills_of(x, log_below):  # type: ignore[no-untyped-def]
     """Slope of that logarithm, `log_below`: the density at x over the probability below it."""
     if x > -35.0:
         return exp(-0.5 * x * x - 0.9189385332046727 - log_below)
     r = 1.0 / (x * x)
     return -x / (1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r))))
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def log_share_below(x):  # type: ignore[no-untyped-def]
+    """Logarithm of the probability below x, and its slope, for any x; see `log_ndtr_of`."""
+    if x > -35.0:
+        share = 0.5 * erfc(-x / 1.4142135623730951)
+        return log(share), exp(-0.5 * x * x - 0.9189385332046727) / share
+    r = 1.0 / (x * x)
+    series = 1.0 - r * (1.0 - r * (3.0 - r * (15.0 - 105.0 * r)))
+    return -0.5 * x * x - log(-x) - 0.9189385332046727 + log(series), -x / series
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def mixed_with_lapse(own, anywhere, lapse):  # type: ignore[no-untyped-def]
+    """Log density of an answer where a lapse gives it with the density `anywhere`, maybe 0.
+
+    `own` is the log density where there are none. Returned with the weight of its slopes in the
+    mixture, and the slope in the lapse rate.
+    """
+    if anywhere > 0.0:
+        density = exp(min(own, 700.0))
+        mixed = max((1.0 - lapse) * density + lapse * anywhere, 1e-300)
+        return log(mixed), (1.0 - lapse) * density / mixed, (anywhere - density) / mixed
+    kept = max(1.0 - lapse, 1e-300)
+    return own + log(kept), 1.0, -1.0 / kept

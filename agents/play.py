@@ -12,7 +12,6 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
-    Design,
     Environment,
     Observation,
     Outcome,
@@ -26,6 +25,7 @@ from knownminds.environments.environment import Choice
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
+from .compiler.following import follow
 from .parameters import LAPSE, Array
 from .sequences import Sequences
 
@@ -189,22 +189,27 @@ def play_tables(
     n_trials = uniforms.shape[1] // k
     drawn = uniforms.reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
-    present = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    whole_sessions = "present" not in flat
+    present = np.arange(n * n_trials) if whole_sessions else np.flatnonzero(flat["present"])
     subject = present // n_trials
+
+    def there(table: NDArray[Any]) -> NDArray[Any]:
+        return table if whole_sessions else table[present]
+
     recorded = (*environment.fields.shown, *environment.fields.hidden)
     fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
-    separate = [stimuli[name][present] for name in model.separate if name in stimuli]
+    separate = [there(stimuli[name]) for name in model.separate if name in stimuli]
     sequences = Sequences.group(subject, separate, n)
     kernel, design = model.simulation(environment)
     packed = kernel(
         theta,
-        lapse,
+        np.zeros(n) if lapse is None else lapse,  # a kernel is compiled for one of both alone
         environment.n_actions,
         sequences.row,
         sequences.start,
-        sequences.pack(drawn[present]),
-        *(sequences.pack(flat[name][present]) for name in design),
+        sequences.pack(there(drawn)),
+        *(sequences.pack(there(flat[name])) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
     names = answer_columns(environment)
@@ -219,7 +224,7 @@ def play_tables(
         acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
         whole["response"] = np.where(acts, np.nan, whole["response"])
-    brought = environment.follow(Design(tables), action.reshape(n, n_trials))
+    brought = follow(environment, tables, action.reshape(n, n_trials))
     columns = {**stimuli, **{name: brought[name].ravel() for name in environment.fields.dependent}}
     columns = (
         {name: columns[name] for name in fields}

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 # numba's cache does not see edits elsewhere; a test compares them.
 LANES = 32
 
+FEW = 2**16  # codes below it are sorted digit by digit, which takes NumPy a tenth of the time
 MISSING = -1.0  # the packed value of an action that was not given, and of unused places
 
 Integers = NDArray[np.int64]
@@ -51,7 +52,8 @@ class Sequences:
         code = subject
         for column in separate:
             code = code * (int(column.max(initial=0)) + 1) + column
-        order = np.argsort(code, kind="stable")
+        few = code.min(initial=0) >= 0 and code.max(initial=0) < FEW
+        order = np.argsort(code.astype(np.uint16) if few else code, kind="stable")
         ordered = code[order]
         begin = np.flatnonzero(np.diff(ordered, prepend=-1))
         length = np.diff(begin, append=len(code))
@@ -119,13 +121,23 @@ class Sequences:
         place = np.where(held, self._by_lane(self.begin)[block] + trial, 0)
         return np.where(held, self.order[place], -1) if len(self.order) else place
 
+    @cached_property
+    def _held_index(self) -> Integers:
+        return np.maximum(self.index, 0)
+
+    @cached_property
+    def _empty(self) -> tuple[Integers, ...]:
+        return np.nonzero(self.index < 0)
+
     def pack(self, column: Array, unused: float = MISSING) -> Array:
         """Lay a flat column [trials, ...] out as [places, ..., LANES], lanes last."""
-        values = np.asarray(column, dtype=float)[np.maximum(self.index, 0)]
-        empty = self.index < 0
-        if empty.any():
-            values[empty] = unused
-        return np.ascontiguousarray(np.moveaxis(values, 1, -1))
+        values = np.asarray(column, dtype=float)
+        packed = np.empty((len(self.index), *values.shape[1:], LANES))
+        for inner in np.ndindex(values.shape[1:]):
+            part = np.take(values[:, *inner], self._held_index)
+            part[self._empty] = unused
+            packed[:, *inner] = part
+        return packed
 
     def unpack(self, packed: Array, n_trials: int) -> Array:
         """Bring a packed column [places, LANES] back to the flat order of trials."""

@@ -102,6 +102,62 @@ def lanes_log_likelihood(theta, row, start, action, reward):
     return total
 
 
+def learner_in_jax(theta, contexts, actions, rewards):
+    """Log-likelihood of one dual-rate learner in JAX: a scan over its trials."""
+    import jax
+    import jax.numpy as jnp
+
+    alpha_positive, alpha_negative, beta, kappa = theta
+
+    def step(carry, trial):
+        values, last = carry
+        c, a, r = trial
+        x = beta * (values[c, 1] - values[c, 0]) + kappa * last[c]
+        side = 2.0 * a - 1.0
+        surprise = r - values[c, a]
+        rate = jnp.where(surprise > 0, alpha_positive, alpha_negative)
+        values = values.at[c, a].add(rate * surprise)
+        last = last.at[c].set(side)
+        return (values, last), jax.nn.log_sigmoid(side * x)
+
+    start = (jnp.full((4, 2), 0.5), jnp.zeros(4))
+    return jax.lax.scan(step, start, (contexts, actions, rewards))[1].sum()
+
+
+def hybrid_in_jax(theta, shuttles, planets, aliens, rewards):
+    """Log-likelihood of one subject of the two-step hybrid in JAX: a scan over its days."""
+    import jax
+    import jax.numpy as jnp
+
+    alpha_1, alpha_2, trace, beta_1, beta_2, w, pi = theta
+
+    def step(carry, day):
+        values, cached, last = carry
+        a, s, b, r = day
+        best = values.max(axis=1)
+        plan = 0.4 * (best[1] - best[0])
+        x = beta_1 * (w * plan + (1 - w) * (cached[1] - cached[0])) + pi * last
+        first = jax.nn.log_sigmoid((2.0 * a - 1.0) * x)
+        y = beta_2 * (values[s, 1] - values[s, 0])
+        second = jax.nn.log_sigmoid((2.0 * b - 1.0) * y)
+        surprise = r - values[s, b]
+        cached = cached.at[a].add(alpha_1 * (values[s, b] - cached[a] + trace * surprise))
+        values = values.at[s, b].add(alpha_2 * surprise)
+        return (values, cached, 2.0 * a - 1.0), first + second
+
+    start = (jnp.full((2, 2), 0.5), jnp.full(2, 0.5), 0.0)
+    return jax.lax.scan(step, start, (shuttles, planets, aliens, rewards))[1].sum()
+
+
+def days_of(trials, n, days):
+    """Return shuttles, planets, aliens and rewards of two-step sessions, each [n, days]."""
+    frame = trials.frame
+    action = frame["action"].to_numpy(dtype=int).reshape(n, days, 2)
+    state = frame["state"].to_numpy(dtype=int).reshape(n, days, 2)[..., 1]
+    reward = frame["reward"].to_numpy(dtype=float).reshape(n, days, 2)[..., 1]
+    return action[..., 0], state, action[..., 1], reward
+
+
 def numpyro_model(n_subjects, prior_mean, prior_sd, group_sd, context, action, reward):
     """The group model in NumPyro: scan over trials, vmap over subjects, the same priors.
 
@@ -112,23 +168,6 @@ def numpyro_model(n_subjects, prior_mean, prior_sd, group_sd, context, action, r
     import numpyro
     import numpyro.distributions as dist
 
-    def one(theta, contexts, actions, rewards):
-        alpha_positive, alpha_negative, beta, kappa = theta
-
-        def step(carry, trial):
-            values, last = carry
-            c, a, r = trial
-            x = beta * (values[c, 1] - values[c, 0]) + kappa * last[c]
-            side = 2.0 * a - 1.0
-            surprise = r - values[c, a]
-            rate = jnp.where(surprise > 0, alpha_positive, alpha_negative)
-            values = values.at[c, a].add(rate * surprise)
-            last = last.at[c].set(side)
-            return (values, last), jax.nn.log_sigmoid(side * x)
-
-        start = (jnp.full((4, 2), 0.5), jnp.zeros(4))
-        return jax.lax.scan(step, start, (contexts, actions, rewards))[1].sum()
-
     def model():
         mean = numpyro.sample("group_mean", dist.Normal(prior_mean, prior_sd).to_event(1))
         sd = numpyro.sample("group_sd", dist.HalfNormal(group_sd).to_event(1))
@@ -138,7 +177,7 @@ def numpyro_model(n_subjects, prior_mean, prior_sd, group_sd, context, action, r
         theta = jnp.stack(
             [jax.nn.sigmoid(z[:, 0]), jax.nn.sigmoid(z[:, 1]), jnp.exp(z[:, 2]), z[:, 3]], axis=1
         )
-        log_likelihood = jax.vmap(one)(theta, context, action, reward)
+        log_likelihood = jax.vmap(learner_in_jax)(theta, context, action, reward)
         numpyro.factor("log_likelihood", log_likelihood.sum())
 
     return model

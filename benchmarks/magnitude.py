@@ -1,24 +1,28 @@
 """Observers of magnitudes: all variants fitted at once, the Kalman kernel, merged trials.
 
-`python benchmarks/magnitude.py`. SciPy minimises the same log-likelihood, compiled for one
-participant, with numeric gradients, within the same bounds, from the prior mean, and the Kalman
-observers from two more starts, as ours are. The time of all participants is that of the few which
-it fits, times their number.
+`python benchmarks/magnitude.py`; `--once` sets the Kalman kernel beside what is printed from a
+definition (`tests/compiler/definitions.py`), and nothing else. SciPy minimises the same
+log-likelihood, compiled for one participant, with numeric gradients, within the same bounds, from
+the prior mean, and the Kalman observers from two more starts, as ours are. The time of all
+participants is that of the few which it fits, times their number.
 """
 
 from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
 
 # isort: split
+import sys
 import time
 import warnings
 from math import erfc, exp, log, pi, sqrt
+from pathlib import Path
 
 import numpy as np
 from numba import njit
 from scipy.optimize import minimize
 from tasks import arguments_of_kernel, step_loop
+from written_once import in_turn
 
-from knownminds.agents import AGENTS
+from knownminds.agents import AGENTS, simulate
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import make, session_stream
 from knownminds.inference.fits.model_data import ModelData
@@ -199,7 +203,31 @@ def merged():
     )
 
 
+def written_once():
+    """Set the kernel written by hand beside those that are printed, in nanoseconds a trial."""
+    sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+    from compiler.definitions import KalmanOnce, KalmanOnceGain, KalmanOnceLog
+
+    print(f"{'ns per trial: likelihood and gradient':<40}{'by hand':>9}{'printed':>9}{'ratio':>7}")
+    pairs = {"": KalmanOnce, "_gain": KalmanOnceGain, "_log": KalmanOnceLog}
+    for ending, once in pairs.items():
+        hand = AGENTS[f"kalman_observer{ending}"]
+        theta = hand.parameters.draw(np.random.default_rng(1), N)
+        trials = simulate(hand, theta, make("marker_location"), 3)
+        data = {model: ModelData.read(model, trials) for model in (hand, once)}
+        for rates, told in ((None, ""), (np.full(N, 0.1), ", with lapses")):
+            ways = {
+                m: lambda d=d, t=theta, r=rates: d.log_likelihood(t, r) for m, d in data.items()
+            }
+            first, second, ratio = in_turn(ways)
+            unit = len(trials.frame) * 1e-9
+            print(f"{hand.name + told:<40}{first / unit:>9.2f}{second / unit:>9.2f}{ratio:>7.2f}")
+
+
 if __name__ == "__main__":
+    if "--once" in sys.argv:
+        written_once()
+        sys.exit()
     warnings.filterwarnings("ignore")
     all_variants()
     kalman()

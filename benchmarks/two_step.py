@@ -15,6 +15,7 @@ from side_by_side import goal
 warnings.filterwarnings("ignore")
 
 import numpy as np  # noqa: E402
+from baselines import days_of, hybrid_in_jax  # noqa: E402
 
 from knownminds.agents import TwoStepHybrid, play, simulate  # noqa: E402
 from knownminds.agents.play import simulate_sessions  # noqa: E402
@@ -120,32 +121,8 @@ def numpyro_sampler(trials):
     from samplers import numpyro_nuts
 
     numpyro.enable_x64()
-    frame = trials.frame
-    action = frame["action"].to_numpy(dtype=int).reshape(N, DAYS, 2)
-    state = frame["state"].to_numpy(dtype=int).reshape(N, DAYS, 2)[..., 1]
-    reward = frame["reward"].to_numpy(dtype=float).reshape(N, DAYS, 2)[..., 1]
-    days = tuple(map(jnp.asarray, (action[..., 0], state, action[..., 1], reward)))
+    days = tuple(map(jnp.asarray, days_of(trials, N, DAYS)))
     group_sd = np.array([p.group_sd for p in PARAMETERS])
-
-    def one(theta, *days):
-        alpha_1, alpha_2, trace, beta_1, beta_2, w, pi = theta
-
-        def step(carry, day):
-            values, cached, last = carry
-            a, s, b, r = day
-            best = values.max(axis=1)
-            plan = 0.4 * (best[1] - best[0])
-            x = beta_1 * (w * plan + (1 - w) * (cached[1] - cached[0])) + pi * last
-            first = jax.nn.log_sigmoid((2.0 * a - 1.0) * x)
-            y = beta_2 * (values[s, 1] - values[s, 0])
-            second = jax.nn.log_sigmoid((2.0 * b - 1.0) * y)
-            surprise = r - values[s, b]
-            cached = cached.at[a].add(alpha_1 * (values[s, b] - cached[a] + trace * surprise))
-            values = values.at[s, b].add(alpha_2 * surprise)
-            return (values, cached, 2.0 * a - 1.0), first + second
-
-        start = (jnp.full((2, 2), 0.5), jnp.full(2, 0.5), 0.0)
-        return jax.lax.scan(step, start, days)[1].sum()
 
     def model():
         mean = numpyro.sample("group_mean", dist.Normal(PARAMETERS.mean, PARAMETERS.sd).to_event(1))
@@ -156,7 +133,7 @@ def numpyro_sampler(trials):
         share, positive = jax.nn.sigmoid, jnp.exp
         maps = (share, share, share, positive, positive, share, lambda x: x)
         theta = jnp.stack([f(z[:, k]) for k, f in enumerate(maps)], axis=1)
-        numpyro.factor("log_likelihood", jax.vmap(one)(theta, *days).sum())
+        numpyro.factor("log_likelihood", jax.vmap(hybrid_in_jax)(theta, *days).sum())
 
     return numpyro_nuts(model)
 

@@ -1,14 +1,21 @@
-"""Generated kernels against one written by hand, side by side; `python benchmarks/written_once.py`.
+"""Generated kernels against those written by hand; `python benchmarks/written_once.py`.
 
-Counted is CPU time. The kernel written by hand is the one that the tests hold generated ones
-against (`tests/hand_written_learner.py`). What a first fit of a new model costs is measured in a
-process of its own with empty caches; with `--compile` for all models.
+Counted is CPU time, both sides in turn in one process, so that other work on a machine hits both.
+First the dual-rate learner against the kernel by hand that the tests keep
+(`tests/hand_written_learner.py`). With `--table`, every model that is written once, as a row of
+Markdown: lines, nanoseconds a trial, microseconds a step; what was written by hand before stands
+before it. That is the last commit at which all models were (`BEFORE`), taken from the history of
+this repository under a package name of its own. With `--compile`, what a first fit of each model
+costs is added, in processes of their own with empty caches.
 """
 
+import importlib
 import inspect
 import os
+import re
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -30,25 +37,9 @@ from knownminds.inference import ModelData
 
 N, ROUNDS, LEAST = 1000, 9, 0.04
 OURS, THEIRS = RescorlaWagnerDual, hand_written_learner.RescorlaWagnerDual
-# Models as they were written by hand: lines of the file that they share; ns per trial of the
-# likelihood with gradient, with lapses, and of the simulation. The confident learners were measured
-# on 22 Nov 2026 in one run with their old file, `git show 28f5c37^:agents/bandits/
-# confident_learners.py`, as `in_turn` and `played` do; their definitions took 11.44, 16.91, 26.93
-# and 6.56, 11.29, 22.51 in it. The others were measured on the same day beside the prototype of the
-# compiler, which took 1.02, 0.75, 0.68, 0.27, 0.24, 0.24 and 0.49 times as long. None: not then.
-BY_HAND = {
-    "rescorla_wagner": (297, None, None, None),
-    "rescorla_wagner_dual": (297, 4.68, None, None),
-    "two_step_hybrid": (539, 13.3, None, None),
-    "two_step_reduced": (539, 13.7, None, None),
-    "hyperbolic_discounter": (380, 23.9, None, None),
-    "weighted_bayes": (173, 39.1, None, None),
-    "perseverator": (132, 12.5, None, None),
-    "win_stay_lose_shift": (124, None, None, None),
-    "horizon_explorer": (337, 20.6, None, None),
-    "change_point_observer": (567, 54.34, 123.37, 30.50),
-    "rescorla_wagner_confidence": (567, 35.14, 96.52, 49.16),
-}
+BEFORE = "162d5a9"  # the last commit at which every model was written by hand
+FLOORS = ("environments", "agents", "inference", "llm_adapters", "validation", "knownminds")
+PEOPLE = 300
 FIRST_FIT = """
 import sys
 import time
@@ -141,34 +132,160 @@ def against_hand_written():
     goal("step loop, generated / by hand", ratio, 3.0, at_most=True)
 
 
-def told(value):
-    return f"{'-' if value is None else format(value, '.2f'):>8}"
+def earlier(commit, folder):
+    """Return agents, environments and inference of an earlier commit, as another package."""
+    root = Path(__file__).parent.parent
+    archive = Path(folder) / "earlier.tar"
+    command = ["git", "-C", str(root), "archive", "--output", str(archive), commit, *FLOORS]
+    subprocess.run(command, check=True)
+    package = Path(folder) / "knownminds_before"
+    with tarfile.open(archive) as packed:
+        packed.extractall(package, filter="data")
+    (package / "knownminds" / "__init__.py").rename(package / "__init__.py")
+    for file in package.rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        file.write_text(re.sub(r"\bknownminds\b", package.name, text), encoding="utf-8")
+    sys.path.insert(0, str(folder))
+    names = ("agents", "environments", "inference")
+    return [importlib.import_module(f"{package.name}.{name}") for name in names]
 
 
-def all_models():
-    """Print lines and time per trial of every model that is written once, in its first experiment.
+def played_before(model, sequences_of, theta, environment, rates):
+    """Return the simulation kernel of an earlier model alone, as `played` does."""
+    n, n_trials, k = len(theta), environment.n_trials, model.n_uniforms
+    drawn = session_uniforms(5, [(i,) for i in range(n)], environment.n_draws + k * n_trials)
+    tables = environment.tables(drawn[:, : environment.n_draws])
+    flat = {name: t.reshape(n * n_trials, *t.shape[2:]) for name, t in tables.items()}
+    there = np.flatnonzero(flat["present"]) if "present" in flat else np.arange(n * n_trials)
+    separate = [flat[name][there] for name in model.separate if name in flat]
+    sequences = sequences_of.group(there // n_trials, separate, n)
+    uniforms = drawn[:, environment.n_draws :].reshape(n * n_trials, -1)
+    own = sequences.pack((uniforms if k > 1 else uniforms[:, 0])[there])
+    packed = [own, *(sequences.pack(flat[name][there]) for name in model.design)]
+    actions = environment.n_actions
+    return lambda: model.simulate(theta, rates, actions, sequences.row, sequences.start, *packed)
 
-    What it was when written by hand stands before it, where it was.
-    """
-    print("\nlines of the file, and ns per trial: by hand, and now")
-    heads = ("likelihood+gradient", "with lapses", "simulation")
-    print(f"{'':<32}{'lines':>12}" + "".join(f"{head:>20}" for head in heads))
-    for name, model in AGENTS.items():
-        if not issubclass(model, Model):
-            continue
-        place = make(next(p for p in ENVIRONMENTS if model.plays(make(p))))
-        theta = model.parameters.draw(np.random.default_rng(1), 300)
-        trials = simulate(model, theta, place, 3)
-        data = ModelData.read(model, trials, place.n_actions or None, all_trials=True)
-        ways = {rates: lambda d=data, t=theta, r=rates: d.log_likelihood(t, r and np.full(300, r))
-                for rates in (None, 0.1)}  # fmt: skip
-        plain, lapses, _ = in_turn(ways)
-        simulation = in_turn({k: played(model, theta, place, None) for k in range(2)})[0]
-        lines = len(Path(inspect.getfile(model)).read_text(encoding="utf-8").splitlines())
-        before, *hand = BY_HAND.get(name, (None,) * 4)
-        now = [seconds / len(trials.frame) * 1e9 for seconds in (plain, lapses, simulation)]
-        print(f"{name:<32}{before or '-':>6}{lines:>6}", end="")
-        print("".join(f"{told(a):>12}{told(b)}" for a, b in zip(hand, now, strict=True)))
+
+class Sides:
+    """One model as it is now, and as it was written by hand where it was."""
+
+    def __init__(self, name, past):
+        self.model = AGENTS[name]
+        place = next(p for p in ENVIRONMENTS if self.model.plays(make(p)))
+        self.place = make(place)
+        self.theta = self.model.parameters.draw(np.random.default_rng(1), PEOPLE)
+        trials = simulate(self.model, self.theta, self.place, 3)
+        self.n = len(trials.frame)
+        self.data = {"now": self._read(ModelData, self.model, trials)}
+        agents, environments, inference = past or (None, None, None)
+        self.old = agents.AGENTS.get(name) if past else None
+        if self.old is not None:
+            self.old_agents, self.old_place = agents, environments.make(place)
+            self.sequences = importlib.import_module("knownminds_before.agents.sequences").Sequences
+            theirs = environments.Trials.from_frame(trials.to_frame())
+            before = self._read(inference.ModelData, self.old, theirs)
+            self.data = {"before": before, **self.data}
+
+    def _read(self, kind, model, trials):
+        return kind.read(model, trials, self.place.n_actions or None, all_trials=True)
+
+    def apart(self):
+        """Return by how much values and slopes differ at most, relative to 1 + size."""
+        both = [d.log_likelihood(self.theta) for d in self.data.values()]
+        return max(np.max(np.abs(x - y) / (1 + np.abs(x))) for x, y in zip(*both, strict=True))
+
+    def likelihood(self, rate):
+        """Return ways to compute all log-likelihoods with their slopes."""
+        rates = None if rate is None else np.full(PEOPLE, rate)
+        return {
+            side: lambda d=data: d.log_likelihood(self.theta, rates)
+            for side, data in self.data.items()
+        }
+
+    def simulation(self):
+        """Return ways to simulate all sessions, kernels alone."""
+        ways = {}
+        if self.old is not None:
+            ways["before"] = played_before(
+                self.old, self.sequences, self.theta, self.old_place, None
+            )
+        return {**ways, "now": played(self.model, self.theta, self.place, None)}
+
+    def steps(self):
+        """Return ways to live three sessions step by step, keeping nothing."""
+        pairs = {"now": (self.model, self.place)}
+        if self.old is not None:
+            pairs = {"before": (self.old, self.old_place), **pairs}
+        actions = self.place.n_actions or None
+        ways = {}
+        for side, (model, place) in pairs.items():
+            minds = [model.from_theta(theta, actions=actions) for theta in self.theta[:3]]
+            design = place.draw(np.random.default_rng(7))
+            ways[side] = lambda m=minds, p=place, d=design: [step_by_step(a, p, d) for a in m]
+        return ways
+
+
+def step_by_step(agent, place, design):
+    """Live a session through the step interface, as `play` does, without its record."""
+    rng, over = np.random.default_rng(0), False
+    seen, _ = place.reset(options={"design": design})
+    agent.reset()
+    while not over:
+        choice = agent.choose(seen, rng)
+        following, reward, over, _, info = place.step(choice)
+        action = choice[0] if isinstance(choice, tuple) else choice
+        known = {**seen, **info["brought"]} if "brought" in info else seen
+        agent.learn(known, action if isinstance(action, int) else -1, reward)
+        seen = following
+
+
+def timed(ways, unit):
+    """Return the cell of a table, and the ratio now / before where there was a before."""
+    if len(ways) == 1:
+        return f"{in_turn({**ways, 'again': ways['now']})[0] / unit:.1f}", None
+    before, now, ratio = in_turn(ways)
+    return f"{before / unit:.1f} → {now / unit:.1f} ({ratio:.2f})", ratio
+
+
+def lines_of(kind):
+    return len(Path(inspect.getfile(kind)).read_text(encoding="utf-8").splitlines())
+
+
+def all_models(names, past, compiled):
+    """Print a row of Markdown for every model, then what the ratios come to."""
+    heads = ["model", "lines of its file; of the model", "likelihood with gradient, ns",
+             "with lapses, ns", "simulation, ns", "step, us"]  # fmt: skip
+    heads += ["printed, s", "first fit, s", "next, s"] if compiled else []
+    print(f"\n| {' | '.join(heads)} |\n|{'---|' * len(heads)}", flush=True)
+    ratios = {"likelihood": [], "likelihood with lapses": [], "simulation": [], "step": []}
+    worst = 0.0
+    for name in names:
+        sides = Sides(name, past)
+        unit, steps = sides.n * 1e-9, 3e-6 * sides.n / PEOPLE
+        ways = (sides.likelihood(None), sides.likelihood(0.1), sides.simulation(), sides.steps())
+        cells = []
+        for found, way, scale in zip(ratios.values(), ways, (*[unit] * 3, steps), strict=True):
+            cell, ratio = timed(way, scale)
+            cells.append(cell)
+            if ratio is not None:
+                found.append((ratio, name))
+        lines = f"{lines_of(sides.model)}; {len(inspect.getsource(sides.model).splitlines())}"
+        if sides.old is not None:
+            worst = max(worst, sides.apart())
+            lines = f"{lines_of(sides.old)} → {lines}"
+        cells += [f"{x:.2f}" for x in first_fit(name)] if compiled else []
+        print(f"| `{name}` | {lines} | {' | '.join(cells)} |", flush=True)
+    if not past:
+        return
+    print(f"\nvalues and slopes apart by at most {worst:.1e}, relative to 1 + size")
+    bars = {"likelihood": 1.15, "likelihood with lapses": 1.15, "simulation": 1.3, "step": 3.0}
+    for what, found in ratios.items():
+        most, name = max(found)
+        told = f"{what}, now / before: of {len(found)} models the median is "
+        print(f"{told}{median(r for r, _ in found):.2f}, the largest that of {name}")
+        goal(f"{what}, the largest", most, bars[what], at_most=True)
+        if what.startswith("likelihood"):
+            goal(f"{what}, the median", median(r for r, _ in found), 0.5, at_most=True)
 
 
 def first_fit(name):
@@ -186,18 +303,17 @@ def first_fit(name):
     return printed, first, later
 
 
-def first_fits(names):
-    print(f"\n{'CPU seconds; caches empty at first':<32}{'printed':>9}{'first fit':>11}{'next':>7}")
-    for name in names:
-        printed, first, later = first_fit(name)
-        print(f"{name:<32}{printed:>9.3f}{first:>11.1f}{later:>7.1f}")
-        goal(f"CPU seconds of the first fit of {name}", first, 6.0, at_most=True)
+def main():
+    written = [name for name, model in AGENTS.items() if issubclass(model, Model)]
+    if "--table" not in sys.argv:
+        against_hand_written()
+        printed, first, later = first_fit(OURS.name)
+        print(f"first fit {first:.1f} s of CPU, {printed:.3f} to print; the next {later:.1f}")
+        goal("CPU seconds of a first fit", first, 6.0, at_most=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        all_models(written, earlier(BEFORE, folder), "--compile" in sys.argv)
 
 
 if __name__ == "__main__":
-    if "--compile" in sys.argv:  # every model in a process of its own: some minutes
-        first_fits([name for name, model in AGENTS.items() if issubclass(model, Model)])
-    else:
-        against_hand_written()
-        all_models()
-        first_fits(["rescorla_wagner_dual"])
+    main()

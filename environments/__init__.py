@@ -13,7 +13,7 @@ from .bandits.probabilistic_reasoning import ProbabilisticReasoning
 from .bandits.restless_bandit import RestlessBandit, correctness
 from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
-from .bandits.two_step import TwoStep, stages_of_days
+from .bandits.two_step import TwoStep
 from .causes.collider import Collider
 from .chance.chance import Chance
 from .chance.choice import Choice
@@ -27,11 +27,13 @@ from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
 from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
+from .formats.reshaped import better_machine, games_of_plays, pumps_of_balloons, stages_of_days
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
 from .magnitudes.marker_location import MarkerLocation
 from .magnitudes.maze_distance import MazeDistance
+from .panels import Panel, Rows, panels_of
 from .record.outcome_rates import Rate, outcome_rates, unread_rate
 from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
@@ -127,6 +129,7 @@ __all__ = [
     "Observation",
     "OneOf",
     "Outcome",
+    "Panel",
     "Payoffs",
     "Preference",
     "ProbabilisticReasoning",
@@ -136,6 +139,7 @@ __all__ = [
     "Rerun",
     "RestlessBandit",
     "ReversalLearning",
+    "Rows",
     "Session",
     "SomeOf",
     "Table",
@@ -148,17 +152,21 @@ __all__ = [
     "Whole",
     "World",
     "answer_columns",
+    "better_machine",
     "check_environment",
     "complete_grid",
     "context_of",
     "correctness",
     "environment_of",
+    "games_of_plays",
     "load_templates",
     "make",
     "outcome_rates",
+    "panels_of",
     "parse_beginning",
     "parse_label",
     "parse_number",
+    "pumps_of_balloons",
     "schema",
     "session_stream",
     "setting",

@@ -19,7 +19,8 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
     """Raise AssertionError, with the rule that is broken, unless the environment keeps them all.
 
     A session is drawn up front and depends on nothing but its design and the actions; rendering
-    and parsing invert each other; the session ends when it says and starts only by `reset`.
+    and parsing invert each other, if it has words; the session ends when it says and starts only
+    by `reset`.
     """
     rng = np.random.default_rng(seed)
     n = environment.n_trials
@@ -59,7 +60,8 @@ def check_environment(environment: Environment, seed: int = 0) -> None:
         _check_follows(environment, design, choices)
     _check_many(environment, seed, _actions(environment, design, ones))
     _check_ends(environment, design)
-    _check_words(environment, design, first, seed)
+    if environment.has_words():
+        _check_words(environment, design, first, seed)
     rebuilt = type(environment)(**environment.settings)
     _rule(rebuilt.settings == environment.settings, "The settings rebuild the environment.")
     rebuilt.reset(seed=seed)
@@ -146,7 +148,8 @@ def _live(environment: Environment, design: Design, choices: Sequence[Choice]) -
         over = terminated or truncated
         replies = environment.replies
         shared = len(replies.together(observation)) > 1 or replies.continues(observation)
-        text = "?" if missing or shared else environment.say(choice, observation)
+        silent = missing or shared or not environment.has_words()
+        text = "?" if silent else environment.say(choice, observation)
         action, response = environment.split(choice, environment.asks(observation))
         turns.append(Turn(observation, action, reward, text, response, info.get("brought", {})))
         _rule((following is None) == over, "Before the end, and only then, a step shows a trial.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from warnings import warn
@@ -17,6 +18,7 @@ from knownminds.environments.words.prompt import Message, Prompt
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
+from .panels import Panel
 from .replies import Replies
 from .rerun import Rerun
 from .side_by_side import follow_world
@@ -56,6 +58,7 @@ _MOVED = {
     "forgets": 'past == "part"',
     "scored": "performance_bounds is not None",
 }
+_WORDS = ("render", "parse", "say", "read")
 # What the world says once, and an earlier version said twice.
 _TO_THE_WORLD = ("_shown", "_take", "_pointless", "_reward", "_begin", "_pays")
 
@@ -86,7 +89,8 @@ class Environment(ABC):
 
     `reset` and `step` have the shape of Gymnasium's. An observation is a mapping with
     "trial" (from 0) and the stimulus fields. What a player sees in words is `render`, what their
-    words mean is `parse`; neither touches the session's state.
+    words mean is `parse`; neither touches the session's state. An experiment for numbers alone
+    needs neither, nor `say` and `read`.
 
     What can be set are class attributes that `setting` makes; `prepare` then makes the rest.
 
@@ -94,6 +98,8 @@ class Environment(ABC):
     ----------
     fields
         What is recorded with each trial, shown or hidden; a table of `Field`s.
+    panels
+        What to look at in its trials, see `panels_of`; () for the usual things.
     setting_table
         What can be set, by attribute; made of the class's `setting`s.
     size
@@ -128,6 +134,7 @@ class Environment(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     fields: Fields = Fields()
+    panels: ClassVar[tuple[Panel, ...]] = ()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
     given: ClassVar[Given] = "action"
@@ -281,30 +288,41 @@ class Environment(ABC):
         """Return those of the earlier turns that the prompt of a trial tells of."""
         return () if self.past == "none" else turns
 
-    @abstractmethod
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the present trial, and what came before it, into words."""
+        raise self._without_words()
 
-    @abstractmethod
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read an answer; what cannot be read has an outcome and no action.
 
         Of a reply that answers several trials it is the answer to this one.
         """
+        raise self._without_words()
 
-    @abstractmethod
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked: the text of a cooperative participant.
 
         Where one reply answers several trials, `choice` is a tuple with the number of each.
         """
+        raise self._without_words()
 
-    @abstractmethod
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation: the inverse of `render`.
 
         Of trials that share a prompt, the observation is the first.
         """
+        raise self._without_words()
+
+    @classmethod
+    def has_words(cls) -> bool:
+        """Say whether it can be put into words; one without is for numbers alone."""
+        return any(getattr(cls, name) is not getattr(Environment, name) for name in _WORDS)
+
+    def _without_words(self) -> ValueError:
+        return ValueError(
+            f"{self.name} has no words, so that models which read and answer cannot sit in it, and "
+            f"no text can be made of it. Write its {', '.join(_WORDS)}."
+        )
 
     def truth(self, observation: Observation) -> NDArray[np.float64] | None:
         """Return the true probability of each action's outcome, [n_actions]; None if none has."""
@@ -339,12 +357,14 @@ class Environment(ABC):
         frame = trials.frame
         rewards = ("reward",) if self.feedback else ()
         needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.feedback)
-        for column in needed:
-            if column not in frame:
-                raise ValueError(
-                    f"Trials of {self.name} have a column {column!r}; got only "
-                    f"{', '.join(frame.columns)}. Map one with --columns {column}=YOUR_NAME."
-                )
+        missing = [column for column in needed if column not in frame]
+        if missing:
+            near = {name: get_close_matches(name, list(frame.columns), 1) for name in missing}
+            told = [f"{n!r} (nearest: {near[n][0]})" if near[n] else repr(n) for n in missing]
+            raise ValueError(
+                f"Trials of {self.name} have a column {', '.join(told)}; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns {missing[0]}=YOUR_NAME."
+            )
         if self.given != "response":
             action = frame["action"]
             wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))

@@ -7,11 +7,13 @@ first asked for.
 from typing import TYPE_CHECKING, Any
 
 from .agent_contract import AgentCheck, check_agent
+from .bandits.deck_measures import NetScore, NetScoreRise, Payoff, RareLossPreference
 from .bandits.exploration import Exploration
 from .bandits.learning_rate import LearningRate
 from .bandits.meta_cognition import MetaCognition
 from .bandits.model_basedness import ModelBasedness
 from .bandits.optimism_bias import OptimismBias
+from .bandits.reversal_measures import PerseverativeErrors, StayOrShift, TrialsToCriterion
 from .bandits.risk import Risk
 from .bandits.temporal_discounting_score import TemporalDiscountingScore
 from .bandits.weighting import Weighting
@@ -57,6 +59,8 @@ from .posteriors.comparison import (
     leave_one_subject_out,
 )
 from .posteriors.posterior import Posterior, posterior
+from .session_measure import SessionMeasure
+from .stability import VarianceSplit, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
@@ -81,6 +85,19 @@ MEASURES: dict[str, Measure] = {
     "random_exploration_released": Exploration("random", released=True),
     "meta_cognition": MetaCognition(),
     "meta_cognition_released": MetaCognition(released=True),
+    "perseverative_errors": PerseverativeErrors(),
+    "trials_to_criterion": TrialsToCriterion(),
+    "win_stay": StayOrShift("win"),
+    "lose_shift": StayOrShift("loss"),
+    "net_score": NetScore(),
+    "net_score_block_1": NetScore(1),
+    "net_score_block_2": NetScore(2),
+    "net_score_block_3": NetScore(3),
+    "net_score_block_4": NetScore(4),
+    "net_score_block_5": NetScore(5),
+    "net_score_rise": NetScoreRise(),
+    "rare_loss_preference": RareLossPreference(),
+    "payoff": Payoff(),
     "explaining_away": ExplainingAway(),
     "explaining_away_released": ExplainingAway(released=True),
     "markov_violation": MarkovViolation(),
@@ -159,20 +176,29 @@ __all__ = [
     "ModelBasedness",
     "ModelData",
     "MonotoneChoice",
+    "NetScore",
+    "NetScoreRise",
     "NormalisedError",
     "ObserverEquivalence",
     "ObserverFits",
     "OptimismBias",
     "ParameterMeasure",
+    "Payoff",
+    "PerseverativeErrors",
     "PointFit",
     "Posterior",
     "PredictiveGain",
+    "RareLossPreference",
     "ReasoningConsistency",
     "RegressionToTheMean",
     "Risk",
+    "SessionMeasure",
+    "StayOrShift",
     "SubjectMeasure",
     "TemporalDiscountingScore",
+    "TrialsToCriterion",
     "Unknowns",
+    "VarianceSplit",
     "Weighting",
     "arviz_object",
     "check_agent",
@@ -196,6 +222,7 @@ __all__ = [
     "predictive_gain",
     "read_posterior",
     "save_posterior",
+    "split_variance",
 ]
 
 

@@ -56,7 +56,8 @@ class AgentCheck:
     def __str__(self) -> str:
         """Write as a table."""
         rows = [f"{rule.name:<58}{rule.off:>10.1e}  {rule.broken or 'kept'}" for rule in self.rules]
-        return "\n".join([f"contract of {self.model} in {self.environment}", *rows])
+        place = f" in {self.environment}" if self.environment else ""
+        return "\n".join([f"contract of {self.model}{place}", *rows])
 
 
 def check_agent(
@@ -208,9 +209,9 @@ class _Contract:
         agent, frame = self._agent(0, 0.0), self.trials.frame
         row: dict[Any, Any] = frame[frame["subject"] == "0"].to_dict("records")[0]
         name = "probabilities of all answers sum to 1"
-        off = 0.0
+        sums = []
         if _given(row, "action") is not None:
-            off = abs(float(agent.probabilities(row).sum()) - 1.0)
+            sums.append(float(agent.probabilities(row).sum()))
         if _given(row, "response") is not None:
             low, high = self.place.response_range
             # Whether a number beyond the range becomes its end, of models that say so.
@@ -223,9 +224,13 @@ class _Contract:
             whole *= (high - low) / N_POINTS
             if censored:
                 whole += sum(exp(agent.log_density(row, x, action)) for x in (low, high))
-            off = max(off, abs(whole - 1.0))
-        broken = f"They sum (the density integrates) to {1 + off:.6g} or as far below 1."
-        return self._judged(name, off, 1e-2, broken)
+            sums.append(whole)
+        worst = max(sums, key=lambda total: abs(total - 1.0), default=1.0)
+        broken = (
+            f"They sum (the density integrates) to {worst:.6g}; a law's log_density, or what "
+            "respond returns as Probabilities, lacks a factor."
+        )
+        return self._judged(name, abs(worst - 1.0), 1e-2, broken)
 
     def _gaps(self) -> Rule:
         frame = self.trials.to_frame()

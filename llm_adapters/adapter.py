@@ -14,7 +14,9 @@ from knownminds.environments import Prompt, unknown
 if TYPE_CHECKING:
     from knownminds.llm_adapters.outcomes.outcome_probabilities import OutcomeProbabilities
 
-Effort = Literal["none", "low", "medium", "high"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+Verbosity = Literal["low", "medium", "high"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 MOST_TOKENS = 10**8  # of a call; what is said to be more, no model has read or written
 
@@ -29,7 +31,10 @@ class Sampling:
     top_p : share of the probability that is drawn from
     max_tokens : where an answer is cut off; hidden reasoning counts
     seed : number that makes a provider's draws repeatable, as far as it can
-    reasoning : how long a reasoning model thinks before it answers: none, low, medium or high
+    reasoning : how long a reasoning model thinks before it answers: none, minimal, low, medium,
+        high, xhigh or max, of which a model takes some
+    verbosity : how much a model says that can be told so: low, medium or high
+    system : what a system message says before everything else; runs put it there
     top_log_probabilities : how many alternatives come with the log-probability of each token of
         the answer; 0 for that of the token alone
     """
@@ -40,6 +45,8 @@ class Sampling:
     seed: int | None = None
     reasoning: Effort | None = None
     top_log_probabilities: int | None = None
+    verbosity: Verbosity | None = None
+    system: str | None = None
 
     def __post_init__(self) -> None:
         """Check the ranges."""
@@ -54,8 +61,12 @@ class Sampling:
             if value is not None and not (low <= value and (high is None or value <= high)):
                 upper = "" if high is None else f" to {high:.9g}"
                 raise ValueError(f"{name} goes from {low:g}{upper}; got {value!r}.")
-        if self.reasoning is not None and self.reasoning not in get_args(Effort):
-            raise ValueError(unknown("reasoning effort", self.reasoning, get_args(Effort)))
+        if self.reasoning is not None and self.reasoning not in EFFORTS:
+            raise ValueError(unknown("reasoning effort", self.reasoning, EFFORTS))
+        if self.verbosity is not None and self.verbosity not in get_args(Verbosity):
+            raise ValueError(unknown("verbosity", self.verbosity, get_args(Verbosity)))
+        if self.system is not None and not self.system.strip():
+            raise ValueError("A system message says something; got an empty one. Leave it out.")
 
 
 @dataclass(frozen=True)
@@ -64,7 +75,9 @@ class Capabilities:
 
     Parameters
     ----------
-    temperature, top_p, max_tokens, seed, reasoning : whether the setting of that name is heeded
+    temperature, top_p, max_tokens, seed, reasoning, verbosity : whether the setting of that name
+        is heeded
+    efforts : the efforts of reasoning that are taken
     images : whether a prompt may hold images
     answer_log_probabilities : whether log-probabilities come with the tokens of an answer
     next_token_log_probabilities : whether the probabilities of all possible next tokens are known
@@ -84,6 +97,8 @@ class Capabilities:
     usage: bool = True
     needs: tuple[str, ...] = ()
     without_reasoning: tuple[str, ...] = ()
+    verbosity: bool = False
+    efforts: tuple[Effort, ...] = EFFORTS
 
 
 @dataclass(frozen=True)
@@ -348,6 +363,11 @@ class ModelChanged(Unusable):
 
 def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False) -> None:
     """Raise NotCapable if the adapter cannot do what is asked of it."""
+    if settings.system is not None:
+        raise NotCapable(
+            "A system message is part of what is shown; whoever asks puts it into the prompt "
+            "(`behind`). Runs do so by themselves."
+        )
     can = adapter.capabilities
     given = {field.name for field in fields(settings) if getattr(settings, field.name) is not None}
     asked = {_CAPABILITY.get(name, name) for name in given}
@@ -369,6 +389,11 @@ def check_capable(adapter: Adapter, settings: Sampling, *, images: bool = False)
                 f"{adapter.model} heeds {_SETTING.get(name, name)} only without reasoning; got "
                 f"reasoning={settings.reasoning!r}. Leave one of them out."
             )
+    if settings.reasoning is not None and settings.reasoning not in can.efforts:
+        raise NotCapable(
+            f"{adapter.model} takes the efforts of reasoning {', '.join(can.efforts)}; got "
+            f"{settings.reasoning!r}. Choose one of these."
+        )
     for name in can.needs:
         if name not in given:
             raise NotCapable(f"{adapter.model} takes no call without {name}; got none. Set {name}.")

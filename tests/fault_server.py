@@ -171,6 +171,9 @@ class FaultServer:
         on `seed` and n alone.
     bill
         File that gets one line for each charged call, on the disk before anything is answered.
+    sent
+        File that gets a line for each answer once all of it was given to the system: SHA-256 of
+        the body of the call, and the port that it came from.
     key
         The key that is accepted; None takes any.
     models
@@ -199,6 +202,7 @@ class FaultServer:
         faults: Mapping[str, float] | None = None,
         seed: int = 0,
         bill: str | Path | None = None,
+        sent: str | Path | None = None,
         key: str | None = None,
         models: Collection[str] | None = None,
         serves: str | None = None,
@@ -239,9 +243,11 @@ class FaultServer:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._connections: set[socket.socket] = set()
-        self._bill = None
+        self._bill = self._sent = None
         if bill is not None:
             self._bill = os.open(bill, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        if sent is not None:
+            self._sent = os.open(sent, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._server = _Listener(("127.0.0.1", port), self.handler())
         self._server.provider = self
         self.port: int = self._server.server_port
@@ -291,6 +297,9 @@ class FaultServer:
         if self._bill is not None:
             os.close(self._bill)
             self._bill = None
+        if self._sent is not None:
+            os.close(self._sent)
+            self._sent = None
 
     def take(self, wire: str, model: str, body: dict[str, Any], raw: bytes, headers: Any) -> Call:
         """Note a call, decide what becomes of it, and charge it."""
@@ -474,6 +483,8 @@ class Handler(BaseHTTPRequestHandler):
             self._drop()
         else:
             self._send(200, content)
+            if (sent := self.server.provider._sent) is not None:
+                os.write(sent, f"{call.request} {self.client_address[1]}\n".encode())
 
     def _fail(self, call: Call, status: int) -> None:
         provider = self.server.provider
@@ -744,6 +755,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file", type=Path, help="gets the port, once calls are taken")
     parser.add_argument("--bill", type=Path)
+    parser.add_argument("--sent", type=Path)
     parser.add_argument("--answer", choices=sorted(ANSWERS), default="by_hash")
     parser.add_argument("--script", default="", help="faults in the order of the calls, by commas")
     parser.add_argument("--faults", default="", help="FAULT=PROBABILITY,...")
@@ -766,6 +778,7 @@ def main() -> None:
         faults={name: float(probability) for name, probability in pairs},
         seed=given.seed,
         bill=given.bill,
+        sent=given.sent,
         key=given.key,
         serves=given.serves,
         delay=given.delay,

@@ -164,8 +164,10 @@ def simulate(theta, lapse, n_actions, row, start, uniforms, payoffs):  # type: i
 @njit(cache=True, nogil=True, error_model="numpy")
 def _two_rates(theta):  # type: ignore[no-untyped-def]
     wide = np.empty((len(theta), 4))
-    wide[:, 0] = theta[:, 0]
-    wide[:, 1:] = theta
+    for n in range(len(theta)):  # an assignment of slices takes seconds to compile
+        wide[n, 0] = theta[n, 0]
+        for k in range(3):
+            wide[n, 1 + k] = theta[n, k]
     return wide
 
 
@@ -175,7 +177,8 @@ def log_likelihood_one_rate(theta, lapse, n_actions, row, start, action, reward)
     total, gradient = log_likelihood(
         _two_rates(theta), lapse, n_actions, row, start, action, reward
     )
-    gradient[:, 1] += gradient[:, 0]
+    for n in range(len(theta)):
+        gradient[n, 1] += gradient[n, 0]
     return total, gradient[:, 1:].copy()
 
 

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 Dials = TypeVar("Dials")
 NOT_GIVEN: Any = [None]  # the experiment's own number of trials
+# At which temperature the models of a paper answer. CogBench (Coda-Forno et al. 2024, section 3)
+# and the colliders (thesis, section on prompting) draw the most probable answer, where a model
+# lets itself be told; BayesBench (section on models) takes 0.7. The others set none: diagnosis does
+# not say, and revealed beliefs are read from probabilities, before anything is drawn.
+TEMPERATURES = {"cogbench": 0.0, "colliders": 0.0, "magnitudes": 0.7}
 
 
 def read_settings(texts: Sequence[str] | None) -> dict[str, Any]:
@@ -60,6 +65,19 @@ def read_caps(texts: Sequence[str] | None) -> Caps:
     return Caps(**given)
 
 
+def read_temperature(text: str | None) -> float | None:
+    """Read --temperature: a number, or the name of a paper in `TEMPERATURES`."""
+    if text is None or text in TEMPERATURES:
+        return TEMPERATURES[text] if text else None
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(
+            f"A temperature is a number from 0 to 2, or that of {', '.join(TEMPERATURES)}; got "
+            f"{text!r}."
+        ) from None
+
+
 def _whole(option: str, name: str, value: str) -> int:
     """Read a whole number."""
     if not value.isdecimal():
@@ -93,6 +111,11 @@ def _number(option: str, name: str, value: str) -> float:
 def read_numbers(option: str, texts: Sequence[str] | None) -> dict[str, float]:
     """Read numbers from NAME=VALUE."""
     return {name: _number(option, name, value) for name, value in _pairs(option, texts)}
+
+
+def read_texts(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """Read texts from NAME=VALUE."""
+    return dict(_pairs(option, texts))
 
 
 def read_mapping(columns: str | None) -> dict[str, str]:

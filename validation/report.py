@@ -73,7 +73,8 @@ def page_of(result: Any) -> Page:
 def write_report(result: Any, folder: str | Path) -> Path:
     """Write report.html into the folder, further pages beside it, and all figures; return its path.
 
-    Each figure is in the folder's `figures` as SVG, as PNG and, the numbers that it shows, as CSV.
+    Each figure is in the folder's `figures` as SVG, as PNG and, the numbers that it shows, as CSV;
+    the numbers behind each section are in its `tables` as CSV.
     """
     pages = {"report": with_source(page_of(result), folder)}
     if not isinstance(result, Unfinished) and (more := load(kept_as(result).more)):
@@ -82,6 +83,7 @@ def write_report(result: Any, folder: str | Path) -> Path:
     with writable(folder) as place:
         for name, page in pages.items():
             _write_figures(page, place / "figures", "" if name == "report" else f"{name}-")
+            _write_tables(page, place / "tables")
         for name, text in texts.items():
             write_text(place / f"{name}.html", text)
     return Path(folder) / "report.html"
@@ -101,7 +103,7 @@ def render(page: Page) -> str:
 
 
 def _write_figures(page: Page, folder: Path, prefix: str) -> None:
-    for k, (caption, svg) in enumerate(page.figures, start=1):
+    for k, (caption, svg) in enumerate(page.drawn, start=1):
         if not isinstance(svg, Picture):
             continue
         folder.mkdir(exist_ok=True)
@@ -109,6 +111,12 @@ def _write_figures(page: Page, folder: Path, prefix: str) -> None:
         write_text(folder / f"{name}.svg", svg)
         write_bytes(folder / f"{name}.png", svg.png())
         write_text(folder / f"{name}.csv", csv_text(svg.data(), float_format="%.10g"))
+
+
+def _write_tables(page: Page, folder: Path) -> None:
+    for name, frame in ((n, f) for part in page.sections for n, f in part.frames.items()):
+        folder.mkdir(exist_ok=True)
+        write_text(folder / f"{name}.csv", csv_text(frame, float_format="%.10g"))
 
 
 def _slug(caption: str) -> str:

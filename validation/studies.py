@@ -115,6 +115,9 @@ STUDIES: Mapping[str, Kept] = {
         {"Fit": "data.fit_page:fit_page"},
         question="data.questions:AskFit",
     ),
+    "prior": Kept(
+        "prior.json", "data.prior:read_prior", {"PriorPredictive": "data.prior_page:prior_page"}
+    ),
     "budget": Kept(
         "budget.json", "costs.budget:read_budget", {"Budget": "costs.budget_page:budget_page"}
     ),
@@ -139,6 +142,11 @@ STUDIES: Mapping[str, Kept] = {
         "revealed.json",
         "chance.revealed:read_revealed",
         {"Revealed": "chance.revealed_page:revealed_page"},
+    ),
+    "benchmark": Kept(
+        "benchmark.json",
+        "benchmarks.benchmark:read_benchmark",
+        {"BenchmarkResult": "benchmarks.page:benchmark_page"},
     ),
     "run": Kept(
         "ledger.sqlite",

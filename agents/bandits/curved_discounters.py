@@ -14,6 +14,16 @@ from knownminds.agents.compiler.definition import positive
 from .discounters import SMALLEST, ExponentialDiscounter, HyperbolicDiscounter
 
 
+def _rate(description: str, source: str) -> Any:
+    """Declare a rate per month, with the prior that the rates of all curves have."""
+    return positive(description, mean=-3.0, sd=1.0, source=source)
+
+
+def _bend(description: str, source: str) -> Any:
+    """Declare what bends a curve; at 1 it is one of the plain ones."""
+    return positive(description, mean=0.0, sd=0.5, source=source)
+
+
 def _power(x: Any, exponent: Any) -> Any:
     """Return x**exponent, which is 0 at x = 0."""
     return np.where(x > 0, np.exp(exponent * np.log(np.maximum(x, SMALLEST))), 0.0)
@@ -29,13 +39,8 @@ class GeneralisedHyperbolicDiscounter(ExponentialDiscounter):
     summary = "discounts by a hyperbola of any bend, V = A / (1 + k D)^s"
     source = "Myerson and Green 1995; Loewenstein and Prelec 1992"
 
-    k = positive("discount rate per month", mean=-3.0, sd=1.0, source="Myerson and Green 1995")
-    s = positive(
-        "bend of the curve; 1 is the hyperbola of Mazur",
-        mean=0.0,
-        sd=0.5,
-        source="Myerson and Green 1995",
-    )
+    k = _rate("discount rate per month", "Myerson and Green 1995")
+    s = _bend("bend of the curve; 1 is the hyperbola of Mazur", "Myerson and Green 1995")
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
@@ -53,10 +58,8 @@ class RachlinDiscounter(ExponentialDiscounter):
     summary = "discounts by a hyperbola of a delay felt as a power, V = A / (1 + k D^s)"
     source = "Rachlin 2006"
 
-    k = positive("discount rate at a delay of one month", mean=-3.0, sd=1.0, source="Rachlin 2006")
-    s = positive(
-        "sensitivity to delays: exponent of months", mean=0.0, sd=0.5, source="Rachlin 2006"
-    )
+    k = _rate("discount rate at a delay of one month", "Rachlin 2006")
+    s = _bend("sensitivity to delays: exponent of months", "Rachlin 2006")
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:
@@ -74,18 +77,8 @@ class ConstantSensitivityDiscounter(ExponentialDiscounter):
     summary = "discounts by impatience and by sensitivity to time, V = A exp(-(k D)^s)"
     source = "Ebert and Prelec 2007"
 
-    k = positive(
-        "impatience: one over the months after which 1/e remains",
-        mean=-3.0,
-        sd=1.0,
-        source="Ebert and Prelec 2007",
-    )
-    s = positive(
-        "sensitivity to time; 1 discounts at a constant rate",
-        mean=0.0,
-        sd=0.5,
-        source="Ebert and Prelec 2007",
-    )
+    k = _rate("impatience: one over the months after which 1/e remains", "Ebert and Prelec 2007")
+    s = _bend("sensitivity to time; 1 discounts at a constant rate", "Ebert and Prelec 2007")
     tau, eta = ExponentialDiscounter.tau, ExponentialDiscounter.eta
 
     def curve(self, months: Any) -> Any:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from knownminds.agents.compiler.definition import positive, real, unit
+from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
+from knownminds.agents.compiler.definition import positive, unit
 from knownminds.agents.compiler.model import Model
 
 from .rescorla_wagner import RescorlaWagner
@@ -230,18 +231,7 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
     alpha = unit("learning rate of values", mean=-0.5, sd=1.0, source="Wilson and Collins 2019")
     beta = ValueLearner.beta
     kappa = None
-    alpha_c = unit(
-        "how fast the trace of choices follows them",
-        mean=-0.5,
-        sd=1.0,
-        source="Wilson and Collins 2019",
-    )
-    beta_c = real(
-        "weight of the trace, in log-odds; below 0 choices alternate",
-        mean=1.0,
-        sd=1.5,
-        source="Wilson and Collins 2019, where it is positive",
-    )
+    alpha_c, beta_c = ALPHA_C, BETA_C
 
     def respond(self, trial: Any) -> Any:
         """Softmax over values and traces of the present context."""
@@ -250,5 +240,4 @@ class RescorlaWagnerChoiceKernel(ValueLearner):
     def update(self, trial: Any) -> None:
         """Step the chosen value toward the reward, and all traces toward the choice."""
         self.values[trial.action] += self.alpha * (trial.reward - self.values[trial.action])
-        self.last *= 1 - self.alpha_c
-        self.last[trial.action] += self.alpha_c
+        follow_choice(self.last, self.alpha_c, trial.action)

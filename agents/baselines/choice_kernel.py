@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from knownminds.agents.compiler.definition import real, unit
+from knownminds.agents.choice_trace import ALPHA_C, BETA_C, follow_choice
 
 from .perseverator import Perseverator
 
@@ -20,18 +20,7 @@ class ChoiceKernel(Perseverator):
     source = "Wilson and Collins 2019, model 4; Lau and Glimcher 2005"
 
     kappa = None
-    alpha_c = unit(
-        "how fast the trace of choices follows them",
-        mean=-0.5,
-        sd=1.0,
-        source="Wilson and Collins 2019",
-    )
-    beta_c = real(
-        "weight of the trace, in log-odds; below 0 choices alternate",
-        mean=1.0,
-        sd=1.5,
-        source="Wilson and Collins 2019, where it is positive",
-    )
+    alpha_c, beta_c = ALPHA_C, BETA_C
 
     def respond(self, trial: Any) -> Any:
         """Softmax over the traces."""
@@ -39,5 +28,4 @@ class ChoiceKernel(Perseverator):
 
     def update(self, trial: Any) -> None:
         """Step all traces toward the choice."""
-        self.last *= 1 - self.alpha_c
-        self.last[trial.action] += self.alpha_c
+        follow_choice(self.last, self.alpha_c, trial.action)

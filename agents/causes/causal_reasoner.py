@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
-from math import erfc, exp, inf, log, pi, sqrt
+from math import exp, inf, log, pi, sqrt
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
 from knownminds.agents.agent import Agent, Integers, merging
+from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph, conditional, direction_of
 from knownminds.environments.environment import Environment, Observation
@@ -178,18 +179,6 @@ def _walk(steps, weight, slope, places, rates, now, turn, total, total_turn):  #
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def _log_cdf(x):  # type: ignore[no-untyped-def]
-    """Log of the standard normal distribution function, and its slope."""
-    if x > -35.0:
-        below = 0.5 * erfc(-x / sqrt(2.0))
-        return log(below), exp(-0.5 * x * x - HALF_LOG_2_PI) / below
-    # Far out in the tail: the asymptotic series of Mills' ratio.
-    y = 1.0 / (x * x)
-    series = 1.0 - y * (1.0 - 3.0 * y * (1.0 - 5.0 * y * (1.0 - 7.0 * y)))
-    return -0.5 * x * x - HALF_LOG_2_PI - log(-x) + log(series), -x / series
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # type: ignore[no-untyped-def]
     """Log density of the answers to one question; slopes in what is predicted and in the noise.
 
@@ -204,13 +193,13 @@ def _score(answer, precise, constant, count, mean, spread, at_0, at_100):  # typ
         by_sigma += (squares - count) * precise
     if at_0 > 0.0:
         x = -answer * precise
-        below, hazard = _log_cdf(x)
+        below, hazard = log_share_below(x)
         total += at_0 * below
         by_answer -= at_0 * hazard * precise
         by_sigma -= at_0 * hazard * x * precise
     if at_100 > 0.0:
         x = (answer - 1.0) * precise
-        above, hazard = _log_cdf(x)
+        above, hazard = log_share_below(x)
         total += at_100 * above
         by_answer += at_100 * hazard * precise
         by_sigma -= at_100 * hazard * x * precise
@@ -233,6 +222,16 @@ def _read(theta, places, rule, full):  # type: ignore[no-untyped-def]
         if j < 2 or (j < EXTRA and rule != LOGISTIC):
             value = min(max(value, EDGE), 1.0 - EDGE)
         full[j] = value
+
+
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def _agreeing(weight, asked):  # type: ignore[no-untyped-def]
+    """Weight of the states that agree with a question and hold what it asks, and of all that do."""
+    holds = fits = 0.0
+    for s in range(8):
+        fits += weight[s] if FITS[asked, s] else 0.0
+        holds += weight[s] if HOLDS[asked, s] else 0.0
+    return holds, fits
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -274,10 +273,7 @@ def _of_answers(theta, lapse, places, rule, row, start, cell, count, mean, sprea
                         rule, graph, full, weight, slope,
                         ends, rates, now, turn, visits, visits_turn,
                     )  # fmt: skip
-                holds = fits = 0.0
-                for s in range(8):
-                    fits += weight[s] if FITS[asked, s] else 0.0
-                    holds += weight[s] if HOLDS[asked, s] else 0.0
+                holds, fits = _agreeing(weight, asked)
                 causal = answer = holds / fits
                 if rule == MIXTURE:
                     answer += full[EXTRA] * (SHARE[asked] - causal)
@@ -287,12 +283,10 @@ def _of_answers(theta, lapse, places, rule, row, start, cell, count, mean, sprea
                 )  # fmt: skip
                 if lapse is not None:
                     lapses = (1.0 if count[t, i] > 0.0 else 0.5) / WHOLE
-                    density = exp(min(own, 700.0))
-                    mixed = max((1.0 - lapse[q]) * density + lapse[q] * lapses, TINY)
-                    gradient[q, p] += (lapses - density) / mixed
-                    by_answer *= (1.0 - lapse[q]) * density / mixed
-                    by_sigma *= (1.0 - lapse[q]) * density / mixed
-                    own = log(mixed)
+                    own, held, by = mixed_with_lapse(own, lapses, lapse[q])
+                    gradient[q, p] += by
+                    by_answer *= held
+                    by_sigma *= held
                 total[q] += own
                 push[SIGMA] += by_sigma
                 if rule == MIXTURE:
@@ -332,10 +326,7 @@ def _answers(theta, lapse, places, rule, row, start, uniforms, noise, cell):  # 
                         rule, graph, full, weight, slope,
                         ends, rates, now, turn, visits, visits_turn,
                     )  # fmt: skip
-                holds = fits = 0.0
-                for s in range(8):
-                    fits += weight[s] if FITS[asked, s] else 0.0
-                    holds += weight[s] if HOLDS[asked, s] else 0.0
+                holds, fits = _agreeing(weight, asked)
                 answer = holds / fits
                 if rule == MIXTURE:
                     answer += full[EXTRA] * (SHARE[asked] - answer)

@@ -83,7 +83,7 @@ def _known(heads: list[Expr], texts: list[str], names: list[str]) -> list[str]:
     for head, text, name in zip(heads, texts, names, strict=True):
         lines.append(f"{name} = {bare(text)}")
         if may_fail(head):
-            lines.append(f"{name} = {name} if given > 0.0 else 0.0")
+            lines.append(f"{name} = pick(given > 0.0, {name}, 0.0)")
     return lines
 
 
@@ -99,10 +99,10 @@ def _mixed(rows: Rows, each: str, taken: str) -> list[str]:
 
 def _multiplied(rows: Rows, probability: str) -> list[str]:
     return [
-        f"product = {rows('product')} / ({probability} if given > 0.0 else 1.0)",
+        f"product = {rows('product')} / pick(given > 0.0, {probability}, 1.0)",
         "large = product > 1.0 / TINY",
-        f"{rows('product')} = product * TINY if large else product",
-        f"{rows('linear')} += LOG_TINY if large else 0.0",
+        f"{rows('product')} = pick(large, product * TINY, product)",
+        f"{rows('linear')} += pick(large, LOG_TINY, 0.0)",
     ]
 
 
@@ -121,7 +121,7 @@ class OfTwo:
 
     def known(self, texts: list[str]) -> list[str]:
         """Reckon with the log odds of what was chosen."""
-        lines = ["side = (1.0 if action == 1.0 else 0.0) - (1.0 if action == 0.0 else 0.0)"]
+        lines = ["side = pick(action == 1.0, 1.0, 0.0) - pick(action == 0.0, 1.0, 0.0)"]
         if may_fail(self.heads[0]):
             lines += _known(self.heads, texts, ["lead"])
             texts = ["lead"]
@@ -129,7 +129,7 @@ class OfTwo:
             *lines,
             f"x = side * {texts[0]}",
             "e = exp_of_negative(-abs(x))",
-            "missed = (e if x > 0.0 else 1.0) / (1.0 + e)",
+            "missed = pick(x > 0.0, e, 1.0) / (1.0 + e)",
         ]
 
     def alone(self, rows: Rows) -> list[str]:
@@ -142,7 +142,7 @@ class OfTwo:
 
     def taken(self) -> list[str]:
         """Return the statement that gives the probability of what was chosen."""
-        return ["taken = 1.0 - missed if x > 0.0 else e / (1.0 + e)"]
+        return ["taken = pick(x > 0.0, 1.0 - missed, e / (1.0 + e))"]
 
     def pushed(self) -> list[str]:
         """Return the push by what was missed."""
@@ -166,11 +166,11 @@ class OfTwo:
         return [
             f"x = {bare(texts[0])}",
             "e = exp_of_negative(-abs(x))",
-            "p_0 = (e if x > 0.0 else 1.0) / (1.0 + e)",
+            "p_0 = pick(x > 0.0, e, 1.0) / (1.0 + e)",
             *_bound("p_0", "0.5", joint),
             "first = u < bound",
             "second = not first",
-            "action = 0.0 if first else 1.0",
+            "action = pick(first, 0.0, 1.0)",
         ]
 
 
@@ -204,7 +204,7 @@ class OfMany:
             *_known(self.heads, texts, [f"u{j}" for j in range(n)]),
             *self._weights(),
             "per = 1.0 / whole",
-            *(f"is_{j} = 1.0 if action == {j}.0 else 0.0" for j in range(n)),
+            *(f"is_{j} = pick(action == {j}.0, 1.0, 0.0)" for j in range(n)),
         ]
 
     def alone(self, rows: Rows) -> list[str]:
@@ -212,7 +212,7 @@ class OfMany:
         own = " + ".join(f"is_{j} * (u{j} - top)" for j in range(len(self.heads)))
         return [
             f"{rows('linear')} += {own}",
-            f"{rows('product')} *= whole if given > 0.0 else 1.0",
+            f"{rows('product')} *= pick(given > 0.0, whole, 1.0)",
             "weight = given",
             *self.pushed(),
         ]
@@ -311,7 +311,7 @@ def _first_above(shares: list[str], joint: bool) -> list[str]:
         lines += [
             f"p += {share}",
             *_bound("p", repr(k / n), joint),
-            "action += 0.0 if u < bound else 1.0",
+            "action += pick(u < bound, 0.0, 1.0)",
         ]
     return lines
 
@@ -323,7 +323,7 @@ def _bound(p: str, each: str, joint: bool) -> list[str]:
     return [
         f"meant = share + (1.0 - share) * {p}",
         f"any_of = {each} * share",
-        "bound = any_of if lapses else meant",
+        "bound = pick(lapses, any_of, meant)",
     ]
 
 
@@ -364,7 +364,7 @@ class Number:
 
     def alone(self, rows: Rows) -> list[str]:
         """Add the log density."""
-        return ["weight = given", f"{rows('linear')} += own if given > 0.0 else 0.0"]
+        return ["weight = given", f"{rows('linear')} += pick(given > 0.0, own, 0.0)"]
 
     def mixed(self, rows: Rows, density: str, each: float = 1.0) -> list[str]:
         """Add the logarithm of a mixture; `each` is the probability of what else is given."""
@@ -386,14 +386,14 @@ class Number:
                 "slope = (any_of - density) / mixed",
                 "fewer = -1.0 / kept",
                 "part = (1.0 - share) * density / mixed",
-                "logarithm = both if each > 0.0 else alone",
-                "slope = slope if each > 0.0 else fewer",
-                "weight = part if each > 0.0 else 1.0",
+                "logarithm = pick(each > 0.0, both, alone)",
+                "slope = pick(each > 0.0, slope, fewer)",
+                "weight = pick(each > 0.0, part, 1.0)",
             ]
         return [
             *lines,
-            f"{rows('linear')} += logarithm if given > 0.0 else 0.0",
-            f"{rows('score_lapse')} += slope if given > 0.0 else 0.0",
+            f"{rows('linear')} += pick(given > 0.0, logarithm, 0.0)",
+            f"{rows('score_lapse')} += pick(given > 0.0, slope, 0.0)",
         ]
 
     def likelihood(self, texts: list[str], rows: Rows) -> list[str]:
@@ -423,7 +423,7 @@ class Both:
         lapsed = [
             *self.choice.taken(),
             *self.number.mixed(rows, "taken * exp_of(own)", 1.0 / self.actions),
-            "weight = weight if given > 0.0 else 0.0",
+            "weight = pick(given > 0.0, weight, 0.0)",
             *self.choice.pushed(),
         ]
         return [

@@ -9,7 +9,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,10 +21,11 @@ from knownminds.agents.exponential import (
     log_of,
     mills_of,
     ndtr_of,
+    pick,
 )
 from knownminds.agents.sequences import LANES
 
-from .expressions import SCALAR, within
+from .expressions import SCALAR, Expr, within
 from .likelihood import Likelihood
 from .once import preparation
 from .printing import table_name
@@ -32,7 +33,7 @@ from .program import Program
 from .simulation import simulation
 from .stepping import stepping
 
-BROUGHT = (exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
+BROUGHT = (pick, exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\
@@ -52,21 +53,27 @@ def source(program: Program) -> str:
     about = f"Kernels of {program.name} for {program.actions} actions, from its definition."
     made = Likelihood(program)
     parts = [made.lines(), stepping(program)] + ([preparation(made)] if made.once else [])
-    return _module(about, program, *parts)
+    return module_text(about, roots_of(program), *parts)
 
 
 def simulation_source(program: Program) -> str:
     """Return the text of a module with the simulation of a program in its world."""
     about = f"Simulation of {program.name} for {program.actions} actions, in {program.world}."
-    return _module(about, program, simulation(program))
+    return module_text(about, roots_of(program), simulation(program))
 
 
-def _module(about: str, program: Program, *parts: list[str]) -> str:
+def roots_of(program: Program) -> list[Expr]:
+    """Return all expressions of a program, of fits and of sessions."""
+    return [x for kind in program.kinds for live in (False, True) for x in kind.roots(live)]
+
+
+def module_text(about: str, roots: Iterable[Expr], *parts: list[str]) -> str:
+    """Return the text of a module made of functions, from the expressions of which they are."""
     body = "\n\n\n".join(map("\n".join, parts))
     # What a kernel calls stands in its own file: numba's cache sees no other.
     used = [f for f in BROUGHT if re.search(rf"\b{f.__name__}\(", body)]
     texts = [inspect.getsource(f.py_func) for f in dict.fromkeys([exp_of_negative, *used])]
-    heads = [f'"""{about}"""', HEAD + imported_by(body), *tables_in(program, body)]
+    heads = [f'"""{about}"""', HEAD + imported_by(body), *tables_in(roots, body)]
     return "\n\n".join([*heads, *("\n" + text for text in texts), "\n" + body + "\n"])
 
 
@@ -76,9 +83,8 @@ def imported_by(body: str) -> str:
     return f"\nfrom scipy.special import {', '.join(names)}  # noqa: E402\n" if names else ""
 
 
-def tables_in(program: Program, body: str) -> list[str]:
+def tables_in(roots: Iterable[Expr], body: str) -> list[str]:
     """Return the statements that make the tables in which a text looks something up."""
-    roots = [x for kind in program.kinds for live in (False, True) for x in kind.roots(live)]
     tables = dict.fromkeys(x.value for x in within(roots) if x.op == "lookup")
     named = {table_name(values): values for values in tables}
     return [f"{name} = np.array({list(v)!r})" for name, v in named.items() if name in body]

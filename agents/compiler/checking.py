@@ -118,6 +118,7 @@ def hints_of(program: Program) -> Hints:
     """Read the comparisons and indices of a program, in the graph in which it was traced."""
     roots = [x for k in program.kinds for live in (False, True) for x in k.roots(live)]
     roots += [x for k in program.kinds for x in form_of(k, program.actions).heads]
+    roots += program.start.values()
     values: dict[str, set[float]] = {}
     bounds: dict[str, set[float]] = {}
     on = (ex.DATA, ex.SEQUENCE)
@@ -200,7 +201,7 @@ def plain_log_likelihood(
     total = np.zeros(N_SUBJECTS)
     for n, values in enumerate(trials.theta if theta is None else theta):
         named = dict(zip(program.parameters, values.tolist(), strict=True))
-        mind = model.mind(named, program.actions)
+        mind = model.mind(named, program.actions, _Trial(**_first(trials, n)))
         for t in range(N_TRIALS):
             row = {name: column[n, t].item() for name, column in trials.columns.items()}
             trial = _as_trial(row, program)
@@ -219,6 +220,11 @@ def plain_log_likelihood(
     return total
 
 
+def _first(trials: Trials, n: int) -> dict[str, int | float]:
+    """Return the columns of a subject's first trial, whole numbers as such."""
+    return {name: _whole(column[n, 0].item()) for name, column in trials.columns.items()}
+
+
 class _Trial(SimpleNamespace):
     """A trial; what a definition asks for although no answer hangs on it is any number."""
 
@@ -228,7 +234,7 @@ class _Trial(SimpleNamespace):
 
 def _as_trial(row: Mapping[str, float], program: Program) -> _Trial | None:
     """Return a trial as definitions see it, whole numbers as such; None without an answer."""
-    whole = {n: int(v) if np.isfinite(v) and v == int(v) else v for n, v in row.items()}
+    whole = {n: _whole(v) for n, v in row.items()}
     answer = row["response" if program.law else "action"]
     return None if answer < -1e300 or (not program.law and answer < 0) else _Trial(**whole)
 
@@ -239,7 +245,7 @@ def _compare_steps(
     """Follow the trials with the functions of the step agent."""
     total, answer, number = np.zeros(N_SUBJECTS), program.kinds[0].outcome, program.kinds[0].number
     for n, theta in enumerate(trials.theta.tolist()):
-        state = kernels.begin(theta)
+        state = kernels.begin(theta, *([_first(trials, n)] if program.begun_by else []))
         for t in range(N_TRIALS):
             row = {name: column[n, t].item() for name, column in trials.columns.items()}
             trial = _as_trial(row, program)
@@ -336,7 +342,9 @@ def plain_sessions(
     """
     answers = np.full((N_SUBJECTS, N_TRIALS, 2 if program.given == "both" else 1), MISSING)
     for n, theta in enumerate(trials.theta.tolist()):
-        mind = model.mind(dict(zip(program.parameters, theta, strict=True)), program.actions)
+        named = dict(zip(program.parameters, theta, strict=True))
+        first = {name: _entry(table[n, 0]) for name, table in trials.tables.items()}
+        mind = model.mind(named, program.actions, SimpleNamespace(**first))
         place, begun = world(), None
         place.begin()
         for t in range(N_TRIALS):

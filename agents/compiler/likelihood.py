@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from math import log2
 
@@ -11,11 +12,12 @@ from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
 from .passes import WORTH_IT, before, by_data, guarded, has
 from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
 from .program import Kind, Program
-from .slopes import Sensitivities, lowered, outer_and_inner
+from .slopes import Sensitivities, derivative, factored, lowered, outer_and_inner
 
 JIT = '@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})'
 PREFIX = "L_"
 ONCE = (*ex.COSTLY, "lookup")  # worth reckoning once where they hang on columns alone
+FIRST = "at_first_"  # before a name: what is remembered so before the first trial
 FEWEST = 512  # trials after which a product of numbers from 1 to 2 is put away
 
 
@@ -73,7 +75,12 @@ class Likelihood:
         self.program = program
         self.rows = Rows(PREFIX, program.parameters)
         afters = [kind.after for kind in program.kinds]
-        self.slopes = Sensitivities(program.parameters, program.start, afters)
+        self.firsts = _made_of_several(program)
+        own = {**program.start, **{x.value.removeprefix(FIRST): x for x in self.firsts}}
+        self.turned = (*program.parameters, *(x.value for x in self.firsts))
+        self.slopes = Sensitivities(self.turned, own, afters)
+        self.start = {**program.start}
+        self.start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
         for name in ("lapse", "linear", "score_lapse", *([] if program.law else ["product"])):
             self.rows(name)
         self.scores: list[Score] = []
@@ -86,7 +93,9 @@ class Likelihood:
         outer = [score.outer for score in self.scores]
         self.steady = tuple(
             x.value
-            for x in ex.within([*outer, *(x for part in parts for x in part.roots)])
+            for x in ex.within(
+                [*outer, *(x for part in parts for x in part.roots), *self.start.values()]
+            )
             if x.op == "symbol" and x.on == SEQUENCE
         )  # columns that are read where a sequence begins
 
@@ -106,8 +115,9 @@ class Likelihood:
         suffix = f"_{n}" if len(self.program.kinds) > 1 else ""
         known: dict[Expr, Expr] = {}
         heads = [lowered(x, known) for x in form.heads]
-        scores = self._scores(form, suffix, known)
-        after = {name: lowered(x, known) for name, x in self._after(kind).items()}
+        own = self._after(kind)
+        scores, shared = self._scores(form, suffix, known, set(own.values()))
+        after = {name: lowered(shared.get(x, x), known) for name, x in own.items()}
         self.scores += scores
         return Parts(kind, form, heads, {score.row: score.inner for score in scores}, after)
 
@@ -162,19 +172,44 @@ class Likelihood:
         self.rows.kept |= {x: (name, self.rows(name)) for x, name in names.items()}
         return lines
 
-    def _scores(self, form: Form, suffix: str, known: dict[Expr, Expr]) -> list[Score]:
-        """Return what each parameter's row adds up; what is alike is added up once."""
+    def _scores(
+        self, form: Form, suffix: str, known: dict[Expr, Expr], after: Collection[Expr]
+    ) -> tuple[list[Score], dict[Expr, Expr]]:
+        """Return what each parameter's row adds up; what is alike is added up once.
+
+        And of those slopes that are remembered `after` the trial as well, the form that both have.
+        """
         found = []
         rows: dict[Expr, str] = {}
-        for theta in self.program.parameters:
-            whole = form.score(lambda x, theta=theta: self.slopes.of(x, theta))  # type: ignore[misc]
+        shared: dict[Expr, Expr] = {}
+        stands_for: dict[Expr, Expr] = {}  # for a while a symbol, so that it is not taken apart
+
+        def slope(x: Expr, theta: str) -> Expr:
+            own = self.slopes.of(x, theta)
+            if not own.args or own not in after:
+                return own
+            shared[own] = factored(own)
+            symbol = ex.symbol(f"slope {own.number}", STATE)
+            stands_for[symbol] = shared[own]
+            return symbol
+
+        for theta in self.turned:
+            whole = form.score(lambda x, theta=theta: slope(x, theta))  # type: ignore[misc]
             outer, inner = outer_and_inner(whole)
             if whole is not ex.ZERO:
-                inner = lowered(inner, known)
+                inner = lowered(ex.substituted(inner, dict(stands_for)), known)
                 if inner not in rows:
                     rows[inner] = self.rows(f"score_{theta}{suffix}")
-                found.append(Score(theta, rows[inner], inner, outer))
-        return found
+                for name, share in self._shares(theta):
+                    found.append(Score(name, rows[inner], inner, ex.multiply([outer, share])))
+        return found, shared
+
+    def _shares(self, theta: str) -> list[tuple[str, Expr]]:
+        """Return the parameters by which a score is turned, each with the slope of theta in it."""
+        if theta in self.program.parameters:
+            return [(theta, ex.ONE)]
+        whole = self.firsts[ex.symbol(theta, ex.PARAMETER)]
+        return list(_slopes(whole, self.program.parameters).items())
 
     def _after(self, kind: Kind) -> dict[str, Expr]:
         """Return what a trial changes: what is remembered, and its slopes."""
@@ -185,11 +220,12 @@ class Likelihood:
 
     def _given(self, kind: Kind) -> list[str]:
         if self.program.law:
-            return [f"given = 1.0 if {self._is_given()} else 0.0"]
+            return [f"given = pick({self._is_given()}, 1.0, 0.0)"]
         action = "action = action_[t, i]"
         if self.program.kind_column:
-            action += f" if {self.program.kind_column}_[t, i] == {kind.value}.0 else -1.0"
-        return [action, "given = 1.0 if action >= 0.0 else 0.0"]
+            here = f"{self.program.kind_column}_[t, i] == {kind.value}.0"
+            action = f"action = pick({here}, action_[t, i], -1.0)"
+        return [action, "given = pick(action >= 0.0, 1.0, 0.0)"]
 
     def _is_given(self) -> str:
         if not self.program.law:
@@ -198,7 +234,7 @@ class Likelihood:
 
     def _added(self, row: str, x: Expr, text: str) -> list[str]:
         if self.program.given != "action" or may_fail(x):
-            return [f"change = {bare(text)}", f"{row} += change if given > 0.0 else 0.0"]
+            return [f"change = {bare(text)}", f"{row} += pick(given > 0.0, change, 0.0)"]
         return [f"{row} += {bare(text)}"]
 
     def _renewed(self, name: str, x: Expr, text: str, names: dict[Expr, str]) -> list[str]:
@@ -207,15 +243,13 @@ class Likelihood:
             return [f"{self.rows(name)} = {bare(text)}"]
         before = names.get(old, self.rows(name))
         new = [f"new_{name} = {bare(text)}"]
-        return [*new, f"{self.rows(name)} = new_{name} if given > 0.0 else {before}"]
+        return [*new, f"{self.rows(name)} = pick(given > 0.0, new_{name}, {before})"]
 
     def lines(self) -> list[str]:
         """Return the constants and the function."""
-        program, p = self.program, len(self.program.parameters)
-        start = {**program.start}
-        start |= {self.slopes.symbols[key].value: x for key, x in self.slopes.start.items()}
+        p = len(self.program.parameters)
         columns = ", ".join(f"{c}_" for c in self.columns)
-        lanes = block("for i in range(LANES):", self._begin(start))
+        lanes = block("for i in range(LANES):", self._begin(self.start))
         trials = block("for t in range(start[block], start[block + 1]):", self._trials())
         blocks = ["z[:] = 0.0", *lanes, *trials]
         blocks += block("for i in range(LANES):", self._end())
@@ -274,6 +308,24 @@ class Likelihood:
             *lines,
             *block("if lapse is not None:", lapse),
         ]
+
+
+def _slopes(x: Expr, parameters: Iterable[str]) -> dict[str, Expr]:
+    """Return the slopes in parameters that are not always 0."""
+    own = {p: derivative(x, {ex.symbol(p, ex.PARAMETER): ex.ONE}, {}) for p in parameters}
+    return {p: slope for p, slope in own.items() if slope is not ex.ZERO}
+
+
+def _made_of_several(program: Program) -> dict[Expr, Expr]:
+    """Return what is remembered at first that hangs on several parameters, by a symbol of its own.
+
+    Scores are turned by it as by one parameter, and only their sums by those that it is made of.
+    """
+    return {
+        ex.symbol(f"{FIRST}{name}", ex.PARAMETER): x
+        for name, x in program.start.items()
+        if len(_slopes(x, program.parameters)) > 1
+    }
 
 
 def in_lanes(program: Program, bodies: list[list[str]]) -> list[str]:

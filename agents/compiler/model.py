@@ -279,7 +279,11 @@ class Model(Agent):
             own = {name: value for name, value in vars(module).items() if name in PRINTED}
             law = kind.number.law if kind.number else None
             known[actions] = SimpleNamespace(
-                **own, law=law, stated=kind.outcome.stated, acts=kind.outcome.law is None
+                **own,
+                law=law,
+                stated=kind.outcome.stated,
+                acts=kind.outcome.law is None,
+                begun_by=program.begun_by,
             )
         return known[actions]
 
@@ -314,7 +318,11 @@ class Model(Agent):
     # What an author writes.
 
     def begin(self) -> None:
-        """Set what is remembered to what it is before the first trial."""
+        """Set what is remembered to what it is before the first trial.
+
+        Written as ``begin(self, trial)`` it also has the columns of `separate`, which are the same
+        in all of a sequence, as attributes of the trial.
+        """
 
     def respond(self, trial: Any) -> Any:
         """Return utilities of the actions, log odds of action 1, `Probabilities`, or a `Law`."""
@@ -335,13 +343,21 @@ class Model(Agent):
     # The step agent.
 
     @classmethod
-    def mind(cls, values: Mapping[str, Any], actions: int) -> Self:
-        """Make one mind of the model: parameters as attributes, and what it remembers at first."""
+    def begins_by_columns(cls) -> bool:
+        """Whether what is remembered at first hangs on the columns of `separate`."""
+        return len(inspect.signature(cls.begin).parameters) > 1
+
+    @classmethod
+    def mind(cls, values: Mapping[str, Any], actions: int, trial: Any = None) -> Self:
+        """Make one mind of the model: parameters as attributes, and what it remembers at first.
+
+        `trial` has the columns that are the same in all of a sequence.
+        """
         made = cls.__new__(cls)
         made.__dict__.update(values)
         made.actions = actions
         made._own = frozenset(made.__dict__) | {"_own"}
-        made.begin()
+        made.begin(*([trial] if cls.begins_by_columns() else []))
         return made
 
     def remembered(self) -> dict[str, Any]:
@@ -372,7 +388,8 @@ class Model(Agent):
         place = tuple([observation[name] for name in self.separate if name in observation])
         found = self._states.get(place)
         if found is None:
-            found = self._states[place] = self._made.begin(self._values)
+            told = [observation] if self._made.begun_by else []
+            found = self._states[place] = self._made.begin(self._values, *told)
         return found
 
     def _shares(self, observation: Observation) -> list[float]:

@@ -57,15 +57,23 @@ def by_data(condition: Expr) -> bool:
 
 
 def before(
-    holds: Expr, arms: dict[Expr, str], rows: Rows, columns: dict[str, str], given: list[str]
+    holds: Expr,
+    arms: dict[Expr, str],
+    rows: Rows,
+    columns: dict[str, str],
+    given: list[str],
+    name: str = "given",
 ) -> list[str]:
-    """Return the pass that reckons arms before the trial itself, and leaves them in named rows."""
+    """Return the pass that reckons arms before the trial itself, and leaves them in named rows.
+
+    `given` are the statements by which the number of this `name` says whether a lane needs them.
+    """
     count = f"any_{next(iter(arms.values()))}"
     loads, names = rows.loads([holds], columns, {})
     printer = Printer(names)
     (text,) = printer.write([holds])
     there = [*given, *loads, *printer.taken(), f"there = {bare(text)}"]
-    count_lines = [*there, f"{count} += 1 if (given > 0.0) & there else 0"]
+    count_lines = [*there, f"{count} += 1 if ({name} > 0.0) & there else 0"]
 
     loads, names = rows.loads([holds, *arms], columns, {})
     printer = Printer(names)
@@ -75,7 +83,7 @@ def before(
     work = printer.taken()
     work += [f"{rows(arms[x])} = {bare(text)}" for x, text in zip(arms, texts, strict=True)]
     if any(has(arm, SCALAR) for arm in arms):  # one number after the other: only where it is
-        work = block("if (given > 0.0) & there:", work)
+        work = block(f"if ({name} > 0.0) & there:", work)
     return [
         f"{count} = 0",
         *block("for i in range(LANES):", count_lines),

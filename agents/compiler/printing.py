@@ -16,9 +16,12 @@ BY_NAME = {  # of the functions that kernels bring along
     "ndtr": "ndtr_of",
     "log_ndtr": "log_ndtr_of",
     "mills": "mills_of",
+    "select": "pick",  # a branch would cost the compiler several times as much as a call
 }
 
-BY_LIBRARY = {name: BY_NAME[name] for name in ex.SCALAR}  # where the others are those of `math`
+BY_LIBRARY = {
+    name: BY_NAME[name] for name in (*ex.SCALAR, "select")
+}  # where the others are those of `math`
 
 # Names of the templates; an author's name that is one of them is written with a dash more.
 # fmt: off
@@ -29,7 +32,7 @@ RESERVED = frozenset((
     "whole", "per", "below", "given", "kept", "present", "lead", "p_0", "first", "second",
     "response", "action", "noise", "state", "trial", "u", "bound", "p", "meant", "any_of",
     "lapses", "any_number", "each", "there", "both", "alone", "fewer", "part", "exp",
-    "log", "nan", "sqrt", "abs", "max", "min", "np",
+    "log", "nan", "sqrt", "abs", "max", "min", "np", "pick",
 ))
 # fmt: on
 
@@ -134,7 +137,10 @@ class Printer:
         a, b = self._name(x.args[0]), self._name(x.args[-1])
         match x.op:
             case "select":
-                return f"{self._named(x.args[1])} if {a} else {self._named(x.args[2])}"
+                first, second = self._named(x.args[1]), self._named(x.args[2])
+                if "select" in self.by_name:
+                    return f"{self.by_name['select']}({bare(a)}, {first}, {second})"
+                return f"{first} if {a} else {second}"
             case "max" | "min":
                 return f"{x.op}({self._named(x.args[0])}, {self._named(x.args[1])})"
             case "over" if "over" not in self.by_name:

@@ -18,7 +18,7 @@ from knownminds.environments.world import World, by_column
 from . import expressions as ex
 from .definition import Law, Probabilities
 from .expressions import ACTION, Expr, UntraceableError
-from .tracing import Seen, flat, merged, shaped, with_symbols
+from .tracing import Seen, Steady, flat, merged, shaped, with_symbols
 
 if TYPE_CHECKING:
     from .model import Model
@@ -125,6 +125,7 @@ class Program:
     def columns(self) -> tuple[str, ...]:
         """Columns that the likelihood reads: the answer first."""
         roots = [x for k in self.kinds for x in (*k.roots(), *_of_lapses(k))]
+        roots += self.start.values()
         on = (ex.DATA, ex.SEQUENCE)
         read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on in on]
         first = ["action", "response"] if self.given == "both" else [self.given]
@@ -135,13 +136,24 @@ class Program:
         """Tables of the design that the simulation reads."""
         roots = [x for k in self.kinds for x in k.roots(live=True)]
         read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on == ex.DATA]
-        whole = {f"{n}_{k}": n for n, s in self.arrays.items() for k in range(int(np.prod(s)))}
+        whole = tables_by_entry(self.arrays)
         names = [whole.get(n, n) for n in read if n not in ("action", "response")]
-        return tuple(dict.fromkeys([*self._kind_columns, *names]))
+        return tuple(dict.fromkeys([*self._kind_columns, *self.begun_by, *names]))
+
+    @property
+    def begun_by(self) -> tuple[str, ...]:
+        """Columns, the same in all of a sequence, by which it begins."""
+        on = ex.within(self.start.values())
+        return tuple(x.value for x in on if x.op == "symbol" and x.on == ex.SEQUENCE)
 
     @property
     def _kind_columns(self) -> list[str]:
         return [self.kind_column] if self.kind_column else []
+
+
+def tables_by_entry(arrays: Shapes) -> dict[str, str]:
+    """Return the table of each symbol that stands for one of its several numbers."""
+    return {f"{n}_{k}": n for n, s in arrays.items() for k in range(int(np.prod(s)))}
 
 
 def _of_lapses(kind: Kind) -> list[Expr]:
@@ -156,6 +168,33 @@ def _rank(name: str) -> bool:
 
 
 Shapes = Mapping[str, tuple[int, ...]]  # of what tables hold for a trial
+TAKEN = "action that was taken"  # its symbol in a world by itself; -1 where there is none
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A trial of a world by itself, run on symbols.
+
+    Parameters
+    ----------
+    start : what the world remembers before the first trial
+    columns : what it shows and pays
+    present : whether the trial takes place
+    after : what it remembers afterwards
+    tables : the tables of the design that it reads
+    """
+
+    start: dict[str, Expr]
+    columns: dict[str, Expr]
+    present: Expr
+    after: dict[str, Expr]
+    tables: tuple[str, ...]
+
+
+def trace_world(model: type[Model], world: type[World], shapes: Shapes) -> Passage:
+    """Run a world on symbols, by itself; see `trace` for what is raised. Any model will do."""
+    with told_by_line(model, world):
+        return _Run(model, 2, world, shapes).passage()
 
 
 def trace(
@@ -185,15 +224,28 @@ class _Run:
         # What is separate is the same in all of a sequence.
         self.steady = {n: ex.symbol(n, ex.SEQUENCE) for n in model.separate}
         self.parameters = {n: ex.symbol(n, ex.PARAMETER) for n in model.parameters.names}
-        self.begun = self._mind().remembered()
+        self._first: Model
+        self.begun = self._begun()
         place = (world or World)()
         place.begin()
         self.world_begun = dict(vars(place))
         self.arrays = {name: shape for name, shape in shapes.items() if shape}
 
-    def _mind(self, remembered: Mapping[str, Any] | None = None) -> Model:
-        made = self.model.mind(self.parameters, self.actions)
-        made.__dict__.update(remembered or {})
+    def _begun(self) -> dict[str, Any]:
+        """Return what is remembered before the first trial."""
+        told = Steady(self.steady)
+
+        def begin() -> dict[str, Any]:
+            self._first = self.model.mind(self.parameters, self.actions, told)
+            return {n: ex.as_number(v) for n, v in flat(self._first.remembered()).items()}
+
+        values = merged(begin)
+        return shaped(self._first.remembered(), lambda name: values[name])
+
+    def _mind(self, remembered: Mapping[str, Any]) -> Model:
+        """Make a mind that has begun, and remembers this."""
+        made = self.model.__new__(self.model)
+        made.__dict__.update({**self._first.__dict__, **remembered})
         return made
 
     def program(self) -> Program:
@@ -246,6 +298,22 @@ class _Run:
             played[name] = ex.select(present, value_after, before[name])
         played = {**world(present), **played}
         return Kind(value, outcome, report, after, seen, reported, played, present)
+
+    def passage(self) -> Passage:
+        """Run the world alone."""
+        assert self.world is not None
+        tables = Seen({}, self.arrays)
+        shown, present, went = self._show(self.world(), tables)
+        paid, after = self._pay(self.world(), tables, went, ex.symbol(TAKEN, ex.DATA))
+        columns = {n: ex.as_number(x) for n, x in {**shown, **paid}.items()}
+        start = {of_world(n): ex.as_number(v) for n, v in self._world_start().items()}
+        later = after(present)
+        read = ex.within([*columns.values(), present, *later.values()])
+        names = [x.value for x in read if x.op == "symbol" and x.on == ex.DATA and x.value != TAKEN]
+        whole = tables_by_entry(self.arrays)
+        return Passage(
+            start, columns, present, later, tuple(dict.fromkeys(whole.get(n, n) for n in names))
+        )
 
     def _report(self, trial: Callable[[], Any]) -> Outcome | None:
         if not self.model.reports():

@@ -8,9 +8,9 @@ import numpy as np
 
 from . import expressions as ex
 from .answers import choice_of, drawn_number
-from .expressions import ACTION, SCALAR, STATE, Expr
+from .expressions import ACTION, RESPONSE, SCALAR, STATE, Expr
 from .likelihood import JIT, in_lanes
-from .passes import guarded, has
+from .passes import WORTH_IT, before, by_data, guarded, has
 from .printing import Printer, Rows, bare, block
 from .program import Kind, Program
 from .slopes import lowered
@@ -30,7 +30,12 @@ def simulation(program: Program) -> list[str]:
     number = program.given != "action"
     bodies = [_trial(program, kind, rows) for kind in program.kinds]
     inputs = [f"{name}_" for name in (*(["noise"] if number else []), *program.design)]
-    fill = rows.begin({**program.start, **program.world_start})
+    fill = [
+        f"{rows(f'{name}_all')} = {name}_[start[block], i] if trials else 0.0"
+        for name in program.begun_by
+    ]
+    blocks = ["trials = start[block + 1] > start[block]"] if fill else []
+    fill += rows.begin({**program.start, **program.world_start})
     fill += block("if lapse is not None:", [f"{rows('lapse')} = lapse[q]"])
     blank = block("for i in range(LANES):", ["given[t, i] = -1.0"]) if len(bodies) > 1 else []
     trials = block(
@@ -44,7 +49,7 @@ def simulation(program: Program) -> list[str]:
         f"z = np.empty({PREFIX}ROWS * LANES)",
         *block(
             "for block in range(len(row)):",
-            ["z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
+            [*blocks, "z[:] = 0.0", *block("for i in range(LANES):", fill), *trials],
         ),
         "return given, told" if told else "return given",
     ]
@@ -78,6 +83,7 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
     after = {s: lowered(x, known) for s, x in played.items()}
     later = [*numbers, *after.values()]
     rows.hold([*heads, *later])
+    passes = _rare(program, kind, rows, [*heads, *later])
     loads, names = rows.loads([*heads, *later], _tables(program), {ACTION: "action"})
     printer = Printer(names)
     texts = printer.write(heads, later)
@@ -101,12 +107,35 @@ def _trial(program: Program, kind: Kind, rows: Rows) -> list[str]:
     outputs |= {"told": "response"} if program.given == "both" else {}
     for output, what in outputs.items():
         if falls:
-            lines.append(f"{what}_or_none = {what} if present > 0.0 else -1.0")
+            lines.append(f"{what}_or_none = pick(present > 0.0, {what}, -1.0)")
             what += "_or_none"
-        lines.append(f"{output}[t, i] = {what}{f' if kept else {output}[t, i]' if kept else ''}")
+        told = f"pick(kept, {what}, {output}[t, i])" if kept else what
+        lines.append(f"{output}[t, i] = {told}")
     if rare and rare.holds:
-        return _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
-    return block("for i in range(LANES):", lines + _changed(rows, printer, names, after, kept))
+        return passes + _in_passes(program, rows, lines, (texts[2], numbers[0]), after, kept)
+    changed = _changed(rows, printer, names, after, kept)
+    return passes + block("for i in range(LANES):", lines + changed)
+
+
+def _rare(program: Program, kind: Kind, rows: Rows, roots: list[Expr]) -> list[str]:
+    """Return passes for what stands under conditions on tables alone, and waits for no answer."""
+    there = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else "True"
+    lines: list[str] = []
+    kept: dict[Expr, tuple[str, str]] = {}
+    for holds, arms in guarded(roots, rows.held, WORTH_IT).items():
+        own = [x for x in arms if by_data(holds) and x not in kept and not _waits(x)]
+        if own:
+            named = {x: f"rare_{len(kept) + k}" for k, x in enumerate(own)}
+            given = [f"any_given = 1.0 if {there} else 0.0"]
+            lines += before(holds, named, rows, _tables(program), given, "any_given")
+            kept |= {x: (name, rows(name)) for x, name in named.items()}
+    rows.kept |= kept
+    return lines
+
+
+def _waits(x: Expr) -> bool:
+    """Say whether an expression hangs on the answer."""
+    return any(y is ACTION or y is RESPONSE for y in ex.within([x]))
 
 
 def _number(texts: list[str]) -> list[str]:
@@ -114,7 +143,7 @@ def _number(texts: list[str]) -> list[str]:
     return [
         f"response = {bare(texts[0])}",
         f"any_number = {bare(texts[1])}",
-        "response = any_number if lapses else response",
+        "response = pick(lapses, any_number, response)",
     ]
 
 
@@ -128,7 +157,7 @@ def _changed(
         if kept:
             before = names.get(ex.symbol(name, STATE), rows(name))
             lines.append(f"new_{name} = {bare(text)}")
-            lines.append(f"{rows(name)} = new_{name} if kept else {before}")
+            lines.append(f"{rows(name)} = pick(kept, new_{name}, {before})")
         else:
             lines.append(f"{rows(name)} = {bare(text)}")
     return lines
@@ -162,7 +191,7 @@ def _in_passes(
     text, number = rare
     flag = rows("rare")
     there = [f"there = ({bare(text)}) & (u >= share)", *(["there = there & kept"] if kept else [])]
-    answering = [*lines, *there, f"{flag} = 1.0 if there else 0.0", "rare += 1 if there else 0"]
+    answering = [*lines, *there, f"{flag} = pick(there, 1.0, 0.0)", "rare += 1 if there else 0"]
     output = "given" if program.law else "told"
     action = [] if program.law else ["action = given[t, i]"]
     given = {ACTION: "action"}

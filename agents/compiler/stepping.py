@@ -35,7 +35,8 @@ def over(x):
 def stepping(program: Program) -> list[str]:
     """Return the lines of the functions of a step agent.
 
-    ``begin(theta) -> state``, ``respond(theta, state, trial)`` with the numbers of which an answer
+    ``begin(theta) -> state`` (and with the first trial, where a sequence begins by what is the same
+    in all of it), ``respond(theta, state, trial)`` with the numbers of which an answer
     is made, ``update(theta, state, trial, action, reward)``, which changes the state; where numbers
     are given also ``quantile(theta, state, trial, action, noise)``, and where they are given with
     an action, ``report(theta, state, trial, action)`` with what they are made of.
@@ -46,7 +47,8 @@ def stepping(program: Program) -> list[str]:
         return ["", "", *_function(program, head, bodies)]
 
     lines = HELPERS.splitlines()
-    lines += function("begin(theta)", [_begin(program)])
+    head = "begin(theta, trial)" if program.begun_by else "begin(theta)"
+    lines += function(head, [_begin(program)])
     answers = [_returned(program, kind.outcome.parts.values()) for kind in kinds]
     lines += function("respond(theta, state, trial)", answers)
     reports = [kind.report for kind in kinds if kind.report is not None]

@@ -380,6 +380,19 @@ class Seen:
         raise UntraceableError(f"a trial's columns are attributes; write trial.{name}")
 
 
+class Steady:
+    """What is known where a sequence begins: the columns that are the same in all of it."""
+
+    def __init__(self, columns: Mapping[str, Any]):
+        self.__dict__.update(columns)
+
+    def __getattr__(self, name: str) -> Any:
+        raise UntraceableError(
+            f"begin() reads trial.{name}, which may change within a sequence; name it in "
+            f"`separate`, or leave it to respond()"
+        )
+
+
 def flat(state: Mapping[str, Any]) -> dict[str, Any]:
     """Spread arrays over names with numbers: values -> values_0, values_1."""
     found: dict[str, Any] = {}

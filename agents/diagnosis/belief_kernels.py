@@ -104,7 +104,7 @@ def share_of(x):  # type: ignore[no-untyped-def]
     return (1.0 if x > 0.0 else e) / (1.0 + e)
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _tail(x):  # type: ignore[no-untyped-def]
     """Return the share of a standard normal law above x >= 0, over e**(-x**2 / 2)."""
     r = 1.0 / (x + BEND)
@@ -120,7 +120,7 @@ def _tail(x):  # type: ignore[no-untyped-def]
     return r * (low + t8 * (middle + t8 * high))
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _log(x):  # type: ignore[no-untyped-def]
     """Return log x for normal x > 0 to 1e-15, in operations that exist for vectors.
 
@@ -236,7 +236,7 @@ def _continued(believed, of_present, of_absent, present, absent):  # type: ignor
     return log_odds(of_absent + f * (min(of_present / present, 1.0) - of_absent))
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _begin(z, theta, lapse, columns, violation, row):  # type: ignore[no-untyped-def]
     """Set the lanes of a block to what is known before any trial."""
     for k in range(N_ROWS * LANES):
@@ -258,7 +258,7 @@ def _begin(z, theta, lapse, columns, violation, row):  # type: ignore[no-untyped
             z[TILT + i] = exp(min(max(z[DIAL * LANES + i], -STEEPEST), STEEPEST))
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _is_steady(first, last, kind, odds):  # type: ignore[no-untyped-def]
     """Say whether all that is stated in a block is about the same odds, lane by lane."""
     steady = True
@@ -269,7 +269,7 @@ def _is_steady(first, last, kind, odds):  # type: ignore[no-untyped-def]
     return steady
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _expect(z):  # type: ignore[no-untyped-def]
     """Work out the log odds that would be stated without noise."""
     for i in range(LANES):
@@ -285,7 +285,7 @@ def _expect(z):  # type: ignore[no-untyped-def]
         z[MEAN + i] = own if believes else mean
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _expect_part(z):  # type: ignore[no-untyped-def]
     """Do so for parts, whose believed probability is a straight line in that of the state."""
     for i in range(LANES):
@@ -302,7 +302,7 @@ def _expect_part(z):  # type: ignore[no-untyped-def]
         z[MEAN + i] = told if part else z[MEAN + i]
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _cut_off(near, far):  # type: ignore[no-untyped-def]
     """Return the share of a standard normal law between two ends, and what it is cut off there.
 
@@ -352,7 +352,7 @@ def _cut_off(near, far):  # type: ignore[no-untyped-def]
     return share, at_near, k_1, k_2, k_3, k_4
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _take_cell(z, lapse):  # type: ignore[no-untyped-def]
     """Count the cells that were stated, and what they tell of how the context is misread."""
     for i in range(LANES):
@@ -417,7 +417,7 @@ def _take_cell(z, lapse):  # type: ignore[no-untyped-def]
         z[HELD + i] = turns * left
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _take_slope(z, lapse, j):  # type: ignore[no-untyped-def]
     """Carry the slopes in a parameter of beliefs on."""
     base, direct = BASE_BY + j * LANES, DIRECT_BY + j * LANES
@@ -451,7 +451,7 @@ def _take_slope(z, lapse, j):  # type: ignore[no-untyped-def]
             z[of_left + i] += spread_by
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _weigh(z, weighting, violation):  # type: ignore[no-untyped-def]
     """Weigh the probabilities that are decided by."""
     # p, what was chosen, how often, in which state, and log(-log p).
@@ -483,7 +483,7 @@ def _weigh(z, weighting, violation):  # type: ignore[no-untyped-def]
             z[W + i] = z[AT_ODDS + i]
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _take_decision(z, lapse, violation):  # type: ignore[no-untyped-def]
     """Count the decisions, with their slopes."""
     for i in range(LANES):
@@ -528,7 +528,7 @@ def _take_decision(z, lapse, violation):  # type: ignore[no-untyped-def]
             z[PUSH + DIAL * LANES + i] += g_defer * square
 
 
-@njit(inline="always", error_model="numpy", fastmath={"contract"})
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
 def _gather(z, steady, columns, row, odds, n, total, gradient):  # type: ignore[no-untyped-def]
     """Add what the lanes of a block have come to."""
     for i in range(LANES):

@@ -7,13 +7,14 @@ definition remembers a fixed number of numbers.
 from __future__ import annotations
 
 from functools import partial
-from math import erfc, exp, hypot, log, pi, sqrt
+from math import hypot, log, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
+from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
 
@@ -22,22 +23,23 @@ from .magnitude_observer import MagnitudeObserver
 LANES = 32  # as in sequences.py
 TINY = 1e-300  # whose logarithm and quantile are finite
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
-ROOT_2 = sqrt(2.0)
-FAR = -35.0  # below it erfc nears its smallest values, and a series is as good
-SERIES = 15.0  # its last coefficient but one: 1 - 1/z**2 + 3/z**4 - 15/z**6 + 105/z**8
 TEXT, IMAGE, BOTH = 0, 1, 2
 PER_PIXEL = 0.01  # of the unit, which `blurred` adds for each pixel of blur
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_share_below(z):  # type: ignore[no-untyped-def]
-    """Return log Phi(z) and its derivative, for any z."""
-    if z > FAR:
-        share = 0.5 * erfc(-z / ROOT_2)
-        return log(share), exp(-0.5 * z * z - HALF_LOG_2_PI) / share
-    r = 1.0 / (z * z)
-    series = 1.0 - r * (1.0 - r * (3.0 - r * (SERIES - 105.0 * r)))
-    return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
+@njit(forceinline=True, error_model="numpy", fastmath={"contract"})
+def _combined(alpha, own_text, own_image, sigma, answers, x):  # type: ignore[no-untyped-def]
+    """Return the mean of an answer to both, its variance, and the slope of the mean in alpha.
+
+    And by 1 or 0 whether the answer to text and that to the picture are unknown: those are x, and
+    the answer to both varies with them.
+    """
+    text, image = 0.0 if answers[0] >= 0.0 else 1.0, 0.0 if answers[1] >= 0.0 else 1.0
+    first, second = x if text > 0.0 else answers[0], x if image > 0.0 else answers[1]
+    variance = sigma * sigma
+    variance += text * (alpha * own_text) ** 2
+    variance += image * ((1.0 - alpha) * own_image) ** 2
+    return alpha * first + (1.0 - alpha) * second, variance, first - second, text, image
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -79,15 +81,9 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
                     variance = own_image * own_image
                     known[IMAGE, which] = y
                 else:
-                    first, second = known[TEXT, which], known[IMAGE, which]
-                    if not first >= 0.0:
-                        first, text = x, 1.0
-                        variance += (alpha * own_text) ** 2
-                    if not second >= 0.0:
-                        second, image = x, 1.0
-                        variance += ((1.0 - alpha) * own_image) ** 2
-                    mean = alpha * first + (1.0 - alpha) * second
-                    mean_alpha = first - second
+                    mean, variance, mean_alpha, text, image = _combined(
+                        alpha, own_text, own_image, sigma, known[:, which], x
+                    )
                 sd = sqrt(variance)
                 off = (y - mean) / sd
                 inside = 0.0 < answer < top
@@ -99,17 +95,11 @@ def log_likelihood_of_four(  # type: ignore[no-untyped-def]
                     own, rate = log_share_below(-side * off)
                     push, curve = side * rate / sd, side * rate * off / variance
                 if lapse is not None:
-                    if inside:
-                        density = exp(min(own, 700.0))
-                        mixed = max((1.0 - lapse[k]) * density + lapse[k] / top, TINY)
-                        gradient[k, 4] += (1.0 / top - density) / mixed
-                        push *= (1.0 - lapse[k]) * density / mixed
-                        curve *= (1.0 - lapse[k]) * density / mixed
-                        own = log(mixed)
-                    else:
-                        kept = max(1.0 - lapse[k], TINY)
-                        gradient[k, 4] -= 1.0 / kept
-                        own += log(kept)
+                    anywhere = 1.0 / top if inside else 0.0
+                    own, weight, by = mixed_with_lapse(own, anywhere, lapse[k])
+                    gradient[k, 4] += by
+                    push *= weight
+                    curve *= weight
                 total[k] += own
                 if what == TEXT:
                     gradient[k, 1] += curve * own_text
@@ -140,7 +130,9 @@ def log_likelihood_equal(  # type: ignore[no-untyped-def]
 ):
     """Combine with equal weights."""
     wide = np.full((len(theta), 4), 0.5)
-    wide[:, 1:] = theta
+    for k in range(len(theta)):  # an assignment of slices takes seconds to compile
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     return total, gradient[:, 1:].copy()
 
@@ -154,7 +146,8 @@ def log_likelihood_optimal(  # type: ignore[no-untyped-def]
     for k in range(len(theta)):
         text, image = theta[k, 0] ** 2, theta[k, 1] ** 2
         wide[k, 0] = image / (text + image)
-        wide[k, 1:] = theta[k]
+        for j in range(3):
+            wide[k, 1 + j] = theta[k, j]
     total, gradient = log_likelihood_of_four(wide, lapse, row, start, columns)
     for k in range(len(theta)):
         alpha = wide[k, 0]
@@ -185,14 +178,10 @@ def answers(wide, lapse, row, start, uniforms, noise, modality, item, value, uni
                 elif what == IMAGE:
                     sd = own_image
                 else:
-                    first, second, variance = known[TEXT, which], known[IMAGE, which], sigma**2
-                    if not first >= 0.0:
-                        first = mean
-                        variance += (alpha * own_text) ** 2
-                    if not second >= 0.0:
-                        second = mean
-                        variance += ((1.0 - alpha) * own_image) ** 2
-                    mean, sd = alpha * first + (1.0 - alpha) * second, sqrt(variance)
+                    mean, variance, _, _, _ = _combined(
+                        alpha, own_text, own_image, sigma, known[:, which], mean
+                    )
+                    sd = sqrt(variance)
                 y = min(max((mean + sd * noise[t, i]) * unit[t, i], 0.0), ceiling[t, i])
                 if lapse is not None and uniforms[t, 0, i] < lapse[k]:
                     y = uniforms[t, 1, i] * ceiling[t, i]

@@ -7,13 +7,14 @@ window are merged into their moments, so that time does not grow with the number
 from __future__ import annotations
 
 from functools import partial
-from math import erfc, exp, log, pi, sqrt
+from math import exp, log, pi, sqrt
 
 import numpy as np
 from numba import njit
 from scipy.special import ndtri
 
 from knownminds.agents.agent import Integers, merging
+from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import IDENTITY, POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.environment import Observation
 
@@ -23,20 +24,6 @@ LANES = 32  # as in sequences.py
 EPSILON = 1e-3  # of the unit; added before a logarithm is taken
 TINY = 1e-300  # whose logarithm and quantile are finite
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
-ROOT_2 = sqrt(2.0)
-FAR = -35.0  # below it erfc nears its smallest values, and a series is as good
-SERIES = 15.0  # its last coefficient but one: 1 - 1/z**2 + 3/z**4 - 15/z**6 + 105/z**8
-
-
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def log_share_below(z):  # type: ignore[no-untyped-def]
-    """Return log Phi(z) and its derivative, for any z."""
-    if z > FAR:
-        share = 0.5 * erfc(-z / ROOT_2)
-        return log(share), exp(-0.5 * z * z - HALF_LOG_2_PI) / share
-    r = 1.0 / (z * z)
-    series = 1.0 - r * (1.0 - r * (3.0 - r * (SERIES - 105.0 * r)))
-    return -0.5 * z * z - log(-z) - HALF_LOG_2_PI + log(series), -z / series
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
@@ -76,17 +63,8 @@ def log_likelihood_of_lines(lines, lapse, row, start, columns):  # type: ignore[
                     push *= end[t, i] / sigma
                     push_slope = push * x[t, i]
                 if lapse is not None:
-                    if anywhere[t, i] > 0.0:
-                        density = exp(min(own, 700.0))
-                        mixed = max((1.0 - lapse[q]) * density + lapse[q] * anywhere[t, i], TINY)
-                        gradient[q, 5] += (anywhere[t, i] - density) / mixed
-                        weight = (1.0 - lapse[q]) * density / mixed
-                        own = log(mixed)
-                    else:
-                        kept = max(1.0 - lapse[q], TINY)
-                        gradient[q, 5] -= 1.0 / kept
-                        weight = 1.0
-                        own += log(kept)
+                    own, weight, by = mixed_with_lapse(own, anywhere[t, i], lapse[q])
+                    gradient[q, 5] += by
                     push *= weight
                     push_slope *= weight
                     push_sigma *= weight

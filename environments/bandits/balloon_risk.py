@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
+from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
@@ -65,6 +66,27 @@ class Inflating(World):
         return action * (1.0 - drawn.bursts * drawn.pump) + 0.0  # no -0
 
 
+def _last_pump(rows: Rows) -> NDArray[np.float64]:
+    """Return the pump on the last row of each balloon; NaN on other rows."""
+    before = rows.previous("balloon")
+    last = np.ones(len(rows), dtype=bool)
+    last[before[before >= 0]] = False
+    return np.where(last, rows["pump"], np.nan)
+
+
+def _after_burst(rows: Rows) -> NDArray[np.float64]:
+    """Tell whether the balloon before burst; NaN for the first one of a session."""
+    row, burst = rows.previous(), np.full(len(rows), np.nan)
+    begins = (row >= 0) & (rows["balloon"] != rows["balloon"][row])
+    burst[begins] = rows["reward"][row[begins]] < 0
+    order, _ = rows.order("balloon")
+    # Each row has what the first row of its balloon has.
+    first = np.maximum.accumulate(np.where(rows.count("balloon")[order] == 1, rows.everything, 0))
+    found = np.empty(len(rows))
+    found[order] = burst[order][first]
+    return found
+
+
 class BalloonRisk(Retelling):
     """Balloons of several types are inflated pump by pump until the player stops or they burst.
 
@@ -87,7 +109,11 @@ class BalloonRisk(Retelling):
             lambda environment: (0, environment.n_all - 1),
             "number of the balloon, from 0",
         ),
-        Field("type", lambda environment: (0, environment.n_types - 1), "position in `maxima`"),
+        Field(
+            "type",
+            lambda environment: (0, environment.n_types - 1),
+            "position among the `maxima`, from 0",
+        ),
         Field(
             "pump",
             lambda environment: (1, max(environment.maxima)),
@@ -95,6 +121,29 @@ class BalloonRisk(Retelling):
             dependent=True,
         ),
         FIRST,
+    )
+    panels = (
+        Panel(
+            "inflating",
+            "pump",
+            "inflated",
+            looked(chose(INFLATE), read_off("pump"), read_off("type")),
+            series=("type 1", "type 2", "type 3"),
+        ),
+        Panel(
+            "last pump of a balloon",
+            "balloon",
+            "mean pump",
+            looked(_last_pump, read_off("balloon"), read_off("type")),
+            series=("type 1", "type 2", "type 3"),
+        ),
+        Panel(
+            "after a burst",
+            "pump",
+            "inflated",
+            looked(chose(INFLATE), read_off("pump"), _after_burst),
+            series=("no burst before", "a burst before"),
+        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Inflating

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
+from knownminds.environments.panels import learning_curve, returning, share_of, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
@@ -51,6 +52,12 @@ class InstrumentalLearning(Retelling):
             "context", lambda environment: (0, environment.n_contexts - 1), "which casino, from 0"
         ),
         FIRST,
+    )
+    panels = (
+        learning_curve("context"),
+        share_of(1, "machine 1 chosen", "context", series=[f"casino {k}" for k in range(1, 9)]),
+        staying("context", cut=0.5),
+        returning("context", cut=0.5),
     )
     shipped = Path(__file__).with_suffix(".toml")
     n_actions = 2

@@ -14,21 +14,31 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, OneOf, Told, Whole, setting
+from knownminds.environments.panels import (
+    Panel,
+    answers,
+    learning_curve,
+    looked,
+    previous,
+    read_off,
+    returning,
+    staying,
+)
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.words.answer import (
-    _MARKED,
     _SIGNS,
     Answer,
     Outcome,
-    _find,
     _told,
-    _unreadable,
     decimal,
     enclosed,
+    made,
     parse_label,
     parse_number,
+    read_final,
 )
+from knownminds.environments.words.final_answers import MARKER, unwrapped
 from knownminds.environments.words.prompt import Message, Prompt
 from knownminds.environments.words.told_history import (
     FIRST,
@@ -94,6 +104,18 @@ class RestlessBandit(TwoMachines):
         Field("mean_0", help="mean of machine 0 in force", role="hidden", unit="points"),
         Field("mean_1", help="mean of machine 1 in force", role="hidden", unit="points"),
     )
+    panels = (
+        learning_curve(),
+        Panel(
+            "confidence",
+            "points of the play before",
+            "mean confidence",
+            looked(read_off("response"), previous("reward")),
+        ),
+        answers("reward", "points", title="confidence and what the choice then paid"),
+        staying(),
+        returning(),
+    )
     shipped = Path(__file__).with_suffix(".toml")
     world = Points
     given = "both"
@@ -154,7 +176,14 @@ class RestlessBandit(TwoMachines):
             longest=self.longest,
         )
         answer = words[f"answer_confidence_{self.reasoning}"]
-        self._asks_confidence = f"{words['question_confidence'].text}\n{answer.text}"
+        if apart and self.reasoning != "none":
+            asked = self._marker_in(f"answer_confidence_{self.reasoning}", answer.text)
+            if asked != self.marker:
+                raise ValueError(
+                    "Both answers to a trial are opened by the same words; "
+                    f"{self.templates} asks for {self.marker!r} and {asked!r}."
+                )
+        self._asks_confidence = f"{words['question_confidence'].text}\n{self._limited(answer.text)}"
         self._chances = self._lengths()
 
     @property
@@ -234,32 +263,34 @@ class RestlessBandit(TwoMachines):
         """
         if self.confidence == "apart":
             return self._parse_apart(text, observation)
-        found = _find(text, self.reasoning != "none")
+        labels = self._options(observation)
+        low, high = self.response_range
+
+        def reads(said: str, notes: list[str]) -> tuple[tuple[int, float] | None, str]:
+            pair = _ASKED.fullmatch(said)
+            if pair is None:
+                bare = re.sub(rf"^{MARKER}", "", said, flags=re.IGNORECASE)
+                core = unwrapped(bare).strip(_SIGNS)
+                if core and enclosed(*bare.split(core, 1)):
+                    pair = _ALIKE.fullmatch(core)
+                notes.append("signs or words around the answer")
+            if pair is None:
+                return None, "expected a machine and a confidence, as in F, 0.8"
+            label, confidence = pair["label"], float(pair["number"])
+            if label not in labels and label.upper() in labels:
+                label = label.upper()
+                notes.append("letter case")
+            if label not in labels:
+                return None, f"expected one of {', '.join(labels)}"
+            if not low <= confidence <= high:
+                return None, f"expected a confidence from {low:g} to {high:g}"
+            return (labels.index(label), confidence), ""
+
+        found = read_final(text, self.reasoning != "none", self.marker, reads)
         if isinstance(found, Answer):
             return found
-        said, notes = found
-        labels = self._options(observation)
-        pair = _ASKED.fullmatch(said)
-        if pair is None:
-            opening = _MARKED.match(said)
-            bare = said[opening.end() if opening else 0 :]
-            core = bare.strip(_SIGNS)
-            if core and enclosed(*bare.split(core, 1)):
-                pair = _ALIKE.fullmatch(core)
-            notes.append("signs or words around the answer")
-        if pair is None:
-            return _unreadable(text, "expected a machine and a confidence, as in F, 0.8")
-        label, confidence = pair["label"], float(pair["number"])
-        if label not in labels and label.upper() in labels:
-            label = label.upper()
-            notes.append("letter case")
-        if label not in labels:
-            return _unreadable(text, f"expected one of {', '.join(labels)}")
-        low, high = self.response_range
-        if not low <= confidence <= high:
-            return _unreadable(text, f"expected a confidence from {low:g} to {high:g}")
-        outcome = Outcome.REPAIRED if notes else Outcome.OK
-        return Answer(outcome, labels.index(label), confidence, text, _told(notes))
+        (action, confidence), notes = found
+        return made(text, notes, action=action, response=confidence)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
@@ -278,10 +309,10 @@ class RestlessBandit(TwoMachines):
         marked = self.reasoning != "none"
         named, *rest = self.replies.spoken(text)
         options = self._options(observation)
-        machine = parse_label(named, options, marked=marked, noun="machine")
+        machine = parse_label(named, options, marked=marked, noun="machine", marker=self.marker)
         if machine.action is None or not rest:
             return replace(machine, text=text)
-        sure = parse_number(rest[0], *self.response_range, marked=marked)
+        sure = parse_number(rest[0], *self.response_range, marked=marked, marker=self.marker)
         if sure.response is None:
             return replace(sure, text=text)
         notes = [note for note in (machine.note, sure.note) if note]

@@ -23,8 +23,10 @@ from knownminds.environments.fields import (
     Rule,
     Told,
     Whole,
+    coded,
     setting,
 )
+from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.told_history import (
@@ -136,6 +138,17 @@ class Grid(World):
         return {"later_amount": drawn.later_amounts[0]}
 
 
+def _further_months(rows: Rows) -> NDArray[np.float64]:
+    return rows["later_delay"] - rows["sooner_delay"]
+
+
+def _times_the_sooner(rows: Rows) -> NDArray[np.float64]:
+    """Return the later sum over the sooner one; NaN for losses, where larger is worse."""
+    sooner, later = rows["sooner_amount"], rows["later_amount"]
+    gain = (sooner > 0) & (later > 0)
+    return np.where(gain, later / np.where(gain, sooner, 1.0), np.nan)
+
+
 class TemporalDiscounting(Retelling):
     """Choices between a sooner sum (action 0) and a later one (action 1); nothing is paid.
 
@@ -165,12 +178,32 @@ class TemporalDiscounting(Retelling):
     summary = "a sum soon or another one later, adaptive questionnaire or grid, no rewards"
     source = "Ruggeri et al. 2022, as in CogBench"
     fields = Fields(
-        Field("item", _held("item"), "position in `ITEMS`"),
+        Field("item", _held("item"), coded(ITEMS)),
         Field("sooner_amount", _held("sooner_amount"), "the sooner sum"),
         Field("sooner_delay", _held("sooner_delay"), "until the sooner sum", unit="months"),
         Field("later_amount", _held("later_amounts"), "the later sum", dependent=True),
         Field("later_delay", _held("later_delay"), "until the later sum", unit="months"),
         FIRST,
+    )
+    panels = (
+        Panel(
+            "waiting by delay",
+            "further months until the later sum",
+            "later sum chosen",
+            looked(chose(1), _further_months),
+        ),
+        Panel(
+            "waiting by what it adds",
+            "later sum, times the sooner one",
+            "later sum chosen",
+            looked(chose(1), _times_the_sooner),
+        ),
+        Panel(
+            "waiting by whether the sooner sum is there at once",
+            "months until the sooner sum",
+            "later sum chosen",
+            looked(chose(1), read_off("sooner_delay")),
+        ),
     )
     shipped = Path(__file__).with_suffix(".toml")
     performance_bounds = None

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.panels import Panel, Rows, looked, read_off, trial
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, parse_label
 from knownminds.environments.words.prompt import Message, Template
@@ -76,6 +77,42 @@ class Flight(World):
         return drawn.gems[action] if self.planet == 0 else drawn.gems[2 + action]
 
 
+def _flights(rows: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the first stages, and for each the deal before it; those without one are left out."""
+    flight = np.flatnonzero(rows["stage"] == 0)
+    deal = rows.previous()[flight]
+    known = (deal >= 0) & (rows["stage"][deal] == 1) & (rows.previous()[deal] >= 0)
+    return flight[known], deal[known]
+
+
+def _same_shuttle(rows: Rows) -> NDArray[np.float64]:
+    """Tell on first stages whether the shuttle is that of the day before."""
+    found = np.full(len(rows), np.nan)
+    flight, deal = _flights(rows)
+    found[flight] = rows["action"][flight] == rows["action"][rows.previous()[deal]]
+    return found
+
+
+def _day_before(rows: Rows) -> NDArray[np.float64]:
+    """Return 2 if the flight before was common, plus 1 if its deal paid."""
+    found = np.full(len(rows), np.nan)
+    flight, deal = _flights(rows)
+    common = rows["state"][deal] == rows["action"][rows.previous()[deal]]
+    found[flight] = 2.0 * common + (rows["reward"][deal] > 0)
+    return found
+
+
+def _same_alien(rows: Rows) -> NDArray[np.float64]:
+    """Tell on second stages whether the alien is the one last dealt with on this planet."""
+    before = rows.before("action", "stage", "state")
+    known = (rows["stage"] == 1) & np.isfinite(before)
+    return np.where(known, (rows["action"] == before) * 1.0, np.nan)
+
+
+def _paid_before(rows: Rows) -> NDArray[np.float64]:
+    return rows.before("reward", "stage", "state")
+
+
 class TwoStep(Retelling):
     """Days of two choices: a shuttle that leads to one of two planets, then an alien that pays.
 
@@ -98,6 +135,23 @@ class TwoStep(Retelling):
         Field("transition", (0.5, 1.0), "probability that a shuttle reaches its own planet"),
         Field("state", (NOWHERE, 1), "the planet; -1 at the first stage", dependent=True),
         FIRST,
+    )
+    panels = (
+        Panel(
+            "shuttles after outcomes",
+            "flight and deal of the day before",
+            "shuttle taken again",
+            looked(_same_shuttle, _day_before),
+            {0.0: "rare, none", 1.0: "rare, paid", 2.0: "common, none", 3.0: "common, paid"},
+        ),
+        Panel(
+            "aliens after outcomes",
+            "what the alien paid when last met",
+            "alien chosen again",
+            looked(_same_alien, _paid_before),
+            {0.0: "nothing", 1.0: "paid"},
+        ),
+        Panel("learning curve", "deal", "mean reward", looked(read_off("reward"), trial("stage"))),
     )
     shipped = Path(__file__).with_suffix(".toml")
     world = Flight
@@ -206,7 +260,7 @@ class TwoStep(Retelling):
         """Read which shuttle, or which alien, the answer names."""
         noun = "alien" if observation["stage"] else "shuttle"
         options = self._options(observation)
-        return parse_label(text, options, marked=self.reasoning != "none", noun=noun)
+        return parse_label(text, options, self.reasoning != "none", noun, self.marker)
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""
@@ -434,78 +488,6 @@ class _Days(Rerun):
             "present": answered | lost,
             "kept": answered,
         }
-
-
-def stages_of_days(
-    days: pd.DataFrame,
-    *,
-    shuttles: Sequence[Any] = (0, 1),
-    planets: Sequence[Any] = (0, 1),
-    aliens: Sequence[Sequence[Any]] = ((0, 1), (0, 1)),
-    transition: float = 0.7,
-) -> pd.DataFrame:
-    """Return a table of days, one row each, as the trials of this experiment, one row per stage.
-
-    Parameters
-    ----------
-    days
-        Columns subject, trial (number of the day, from 0), action1, state, action2, reward, and
-        session if there are several. Where action1 or action2 is blank, nothing was chosen; without
-        action1, the rest of the row is not looked at.
-    shuttles, planets
-        What action1 and state are called; shuttle k commonly leads to planet k.
-    aliens
-        What action2 is called on each planet.
-    transition
-        Probability of a common transition.
-
-    Raises
-    ------
-    ValueError
-        If a column is missing, or a row holds a name that is not on offer.
-    """
-    wanted = ["subject", "trial", "action1", "state", "action2", "reward"]
-    missing = [name for name in wanted if name not in days]
-    if missing:
-        raise ValueError(
-            f"A table of days has the columns {', '.join(wanted)}; {missing[0]!r} is missing among "
-            f"{', '.join(map(str, days.columns))}. Rename yours."
-        )
-    keys = ["subject", *(["session"] if "session" in days else [])]
-    rows: list[dict[str, Any]] = []
-    for number, day in enumerate(days.to_dict("records"), start=1):
-        common = {name: day[name] for name in keys} | {"transition": transition}
-        trial = 2 * int(day["trial"])
-        flight = _code(day["action1"], shuttles, "action1", number)
-        rows.append(common | {"trial": trial, "stage": 0, "state": NOWHERE, "action": flight})
-        if flight is None:
-            continue
-        planet = _code(day["state"], planets, "state", number)
-        if planet is None:
-            raise ValueError(
-                f"A day with action1 has a state; row {number} has none. "
-                "Fill it in, or leave action1 blank."
-            )
-        deal = _code(day["action2"], aliens[planet], "action2", number)
-        paid = np.nan if deal is None else float(day["reward"])
-        rows.append(
-            common
-            | {"trial": trial + 1, "stage": 1, "state": planet, "action": deal, "reward": paid}
-        )
-    frame = pd.DataFrame(rows)
-    frame["outcome"] = np.where(frame["action"].isna(), "malformed", "ok")
-    return frame
-
-
-def _code(name: Any, names: Sequence[Any], column: str, row: int) -> int | None:
-    if pd.isna(name) or name == "":
-        return None
-    if name not in names:
-        raise ValueError(
-            f"The column {column!r} holds {', '.join(map(str, names))} here; row {row} has "
-            f"{name!r}. Say what is on offer with shuttles=, planets= and aliens=."
-        )
-    return list(names).index(name)
 
 
 def _gems(reward: float) -> str:

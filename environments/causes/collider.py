@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
@@ -24,8 +25,10 @@ from knownminds.environments.fields import (
     Told,
     Whole,
     as_given,
+    coded,
     setting,
 )
+from knownminds.environments.panels import Panel, Rows, looked, read_off
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,
@@ -42,6 +45,7 @@ from knownminds.environments.words.cover_stories import (
     filler,
     load_stories,
 )
+from knownminds.environments.words.final_answers import without_thoughts
 from knownminds.environments.words.prompt import Message, Prompt, load_templates
 
 from .causal_graph import (
@@ -135,7 +139,28 @@ _FRAME = re.compile(
     r"<answer>\s*<reasoning>.*</reasoning>\s*<likelihood>[^<]*</likelihood>\s*</answer>", re.DOTALL
 )
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
-_PERCENT = re.compile(r"(?<=\d) ?%(?!\.?\d)")
+
+
+def _question(rows: Rows) -> NDArray[np.float64]:
+    """Number the questions: three digits in base 3 for what is told, before them the query."""
+    code = rows["query"]
+    for name in _PLACES:
+        code = 3 * code + rows[name] + 1
+    return code
+
+
+def _from_the_middle(rows: Rows) -> NDArray[np.float64]:
+    """Return how far answers lie from the middle of their range."""
+    low, high = rows.environment.response_range
+    return np.abs(rows["response"] - (low + high) / 2)
+
+
+# What each question is called: "1: .10" asks for the first variable, the second is told to be there
+# and the third not.
+_QUESTIONS = {
+    float(((query * 3 + a) * 3 + b) * 3 + c): f"{query + 1}: {'.01'[a]}{'.01'[b]}{'.01'[c]}"
+    for query, a, b, c in product(range(3), repeat=4)
+}
 
 
 class Collider(Environment):
@@ -162,7 +187,7 @@ class Collider(Environment):
     source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
     fields = Fields(
         Field("graph", (0, len(GRAPHS) - 1), "0 collider, 1 chain, 2 fork"),
-        Field("query", (0, 2), "position of the variable asked about"),
+        Field("query", (0, 2), "variable asked about: 0 C1, 1 C2, 2 E (of chain and fork C3)"),
         Field("first", (NOT_TOLD, PRESENT), _TOLD.format("first")),
         Field("second", (NOT_TOLD, PRESENT), _TOLD.format("second")),
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
@@ -171,11 +196,27 @@ class Collider(Environment):
         Field(
             "domain",
             lambda environment: (0, max(len(environment._all_domains) - 1, 1)),
-            "which story",
+            "which story; of meaningful content " + coded(("economy", "sociology", "weather")),
         ),
-        Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
+        Field("sense", (0, len(SENSES) - 1), coded(SENSES)),
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
+    )
+    panels = (
+        Panel(
+            "answers against questions",
+            "variable asked: what is told of the three",
+            "mean answer",
+            looked(read_off("response"), _question),
+            _QUESTIONS,
+        ),
+        Panel(
+            "spread of the answers",
+            "variable asked: what is told of the three",
+            "mean distance from 50",
+            looked(_from_the_middle, _question),
+            _QUESTIONS,
         ),
     )
     performance_bounds = None
@@ -277,7 +318,7 @@ class Collider(Environment):
             self._all_domains.index(story.words["distraction"]) for story in told.values()
         ]
         self._words = load_templates(
-            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
         )
         self._asked = questions(self.graph, self.directions)
         self._contexts = self._grid()
@@ -385,10 +426,10 @@ class Collider(Environment):
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.
 
-        In the numeric form it is all there is, by the rules of `parse_number`; decimals are kept
-        and never rescaled: 0.75 is three quarters of a point. A percent sign right behind the
-        number, or after one blank, is repaired: on this scale 75% can only be 75. Ranges,
-        fractions, decimal commas, and the word for percent are malformed.
+        In the numeric form it is read by the rules of `parse_number`; decimals are kept and never
+        rescaled: 0.75 is three quarters of a point. A percent sign right behind the number, or
+        after one blank, is repaired: on this scale 75% can only be 75. Ranges, fractions, decimal
+        commas, and the word for percent are malformed.
 
         In the form chain_of_thought it is what stands between <likelihood> and </likelihood>, by
         the same rules; nothing else is read. It is malformed if either tag is missing or stands
@@ -396,7 +437,7 @@ class Collider(Environment):
         """
         if self.answer == "chain_of_thought":
             return _parse_frame(text)
-        return _parse_percentage(text)
+        return parse_number(text, 0.0, 100.0)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
@@ -613,36 +654,25 @@ def _opening(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:]
 
 
-def _parse_percentage(text: str) -> Answer:
-    """Read one number from 0 to 100, which a percent sign may follow."""
-    answer = parse_number(text, 0.0, 100.0)
-    bare = _PERCENT.sub("", text)
-    if answer.response is not None or text.count("%") != 1 or bare == text:
-        return answer
-    again = parse_number(bare, 0.0, 100.0)
-    notes = [note for note in (again.note, "percent sign") if note]
-    if again.response is None:
-        return replace(again, text=text)
-    return replace(again, outcome=Outcome.REPAIRED, text=text, note=_told(notes))
-
-
 def _parse_frame(text: str) -> Answer:
     """Read the one likelihood in an XML frame."""
     if not text.strip():
         return Answer(Outcome.EMPTY, text=text, note="no text")
-    opened, closed = list(_OPEN.finditer(text)), list(_CLOSE.finditer(text))
+    notes: list[str] = []
+    said = without_thoughts(text, notes)
+    opened, closed = list(_OPEN.finditer(said)), list(_CLOSE.finditer(said))
     if not opened or not closed:
-        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>")
+        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>", said)
     if len(opened) > 1 or len(closed) > 1 or closed[0].start() < opened[0].end():
         return Answer(Outcome.MALFORMED, text=text, note="expected one <likelihood>")
-    inside = text[opened[0].end() : closed[0].start()]
-    answer = _parse_percentage(inside)
+    inside = said[opened[0].end() : closed[0].start()]
+    answer = parse_number(inside, 0.0, 100.0)
     if answer.response is None:
         outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
         return replace(answer, outcome=outcome, text=text)
-    notes = [answer.note] if answer.note else []
-    if not _FRAME.fullmatch(text.strip()):
-        notes.append("other than the frame" if not _FRAME.search(text) else "text around the frame")
+    notes += [answer.note] if answer.note else []
+    if not _FRAME.fullmatch(said):
+        notes.append("other than the frame" if not _FRAME.search(said) else "text around the frame")
     outcome = Outcome.REPAIRED if notes else Outcome.OK
     return replace(answer, outcome=outcome, text=text, note=_told(notes))
 

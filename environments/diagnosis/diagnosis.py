@@ -25,8 +25,10 @@ from knownminds.environments.fields import (
     Unless,
     Whole,
     as_given,
+    coded,
     setting,
 )
+from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, decimal
@@ -99,6 +101,20 @@ def _edges(name: str, given: Any) -> list[list[str]]:
     return [list(map(str, pair)) for pair in given]
 
 
+_ASKED_ABOUT = ("the condition", "the evidence", "the condition, given evidence")
+
+
+def _belief_or_part(rows: Rows) -> NDArray[np.float64]:
+    """Return what a probability is of, a position in `_ASKED_ABOUT`; NaN for decisions."""
+    question = rows["question"]
+    kinds = [question == BELIEF, (question == PART) | (question == SHARE), question == WITHIN]
+    return np.select(kinds, [0.0, 1.0, 2.0], np.nan)
+
+
+def _absolute_error(rows: Rows) -> NDArray[np.float64]:
+    return np.abs(rows["response"] - rows["posterior"])
+
+
 class Diagnosis(Environment):
     """Beliefs and decisions about a condition whose exact probability is known.
 
@@ -136,7 +152,7 @@ class Diagnosis(Environment):
             "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
         ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
-        Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
+        Field("elicitation", (0, len(ELICITATIONS) - 1), coded(ELICITATIONS)),
         Field(
             "part",
             lambda environment: (-1, environment.n_parts - 1),
@@ -152,6 +168,17 @@ class Diagnosis(Environment):
             lambda environment: (0, environment.bins * MOST_PER_BIN - 1),
             "which of the network's contexts it is",
             "wording",
+        ),
+    )
+    panels = (
+        answers("posterior", "exact probability", series=_belief_or_part, names=_ASKED_ABOUT),
+        shares(ACTIONS, "decisions", read_off("posterior"), "exact probability"),
+        Panel(
+            "distance of the answers from the truth",
+            "exact probability",
+            "mean absolute error",
+            looked(_absolute_error, read_off("posterior"), _belief_or_part),
+            series=_ASKED_ABOUT,
         ),
     )
     given = "either"
@@ -225,7 +252,7 @@ class Diagnosis(Environment):
         self._parts = self._about.says[self._about.auxiliary]
         self._labels = tuple(map(_letter, range(len(self._parts))))
         self._words = load_templates(
-            self.templates or Path(__file__).with_suffix(".toml"), WANTED, REQUIRED
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
         )
         self._check_words()
         self._asked = self._questions()

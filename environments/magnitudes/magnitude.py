@@ -22,9 +22,11 @@ from knownminds.environments.fields import (
     Unless,
     Whole,
     as_given,
+    coded,
     ends_of,
     setting,
 )
+from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
@@ -73,6 +75,19 @@ def _windows(name: str, given: Any) -> tuple[str, ...]:
     return tuple(chosen)
 
 
+def _error(rows: Rows) -> NDArray[np.float64]:
+    return rows["response"] - rows["value"]
+
+
+def _absolute_error(rows: Rows) -> NDArray[np.float64]:
+    return np.abs(_error(rows))
+
+
+def _step_back(rows: Rows) -> NDArray[np.float64]:
+    """Return the magnitude of the trial before, less the present one."""
+    return rows.before("value", "window") - rows["value"]
+
+
 class Magnitude(Retelling):
     """Estimate a magnitude that is told in words, shown in a picture, or both.
 
@@ -114,7 +129,7 @@ class Magnitude(Retelling):
         Field("value", lambda environment: (0.0, environment.ceiling), "the true magnitude"),
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
-        Field("condition", (0, len(CONDITIONS) - 1), "position in `CONDITIONS`"),
+        Field("condition", (0, len(CONDITIONS) - 1), coded(CONDITIONS)),
         Field(
             "item",
             lambda environment: (0, environment.n_items - 1),
@@ -126,6 +141,22 @@ class Magnitude(Retelling):
             "lowest plus highest value of all",
         ),
         Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
+    )
+    panels = (
+        answers("value", "true magnitude", series=read_off("window"), names=WINDOWS),
+        Panel(
+            "errors after what was seen before",
+            "magnitude of the trial before, less this one",
+            "mean error",
+            looked(_error, _step_back),
+        ),
+        Panel(
+            "size of the errors",
+            "true magnitude",
+            "mean absolute error",
+            looked(_absolute_error, read_off("value"), read_off("window")),
+            series=WINDOWS,
+        ),
     )
     given = "response"
     n_actions = 0
@@ -422,7 +453,8 @@ class Magnitude(Retelling):
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the estimate, a number from 0 to the highest answer."""
-        return parse_number(text, *self.response_range, marked=self.reasoning != "none")
+        marked = self.reasoning != "none"
+        return parse_number(text, *self.response_range, marked, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
-MARKER = "Answer:"  # opens the last line of an answer that may reason first
+from .final_answers import MARKER, final_answers, unwrapped, without_thoughts
+
 CUT_OFF = "cut off at the limit of tokens"
 
 
@@ -61,79 +64,104 @@ class Answer:
 
 
 _SIGNS = " \t*_`~\"'“”‘’„«»()[]{}<>.,;:!"
-_MARKED = re.compile(rf"[\s*_#>`]*{MARKER[:-1]}[*_`]*:", re.IGNORECASE)
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]+)?|\.[0-9]+)")
+_PERCENT = re.compile(rf"({_NUMBER.pattern})\s?\\?%")
 # What makes a text longer that ends with a letter (False) or a digit (True).
 _LONGER = {
     False: re.compile(r"\w|['’][^\W\d]|-\w"),
     True: re.compile(r"\w|[.,:/]\d|-\w"),
 }
 _JOINING = (".", ",", ":", "/", "'", "’", "-")
-_DECLINED = "help|assist|answer|choose|pick|decide|play|gamble|take part|participate|comply|engage"
+_DECLINED = (
+    "help|assist|answer|choose|pick|decide|play|gamble|take part|participate|comply|engage|provide"
+    "|give|make|say|estimate|respond"
+)
 _REFUSAL = re.compile(
     rf"\b(?:can(?:no|['’])t|can not|won['’]t|will not|(?:am|['’]m) (?:unable|not able) to"
     rf"|refuse to) (?:\w+ ){{0,2}}?(?:{_DECLINED})\b"
     r"|\b(?:must|have to|respectfully) decline\b|\bas an ai\b|\bi refuse\b",
     re.IGNORECASE,
 )
+_SIGNED = "signs around the answer"
+
+# Takes what must be the answer and notes what was repaired; returns what it says, or why nothing.
+Reads = Callable[[str, list[str]], tuple[Any, str]]
 
 
-def parse_label(text: str, labels: Sequence[str], marked: bool = False, noun: str = "") -> Answer:
+def parse_label(
+    text: str,
+    labels: Sequence[str],
+    marked: bool = False,
+    noun: str = "",
+    marker: str = MARKER,
+) -> Answer:
     """Read which of `labels` the text names; the action is its position.
 
-    `ok` is the label alone, or, if `marked`, a last line ``Answer: LABEL``; blanks around it do
-    not count. What is repaired, and noted, is no more than: quotes, brackets, punctuation and
-    markdown around the label; the `noun` or the marker before it; letter case; text after the
-    marked line. A sentence that mentions a label, or two labels, is malformed: choosing would be
-    a guess.
+    `ok` is the label alone, or, if `marked`, a last line ``Answer: LABEL``, with `marker` in the
+    place of "Answer:". What is repaired, and noted, is no more than: quotes, brackets,
+    punctuation, and signs of Markdown, HTML and LaTeX around the label; the `noun`, "option" or the
+    marker before it; letter case; text after the answer; and another announcement than asked for
+    (`final_answers`). A sentence that mentions a label, or two labels, is malformed: choosing
+    would be a guess.
     """
-    found = _find(text, marked)
-    if isinstance(found, Answer):
-        return found
-    said, notes = found
-    if said not in labels:
-        for word in (MARKER[:-1], noun):
-            said = _bare(said, notes)
-            opening = re.match(rf"{re.escape(word)}\b[\s*_:]*(?=\S)", said, re.IGNORECASE)
-            if word and opening:
-                said = said[opening.end() :]
-                notes.append(f'"{word}" before the answer')
-        said = _bare(said, notes)
-        alike = [label for label in labels if label.casefold() == said.casefold()]
-        if said not in labels and len(alike) == 1:
-            said = alike[0]
-            notes.append("letter case")
+
+    def reads(said: str, notes: list[str]) -> tuple[int | None, str]:
         if said not in labels:
-            return _unreadable(text, f"expected one of {', '.join(labels)}")
-    outcome = Outcome.REPAIRED if notes else Outcome.OK
-    return Answer(outcome, action=labels.index(said), text=text, note=_told(notes))
+            said = _bare(_unwrapped(said, notes), notes)
+            for word in (MARKER[:-1], noun, "option"):
+                opening = re.match(rf"{re.escape(word)}\b[\s*_:]*(?=\S)", said, re.IGNORECASE)
+                if word and opening and said not in labels:
+                    said = _bare(said[opening.end() :], notes)
+                    notes.append(f'"{word}" before the answer')
+            said = _bare(_unwrapped(said, notes), notes)
+            alike = [label for label in labels if label.casefold() == said.casefold()]
+            if said not in labels and len(alike) == 1:
+                said = alike[0]
+                notes.append("letter case")
+            if said not in labels:
+                return None, f"expected one of {', '.join(labels)}"
+        return labels.index(said), ""
+
+    found = read_final(text, marked, marker, reads)
+    return found if isinstance(found, Answer) else made(text, found[1], action=found[0])
 
 
-def parse_number(text: str, low: float, high: float, marked: bool = False) -> Answer:
+def parse_number(
+    text: str, low: float, high: float, marked: bool = False, marker: str = MARKER
+) -> Answer:
     """Read one number from `low` to `high`, both included; the response is its value.
 
     `ok` is the number alone in decimal notation, or, if `marked`, a last line ``Answer: NUMBER``.
-    The signs that `parse_label` repairs are repaired, and the marker. Percentages, units and
-    thousands separators are malformed; so are "<", ">" and "~" but for pairs around the number,
-    as they tell of another one, and a comma before it, which may be a decimal one.
+    What `parse_label` repairs is repaired. A percent sign behind the number is repaired where it
+    can mean but one thing: from 0 to 100 the number stays, from 0 to 1 it is divided by 100, but
+    for one below 1%, which may be meant as a share. Other units and thousands separators are
+    malformed; so are "<", ">" and "~" but for pairs around the number, as they tell of another
+    one, and a comma before it, which may be a decimal one.
     """
-    found = _find(text, marked)
-    if isinstance(found, Answer):
-        return found
-    said, notes = found
-    if not _NUMBER.fullmatch(said):
-        opening = _MARKED.match(said)
-        bare = said[opening.end() if opening else 0 :]
-        said = bare.lstrip(_SIGNS.replace(".", "")).rstrip(_SIGNS)
-        if not enclosed(*bare.split(said, 1) if said else (bare, "")):
-            return _unreadable(text, "expected one number")
-        notes.append("signs around the answer")
-    if not _NUMBER.fullmatch(said):
-        return _unreadable(text, "expected one number")
-    if not low <= float(said) <= high:
-        return _unreadable(text, f"expected a number from {low:g} to {high:g}")
-    outcome = Outcome.REPAIRED if notes else Outcome.OK
-    return Answer(outcome, response=float(said), text=text, note=_told(notes))
+
+    def reads(said: str, notes: list[str]) -> tuple[float | None, str]:
+        scale, number = 1, said
+        if not _NUMBER.fullmatch(number):
+            bare = _unwrapped(re.sub(rf"^{MARKER}", "", said, flags=re.IGNORECASE), notes)
+            number = bare.lstrip(_SIGNS.replace(".", "")).rstrip(_SIGNS)
+            if not enclosed(*bare.split(number, 1) if number else (bare, "")):
+                return None, "expected one number"
+            percent = _PERCENT.fullmatch(number)
+            if percent and (low, high) in ((0.0, 1.0), (0.0, 100.0)):
+                number, scale = percent[1], 100 if high == 1.0 else 1
+                notes.append("percent sign")
+                if scale == 100 and 0.0 < abs(float(number)) < 1.0:
+                    return None, "expected a number from 0 to 1, or a percentage from 1% on"
+            notes.append(_SIGNED)
+        if not _NUMBER.fullmatch(number):
+            return None, "expected one number"
+        value = float(Decimal(number) / scale)
+        if not low <= value <= high:
+            return None, f"expected a number from {low:g} to {high:g}"
+        return value, ""
+
+    found = read_final(text, marked, marker, reads)
+    return found if isinstance(found, Answer) else made(text, found[1], response=found[0])
 
 
 def parse_beginning(text: str, labels: Sequence[str], cut: bool = False) -> Answer:
@@ -161,21 +189,44 @@ def parse_beginning(text: str, labels: Sequence[str], cut: bool = False) -> Answ
     return _unreadable(text, f"expected to begin with one of {', '.join(labels)}")
 
 
-def _find(text: str, marked: bool) -> Answer | tuple[str, list[str]]:
-    """Return the part of the text that must be the answer, and what was repaired to find it."""
+def read_final(
+    text: str, marked: bool, marker: str, reads: Reads
+) -> Answer | tuple[Any, list[str]]:
+    """Return what the last announced answer says, and what was repaired.
+
+    If no announcement is asked for, what is all of the text comes first. `reads` is given what
+    must be the answer and a list for notes; it returns what that says, or None and why nothing.
+    """
     if not text.strip():
         return Answer(Outcome.EMPTY, text=text, note="no text")
+    before: list[str] = []
+    said = without_thoughts(text, before)
+    if not said:
+        return Answer(Outcome.MALFORMED, text=text, note="thoughts and no answer")
+    why = f'no line begins with "{marker}"'
     if not marked:
-        return text.strip(), []
-    lines = text.strip().splitlines()
-    at = [i for i, line in enumerate(lines) if _MARKED.match(line)]
-    if not at:
-        return _unreadable(text, f'no line begins with "{MARKER}"')
-    line = lines[at[-1]].strip()
-    notes = [] if at[-1] == len(lines) - 1 else ["text after the answer"]
-    if line.startswith(MARKER + " "):
-        return line[len(MARKER) :].strip(), notes
-    return line, [*notes, "signs around the answer"]
+        notes = [*before]
+        value, why = reads(said, notes)
+        if value is not None:
+            return value, notes
+    finals = final_answers(said, marker)
+    if not finals:
+        return _unreadable(text, why, said)
+    last = finals[-1]
+    together = {reads(final.said, [])[0] for final in finals if final.line == last.line}
+    if len(together) > 1:
+        return Answer(Outcome.MALFORMED, text=text, note="several answers in one line")
+    notes = [*before, *last.notes, *([] if marked else ["words around the answer"])]
+    value, why = reads(last.said, notes)
+    return _unreadable(text, why, said) if value is None else (value, notes)
+
+
+def made(
+    text: str, notes: list[str], *, action: int | None = None, response: float | None = None
+) -> Answer:
+    """Return an answer that could be read."""
+    outcome = Outcome.REPAIRED if notes else Outcome.OK
+    return Answer(outcome, action, response, text, _told(notes))
 
 
 def enclosed(before: str, after: str) -> bool:
@@ -191,7 +242,15 @@ def enclosed(before: str, after: str) -> bool:
 def _bare(said: str, notes: list[str]) -> str:
     bare = said.strip(_SIGNS)
     if bare != said:
-        notes.append("signs around the answer")
+        notes.append(_SIGNED)
+    return bare
+
+
+def _unwrapped(said: str, notes: list[str]) -> str:
+    """Return what stands within fences, commands of LaTeX, pairs of dollars and tags of HTML."""
+    bare = unwrapped(said)
+    if bare != said:
+        notes.append(_SIGNED)
     return bare
 
 
@@ -199,9 +258,9 @@ def _told(notes: list[str]) -> str:
     return "; ".join(dict.fromkeys(notes))
 
 
-def _unreadable(text: str, note: str) -> Answer:
-    outcome = Outcome.REFUSED if _REFUSAL.search(text) else Outcome.MALFORMED
-    return Answer(outcome, text=text, note=note)
+def _unreadable(text: str, note: str, said: str | None = None) -> Answer:
+    refused = _REFUSAL.search(text if said is None else said)
+    return Answer(Outcome.REFUSED if refused else Outcome.MALFORMED, text=text, note=note)
 
 
 def decimal(number: float) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .answer import Answer, Outcome, _told, _unreadable, parse_label, parse_number
+from .final_answers import without_thoughts
 
 ROUNDING = 0.005  # by which a number with two decimals may be off
 _EXACT = 1e-9
@@ -20,20 +21,21 @@ def read_lines(
 
     Each label opens exactly one line, before a colon; capitals and signs of markup are repaired,
     and so is another order. If `alone`, there are no other lines than these; else others may come
-    before them, and some behind are repaired. A label that is missing, or that opens two lines, is
-    malformed.
+    before them, and some behind are repaired, as are thoughts in a block of their own. A label
+    that is missing, or that opens two lines, is malformed.
     """
     if not text.strip():
         return Answer(Outcome.EMPTY, text=text, note="no text")
-    lines = [line for line in text.strip().splitlines() if line.strip()]
+    notes: list[str] = []
+    said = without_thoughts(text, notes)
+    lines = [line for line in said.splitlines() if line.strip()]
     found: dict[str, int] = {}
     values: dict[str, str] = {}
-    notes = []
     for label in labels:
         pattern = re.compile(rf"{_MARKS}{re.escape(label)}[*_`]*\s*:[*_`]*(.*)", re.IGNORECASE)
         at = [(i, match) for i, line in enumerate(lines) if (match := pattern.fullmatch(line))]
         if not at:
-            return _unreadable(text, f'no line begins with "{label}:"')
+            return _unreadable(text, f'no line begins with "{label}:"', said)
         if len(at) > 1:
             note = f'{len(at)} lines begin with "{label}:"'
             return Answer(Outcome.MALFORMED, text=text, note=note)

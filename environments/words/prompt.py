@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 
+_PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
+_PARAPHRASE = re.compile(r"paraphrase_\w+")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
@@ -52,6 +54,12 @@ class Prompt:
             for image in message.images
         ]
         return hashlib.sha256(json.dumps([shown, pictures]).encode()).hexdigest()
+
+    def behind(self, system: str | None) -> Prompt:
+        """Return the prompt behind a system message; None for none."""
+        if system is None:
+            return self
+        return Prompt((Message("system", system), *self.messages))
 
     @property
     def text(self) -> str:
@@ -117,15 +125,54 @@ def _parsed(text: str) -> Mapping[str, Any]:
     return tomllib.loads(text)
 
 
+def paraphrases_of(shipped: Path) -> Mapping[str, Mapping[str, str]]:
+    """Return further wordings of an experiment by name: what differs from the `shipped` file."""
+    every = _parsed(_PARAPHRASES.read_text(encoding="utf-8"))
+    theirs: Mapping[str, Mapping[str, str]] = every.get(shipped.stem, {})
+    return theirs
+
+
+def texts_of(templates: str | Path | None, shipped: Path) -> Mapping[str, Any]:
+    """Return the templates of a wording: the shipped one, a paraphrase of it, or a file's own.
+
+    Raises
+    ------
+    ValueError
+        If there is no such paraphrase, or the file cannot be read.
+    """
+    path = shipped
+    beside: Mapping[str, Any] = {}
+    if templates is not None and _PARAPHRASE.fullmatch(str(templates)):
+        known = paraphrases_of(shipped)
+        if templates not in known:
+            raise ValueError(
+                f"The shipped wordings of {shipped.stem} are {', '.join(['shipped', *known])}; got "
+                f"{str(templates)!r}."
+            )
+        beside = known[str(templates)]
+    elif templates is not None:
+        path = Path(templates)
+    try:
+        return {**_parsed(path.read_text(encoding="utf-8")), **beside}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(
+            f"Templates are a readable TOML file; {path.name} is not: {error}"
+        ) from None
+
+
 def load_templates(
-    file: str | Path,
+    file: str | Path | None,
     wanted: Mapping[str, frozenset[str]],
     required: Mapping[str, Collection[str]] | None = None,
+    shipped: Path | None = None,
 ) -> dict[str, Template]:
     """Read templates from a TOML file of strings.
 
     Parameters
     ----------
+    file
+        The file; or, where there is a `shipped` one, the name of a paraphrase of that
+        ("paraphrase_2"), or None for that itself.
     wanted
         The templates that must be there, each with the placeholders it may use.
     required
@@ -137,13 +184,8 @@ def load_templates(
         If the file cannot be read, a template is missing or unknown, uses an unknown
         placeholder or lacks a required one.
     """
-    path = Path(file)
-    try:
-        found = _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(
-            f"Templates are a readable TOML file; {path.name} is not: {error}"
-        ) from None
+    path = Path(file or shipped or "")
+    found = texts_of(file, shipped or path)
     missing, extra = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
     if missing or extra:
         what = f"lacks {missing[0]!r}" if missing else f"has an unknown {extra[0]!r}"

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 
 from knownminds.environments.environment import Environment, Observation, Turn
-from knownminds.environments.fields import WORDS, Field, OneOf, setting
+from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 
 from .answer import MARKER, Answer, Outcome, parse_label
+from .final_answers import marker_of
 from .prompt import Message, Prompt, Template, load_templates
 
 History = Literal["prompt", "chat"]
@@ -29,6 +30,11 @@ Names = frozenset[str]
 # Names of options: without I, O, U, X, Y, Z, which are easily mistaken.
 LETTERS = np.array(list("ABCDEFGHJKLMNPQRSTVW"))
 FIRST = Field("first", (0, 1), "option that is mentioned first", "wording")
+# What a limit on thoughts says, which is the same in all experiments.
+LIMITS = {
+    "chain_of_thought": "Use at most {} words for thinking.",
+    "step_back": "Use at most {} words for the rule, and at most as many for applying it.",
+}
 _BEFORE = "_before"  # ends the placeholders of a feedback, which tells of the trial before
 
 
@@ -74,6 +80,8 @@ class Retelling(Environment):
     noun: ClassVar[str] = ""
     thought: ClassVar[str]
 
+    marker: str = MARKER  # as the templates have it
+
     shipped: ClassVar[Path]  # the templates that are ours
 
     history: History = setting(
@@ -89,6 +97,12 @@ class Retelling(Environment):
     )
     templates: str | None = setting(
         None, WORDS, "A TOML file with wording of your own; None for ours."
+    )
+    thought_words: int | None = setting(
+        None,
+        Unless(Whole(1)),
+        "How many words thoughts may have at most, in step_back those of each step; None for no "
+        "limit. CogBench has 100 for chain_of_thought and 60 for step_back.",
     )
 
     def _kind(self, observation: Observation) -> str:
@@ -129,14 +143,15 @@ class Retelling(Environment):
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read which action the answer names."""
         options = self._options(observation)
-        return parse_label(text, options, marked=self.reasoning != "none", noun=self.noun)
+        marked = self.reasoning != "none"
+        return parse_label(text, options, marked, self.noun, self.marker)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
         return self._aloud(self._options(observation)[choice])
 
     def _aloud(self, said: str) -> str:
-        return said if self.reasoning == "none" else f"{self.thought}\n{MARKER} {said}"
+        return said if self.reasoning == "none" else f"{self.thought}\n{self.marker} {said}"
 
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the present trial, and what came before it, into words."""
@@ -218,7 +233,7 @@ class Retelling(Environment):
         `introduction`, `asked` and `answered` name the templates that open every prompt, that ask,
         and that say how to answer; `sizes` are filled into the introduction.
         """
-        words = load_templates(self.templates or self.shipped, self._wanted(), self.required)
+        words = load_templates(self.templates, self._wanted(), self.required, self.shipped)
         for name, template in words.items():
             if name.startswith(("history_line", "missing_line")) and "\n" in template.text:
                 raise ValueError(
@@ -226,6 +241,9 @@ class Retelling(Environment):
                 )
         begun = words[introduction].render(**sizes)
         answer, past = words[f"{answered}_{self.reasoning}"].text, words["history_begins"].text
+        if self.reasoning != "none":
+            self.marker = self._marker_in(f"{answered}_{self.reasoning}", answer)
+        answer = self._limited(answer)
         asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
         self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
         self._retold = {
@@ -247,6 +265,28 @@ class Retelling(Environment):
         self._silence = words["silence"].text
         self._heard, self._told = {}, {}
         return words
+
+    def _marker_in(self, name: str, answer: str) -> str:
+        """Return what opens the last line of an answer; ValueError if a template does not say."""
+        marker = marker_of(answer)
+        if marker is None:
+            raise ValueError(
+                f"The template {name!r} says in quotes what opens the line with the answer, such "
+                f'as "Answer: ", or the answer could not be found; {self.templates} has '
+                f"{answer[:80]!r}."
+            )
+        return marker
+
+    def _limited(self, answer: str) -> str:
+        """Return how to answer, with the limit on thoughts if there is one."""
+        if self.thought_words is None:
+            return answer
+        if self.reasoning == "none":
+            raise ValueError(
+                "A limit on thoughts goes with reasoning=chain_of_thought or step_back; got "
+                f"thought_words={self.thought_words} without. Leave it out."
+            )
+        return f"{answer}\n{LIMITS[self.reasoning].format(self.thought_words)}"
 
     def _wanted(self) -> dict[str, Names]:
         none: Names = frozenset()

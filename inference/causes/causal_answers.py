@@ -163,7 +163,8 @@ def judgements(model: type[Agent], theta: Array, asked: Sequence[Question]) -> A
     columns = [np.zeros(n * len(asked)), *np.tile(np.array(asked, dtype=float), (n, 1)).T]
     uniforms = sequences.pack(np.full((n * len(asked), model.n_uniforms), 0.5))
     packed = (sequences.pack(column) for column in columns)
-    answers = model.simulate(values, None, 0, sequences.row, sequences.start, uniforms, *packed)
+    none = np.zeros(n)  # the kernel is that of all simulations: see `play_tables`
+    answers = model.simulate(values, none, 0, sequences.row, sequences.start, uniforms, *packed)
     return sequences.unpack(answers, n * len(asked)).reshape(n, len(asked)) / SCALE
 
 

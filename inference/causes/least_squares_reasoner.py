@@ -45,6 +45,13 @@ PLACES = {3: (0, 0, 1, 2, 2), 4: (0, 0, 1, 2, 3), 5: (0, 1, 2, 3, 4)}
 SMALLER = {4: (0, 1, 2, 2), 5: (0, 0, 1, 2, 3)}
 
 
+@njit(error_model="numpy")
+def _copy(into, values):  # type: ignore[no-untyped-def]
+    """Number by number: the error message of an assignment to slices takes seconds to compile."""
+    for k in range(len(into)):
+        into[k] = values[k]
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
 def _bayes(prior, place, with_it, without, effect, answer, slope):  # type: ignore[no-untyped-def]
     """Fill in prior u / (prior u + (1 - prior) v) with its slopes; u and v are rows of `effect`."""
@@ -79,13 +86,15 @@ def _tasks(own, other, b, m_own, m_other, columns, effect, answer, slope):  # ty
     slope[:] = 0.0
     for task, row in enumerate((0, 2, 3)):
         answer[task] = effect[row, 0]
-        slope[task] = effect[row, 1:]
+        _copy(slope[task], effect[row, 1:])
     answer[3] = answer[4] = own
     slope[3, c_p] = slope[4, c_p] = 1.0
     for task in (5, 8):
         if task == 8:  # now without the effect
-            effect[:4, 0] = 1.0 - effect[:4, 0]
-            effect[:4, 1:] = -effect[:4, 1:]
+            for row in range(4):
+                effect[row, 0] = 1.0 - effect[row, 0]
+                for k in range(1, 6):
+                    effect[row, k] = -effect[row, k]
         for row in range(2):
             for k in range(6):
                 effect[4 + row, k] = other * effect[2 + row, k] + (1.0 - other) * effect[row, k]
@@ -188,7 +197,7 @@ def _descend(theta, places, count, mean, left_out):  # type: ignore[no-untyped-d
                 matrix[a, c] = curvature[i, j] if i >= j else curvature[j, i]
             matrix[a, a] += damping * matrix[a, a] + 1e-14
         solved = _solve(matrix, step, n_free)
-        trial[:] = theta
+        _copy(trial, theta)
         moved = 0.0
         if solved:
             for a in range(n_free):
@@ -203,10 +212,11 @@ def _descend(theta, places, count, mean, left_out):  # type: ignore[no-untyped-d
             )  # fmt: skip
         if solved and reached <= value:
             gain = value - reached
-            theta[:] = trial
             value = reached
-            curvature[:] = new_curvature
-            gradient[:] = new_gradient
+            _copy(theta, trial)
+            _copy(gradient, new_gradient)
+            for i in range(k):
+                _copy(curvature[i], new_curvature[i])
             damping = max(damping * 0.1, 1e-10)
             if gain <= 1e-13 * value and damping < 1e-3:
                 break
@@ -237,17 +247,17 @@ def _fit(count, mean, places, starts, within, refit):  # type: ignore[no-untyped
         answered = count[q].sum()
         for f in range(fits):
             for s in range(len(starts)):
-                trial[:] = starts[s]
+                _copy(trial, starts[s])
                 ends[s] = _descend(trial, places, count[q], mean[q], f - 1)
                 if ends[s] < value[q, f]:
                     value[q, f] = ends[s]
-                    theta[q, f] = trial
+                    _copy(theta[q, f], trial)
             for s in range(within.shape[2]):
-                trial[:] = within[q, f, s]
+                _copy(trial, within[q, f, s])
                 end = _descend(trial, places, count[q], mean[q], f - 1)
                 if end < value[q, f]:
                     value[q, f] = end
-                    theta[q, f] = trial
+                    _copy(theta[q, f], trial)
             for s in range(len(starts)):
                 if ends[s] <= value[q, f] + SAME_END * answered:
                     agreement[q, f] += 1.0 / len(starts)
@@ -331,6 +341,34 @@ class _Cells:
         parts = in_batches(one, n, SUBJECTS_PER_BATCH, workers)
         theta, value, agreement, predicted = (np.concatenate(p) for p in zip(*parts, strict=True))
         return theta, value, agreement, predicted
+
+    def fit_from(self, start: Array, workers: int | None) -> Array:
+        """Return the estimates [N, 12, K] to all tasks and without each, searched from `start`."""
+        n_parameters = start.shape[-1]
+        no_points = np.empty((0, n_parameters))
+
+        def one(batch: Integers) -> Any:
+            cells, places = (self.count[batch], self.mean[batch]), PLACES[n_parameters]
+            return _fit(*cells, places, no_points, start[batch][:, :, None], True)
+
+        parts = in_batches(one, len(self.subjects), SUBJECTS_PER_BATCH, workers)
+        return np.concatenate([part[0] for part in parts])
+
+    def predict(self, theta: Array, n_parameters: int) -> Array:
+        """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
+        return _predicted(np.ascontiguousarray(theta), PLACES[n_parameters])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
+def _predicted(theta, places):  # type: ignore[no-untyped-def]
+    """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
+    n, fits = theta.shape[0], theta.shape[1]
+    effect, slope = np.empty((6, 6)), np.empty((2, N_TASKS, 5))
+    answer = np.empty((n, fits, 2, N_TASKS))
+    for q in range(n):
+        for f in range(fits):
+            _predict(theta[q, f], places, effect, answer[q, f], slope)
+    return answer
 
 
 @dataclass(frozen=True)

@@ -237,6 +237,13 @@ def _read(model: type[Agent], trials: Trials | ModelData) -> ModelData:
 # ---- straight lines
 
 
+@njit(error_model="numpy")
+def _copy(into, values):  # type: ignore[no-untyped-def]
+    """Number by number: the error message of an assignment to slices takes seconds to compile."""
+    for k in range(len(into)):
+        into[k] = values[k]
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _tail(z):  # type: ignore[no-untyped-def]
     """Return the logarithm of the normal distribution function at z, and its slope."""
@@ -379,7 +386,7 @@ def _fit_lines(begin, own, columns):  # type: ignore[no-untyped-def]
     for s in range(n_subjects):
         if not _least_squares(begin[s], begin[s + 1], own, columns, point[s], held):
             continue
-        trial[:] = point[s]
+        _copy(trial, point[s])
         size = 1.0
         for _ in range(MOST_STEPS):
             total, usable = 0.0, trial[d - 1] > 0.0
@@ -750,7 +757,7 @@ def _climb(begin, columns, means, starts, bounds):  # type: ignore[no-untyped-de
     matrix, own_matrix, root = np.empty((d, d)), np.empty((d, d)), np.empty((d, d))
     for s in range(n_subjects):
         for start in range(n_starts):
-            trial[:] = starts[start, s]
+            _copy(trial, starts[start, s])
             value, damping, cut = -np.inf, 1e-3, True
             for _ in range(MOST_CLIMBS):
                 total = _kalman_terms(
@@ -760,9 +767,10 @@ def _climb(begin, columns, means, starts, bounds):  # type: ignore[no-untyped-de
                     gained = total - value
                     value = total
                     damping = max(0.2 * damping, 1e-9)
-                    point[:] = trial
-                    gradient[:] = own_gradient
-                    matrix[:] = own_matrix
+                    _copy(point, trial)
+                    _copy(gradient, own_gradient)
+                    for i in range(d):
+                        _copy(matrix[i], own_matrix[i])
                     if gained < CLIMBED and damping < 1e-3 and not cut:
                         break
                 elif not total < value:  # not a number
@@ -793,7 +801,7 @@ def _climb(begin, columns, means, starts, bounds):  # type: ignore[no-untyped-de
             ended[start, s] = value
             if value > found[s]:
                 found[s] = value
-                best[s] = point
+                _copy(best[s], point)
     return best, found, ended
 
 

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from knownminds.inference.fits.model_data import ModelData
+
+from .arviz_groups import log_likelihood_group, predicted_group, prior_group
 
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
@@ -22,12 +25,18 @@ if TYPE_CHECKING:
 LIBRARIES = ("knownminds", "numpy", "numba", "pymc", "nutpie", "arviz", "xarray")
 
 
-def arviz_object(fit: HierarchicalFit | Posterior, data: ModelData | None = None) -> Any:
+def arviz_object(
+    fit: HierarchicalFit | Posterior,
+    data: ModelData | None = None,
+    predicted: Mapping[str, NDArray[np.float32]] | None = None,
+) -> Any:
     """Return a posterior as ArviZ's own object: an InferenceData before ArviZ 1, else a DataTree.
 
     Groups: `posterior`, with z [chain, draw, subject, parameter] on the unconstrained scale, theta
     the same on the natural one and, for a group, group_mean, group_sd and the other group terms;
-    `sample_stats`, with `diverging` where the sampler told it; `observed_data`, a row per trial;
+    `sample_stats`, what the sampler told of each draw, with ArviZ's names; `observed_data`, a row
+    per trial; of a group also `log_likelihood`, of each `trial` and each `subject` (see
+    `log_likelihood_group`), `prior`, and `posterior_predictive` if there are answers `predicted`;
     `constant_data`, the number of trials of each subject and, for single subjects, how their draws
     were made and whether they are to be trusted. Attributes: model, method, seed, versions and the
     verdict. Draws of single subjects are independent and stand in one chain.
@@ -36,6 +45,9 @@ def arviz_object(fit: HierarchicalFit | Posterior, data: ModelData | None = None
     ----------
     data
         What was fitted, for posteriors that do not keep it.
+    predicted
+        Simulated answers by name, [replicates, trials in order of time]; NaN where a replicate has
+        no such trial.
     """
     from .posterior import Posterior
 
@@ -44,6 +56,10 @@ def arviz_object(fit: HierarchicalFit | Posterior, data: ModelData | None = None
         data = fit.data
     if data is not None:
         groups["observed_data"] = _observed(data)
+        if predicted:
+            groups["posterior_predictive"] = predicted_group(
+                data, dict(predicted), groups["observed_data"]
+            )
     attributes = _attributes(fit)
     return _assembled(groups, attributes)
 
@@ -52,6 +68,7 @@ def save_posterior(
     fit: HierarchicalFit | Posterior | Any,
     path: str | os.PathLike[str],
     data: ModelData | None = None,
+    predicted: Mapping[str, NDArray[np.float32]] | None = None,
 ) -> None:
     """Write a posterior, or an ArviZ object, to a netCDF file, whole or not at all.
 
@@ -64,7 +81,7 @@ def save_posterior(
     """
     found: Any = fit
     if not hasattr(found, "to_netcdf"):
-        found = arviz_object(found, data)
+        found = arviz_object(found, data, predicted)
     file = Path(path)
     part = file.with_name(f".{file.name}.part")
     try:
@@ -126,6 +143,8 @@ def _of_group(fit: HierarchicalFit) -> dict[str, xr.Dataset]:
     groups["constant_data"] = xr.Dataset(
         {"n_trials": trials}, coords={"subject": list(fit.subjects)}
     )
+    groups["log_likelihood"] = log_likelihood_group(fit)
+    groups["prior"] = prior_group(fit)
     return groups
 
 

@@ -20,16 +20,18 @@ from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
 
+from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence
 from .crossed_levels import Levels, in_units, units_of
-from .deviations import Deviations
-from .group_density import STATISTICS, GroupDensity
 from .regressors import Regressors
 from .sampling import (
     OutOfTimeError,
     Settings,
+    StoppedError,
     Tell,
     compile_for_nutpie,
     dataset_of,
@@ -74,7 +76,7 @@ class HierarchicalFit(SubjectResult):
     data, unknowns, regressors, levels
         What was fitted, for whatever is computed from the draws.
     sample_stats
-        Which draws diverged.
+        What the sampler told of each draw, with ArviZ's names.
     tried
         A line per round of sampling: how it was sampled, and what was found; also why no further
         one was begun, where time was the reason.
@@ -432,7 +434,7 @@ class GroupModel:
     @cached_property
     def pymc_model(self) -> pm.Model:
         """The density as PyMC's graph."""
-        from .group_graph import group_graph
+        from knownminds.inference.groups.group_graph import group_graph
 
         chosen = self.coordinates(self._data)
         return group_graph(
@@ -492,6 +494,14 @@ class GroupModel:
                     trace = run_nutpie(compiled, settings, clock.left, clock.tell)
                 else:
                     trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+            except StoppedError as stopped:
+                if fit is None and stopped.trace is None:
+                    raise KeyboardInterrupt from None
+                tried.append(f"{settings}: stopped by hand")
+                clock.tell("stopped by hand; what was sampled is kept")
+                if fit is None:
+                    fit = self._finish(data, stopped.trace, settings, chosen)
+                break
             except OutOfTimeError:
                 if fit is None:
                     raise ValueError(
@@ -562,8 +572,7 @@ class GroupModel:
         if self.levels is not None:
             names["factor"] = list(self.levels.factors)
         kept = kept.assign_coords(names)
-        told = dataset_of(trace, "sample_stats")
-        sample_stats = told[[name for name in STATISTICS if name in told]]
+        sample_stats = statistics_of(dataset_of(trace, "sample_stats"))
         divergences = int(sample_stats["diverging"].sum())
         return HierarchicalFit(
             model=self.model.name,

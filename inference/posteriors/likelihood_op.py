@@ -117,12 +117,16 @@ def _compiled(model: type[Agent], n_actions: int, unknowns: Unknowns) -> Any:
     def call(z, *data):  # type: ignore[no-untyped-def]
         theta, slope = _natural(z, kind, lower, upper)
         own = np.empty((len(z), len(full)))
-        own[:] = full
-        for k in range(len(columns)):
-            own[:, columns[k]] = theta[:, k]
+        # Number by number: the error message of an assignment to slices takes seconds to compile.
+        for n in range(len(z)):
+            for k in range(len(full)):
+                own[n, k] = full[k]
+            for k in range(len(columns)):
+                own[n, columns[k]] = theta[n, k]
         total, gradient = kernel(own, lapse_of(theta), n_actions, *data)
-        for k in range(len(places)):
-            slope[:, k] *= gradient[:, places[k]]
+        for n in range(len(z)):
+            for k in range(len(places)):
+                slope[n, k] *= gradient[n, places[k]]
         return total, slope
 
     return call

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -19,7 +17,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import MOST_BYTES, Endpoint, count, parsed
+from .endpoint import MOST_BYTES, Caller, Endpoint, count, parsed
 
 try:
     import anthropic
@@ -29,8 +27,6 @@ except ImportError:
     raise ImportError(
         'Anthropic models need the anthropic package: pip install "knownminds[anthropic]"'
     ) from None
-
-T = TypeVar("T")
 
 # The later version, 2026-10-21, takes no temperature from any model.
 _VERSION = "2023-06-01"
@@ -56,7 +52,7 @@ _EFFORTS: tuple[tuple[re.Pattern[str], dict[str, str] | None], ...] = (
 )
 
 
-class Anthropic:
+class Anthropic(Caller):
     """A model behind Anthropic's messages interface.
 
     Calls are made once: the package's own retries are off, since they buy an answer twice
@@ -85,6 +81,7 @@ class Anthropic:
     """
 
     provider = "anthropic"
+    failures = (anthropic.APIStatusError, anthropic.APIConnectionError)
 
     def __init__(
         self,
@@ -95,16 +92,9 @@ class Anthropic:
         timeout: float = 120.0,
         capabilities: Capabilities | None = None,
     ):
-        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
-        self.model = model
-        self.base_url = base_url
-        self.key_variable = key_variable
-        self.capabilities = capabilities or capabilities_of(model)
+        endpoint = Endpoint(model, base_url, key_variable, timeout)
+        super().__init__(endpoint, capabilities or capabilities_of(model))
         self._client = self.client(timeout)
-
-    def __repr__(self) -> str:
-        """Show where it asks, and never the key."""
-        return f"Anthropic({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
@@ -146,36 +136,14 @@ class Anthropic:
         http = response.http_response
         return self.read(http.text, http.headers.get("request-id", ""))
 
-    async def guarded(
-        self,
-        ask: Callable[[], Awaitable[T]],
-        settings: Sampling,
-        *,
-        images: bool = False,
-        timeout: float | None = None,
-    ) -> T:
-        """Wait for what the package is asked; its failures become an `AdapterError`."""
-        endpoint = self._endpoint
-        failure: AdapterError
-        try:
-            endpoint.key()  # if it is gone, that is told before anything is sent
-            async with asyncio.timeout(timeout or endpoint.timeout):
-                return await ask()
-        except TimeoutError:
-            failure = endpoint.late()
-        except anthropic.APIStatusError as error:
+    def meant(self, error: Exception, settings: Sampling, images: bool) -> AdapterError:
+        """Return what an error of the package means."""
+        if isinstance(error, anthropic.APIStatusError):
             http = error.response
-            failure = endpoint.failed(
+            return self._endpoint.failed(
                 http.status_code, http.headers, http.text, settings, images=images
             )
-        except anthropic.APIConnectionError as error:
-            failure = endpoint.unreachable(error.__cause__ or error)
-        # Outside of the handlers, for the package's error holds the request and with it the key.
-        raise failure
-
-    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
-        """Return what a status and a body mean that stand for one of several requests."""
-        return self._endpoint.failed(status, {}, body, settings)
+        return self._endpoint.unreachable(error.__cause__ or error)
 
     def _options(self, settings: Sampling) -> dict[str, Any]:
         if settings.temperature is not None and settings.temperature > 1:
@@ -256,6 +224,7 @@ def capabilities_of(model: str) -> Capabilities:
         images=not re.match(r"claude-(?:[12][-.]|instant)", model),
         needs=("max_tokens",),
         without_reasoning=("temperature", "top_p") if sampled else (),
+        efforts=("none", "low", "medium", "high", "xhigh", "max"),
     )
 
 

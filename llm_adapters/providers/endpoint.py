@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import os
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 from urllib.parse import urlsplit
 
 from knownminds.llm_adapters.adapter import (
     AdapterError,
+    Capabilities,
     NoCredit,
     NoKey,
     NotCapable,
@@ -27,6 +30,8 @@ from knownminds.llm_adapters.adapter import (
     Unusable,
 )
 from knownminds.llm_adapters.masking import masked
+
+T = TypeVar("T")
 
 MOST_BYTES = 2**23  # of the body of an answer: 4,096 tokens with 20 alternatives each have half
 
@@ -43,6 +48,7 @@ _COMPLAINT = {
     "top_p": r"top_?p",
     "seed": r"seed",
     "reasoning": r"reasoning|thinking|effort",
+    "verbosity": r"verbosity",
     "top_log_probabilities": r"(?:top_?|response_?)?logprobs?",
     "images": r"images?|image_url|vision|multimodal",
 }
@@ -205,6 +211,59 @@ class Endpoint:
             charged=True,
             raw=raw,
         )
+
+
+class Caller(ABC):
+    """An adapter that calls a provider's package: where it asks, and what failures mean.
+
+    Attributes
+    ----------
+    failures
+        The errors that the package raises where a call fails.
+    """
+
+    failures: ClassVar[tuple[type[Exception], ...]]
+
+    def __init__(self, endpoint: Endpoint, capabilities: Capabilities):
+        self._endpoint = endpoint
+        self.model = endpoint.model
+        self.base_url = endpoint.base_url
+        self.key_variable = endpoint.key_variable
+        self.capabilities = capabilities
+
+    def __repr__(self) -> str:
+        """Show where it asks, and never the key."""
+        return f"{type(self).__name__}({self.model!r}, base_url={self.base_url!r})"
+
+    @abstractmethod
+    def meant(self, error: Exception, settings: Sampling, images: bool) -> AdapterError:
+        """Return what an error of the package means."""
+
+    async def guarded(
+        self,
+        ask: Callable[[], Awaitable[T]],
+        settings: Sampling,
+        *,
+        images: bool = False,
+        timeout: float | None = None,
+    ) -> T:
+        """Wait for what the package is asked; its failures become an `AdapterError`."""
+        endpoint = self._endpoint
+        failure: AdapterError
+        try:
+            endpoint.key()  # if it is gone, that is told before anything is sent
+            async with asyncio.timeout(timeout or endpoint.timeout):
+                return await ask()
+        except TimeoutError:
+            failure = endpoint.late()
+        except self.failures as error:
+            failure = self.meant(error, settings, images)
+        # Outside of the handlers, for the package's error holds the request and with it the key.
+        raise failure
+
+    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
+        """Return what a status and a body mean that stand for one of several requests."""
+        return self._endpoint.failed(status, {}, body, settings)
 
 
 def count(value: object) -> int | None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
@@ -20,7 +18,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import MOST_BYTES, Endpoint, count, log_probability, parsed
+from .endpoint import MOST_BYTES, Caller, Endpoint, count, log_probability, parsed
 
 try:
     import httpx2
@@ -33,8 +31,6 @@ except ImportError:
         'Google models need the google-genai package: pip install "knownminds[google]"'
     ) from None
 
-T = TypeVar("T")
-
 _REASONS = {
     "STOP": "stop",
     "MAX_TOKENS": "length",
@@ -44,12 +40,12 @@ _REASONS = {
     "SPII": "refusal",
     "MODEL_ARMOR": "refusal",
 }
-# Tokens of reasoning that Google's own OpenAI-compatible interface takes the efforts for; models
-# from Gemini 3 on know the efforts themselves.
-_BUDGETS = {"none": 0, "low": 1024, "medium": 8192, "high": 24576}
+# Tokens of reasoning that Google's own OpenAI-compatible interface takes the efforts for, and the
+# fewest that all models take for the least; models from Gemini 3 on know the efforts themselves.
+_BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
 
 
-class Google:
+class Google(Caller):
     """A model behind the Gemini interface (not Vertex AI).
 
     Calls are made once: the package neither retries nor continues an answer. Proxies of the
@@ -77,6 +73,8 @@ class Google:
     """
 
     provider = "google"
+    # The package reads the bodies of errors only as UTF-8.
+    failures = (errors.APIError, UnicodeDecodeError, httpx2.RequestError)
 
     def __init__(
         self,
@@ -87,16 +85,9 @@ class Google:
         timeout: float = 120.0,
         capabilities: Capabilities | None = None,
     ):
-        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
-        self.model = model
-        self.base_url = base_url
-        self.key_variable = key_variable
-        self.capabilities = capabilities or capabilities_of(model)
+        endpoint = Endpoint(model, base_url, key_variable, timeout)
+        super().__init__(endpoint, capabilities or capabilities_of(model))
         self._client, self._http = self.client(timeout)
-
-    def __repr__(self) -> str:
-        """Show where it asks, and never the key."""
-        return f"Google({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
@@ -168,41 +159,15 @@ class Google:
         http = response.sdk_http_response
         return self.read((http and http.body) or "", settings)
 
-    async def guarded(
-        self,
-        ask: Callable[[], Awaitable[T]],
-        settings: Sampling,
-        *,
-        images: bool = False,
-        timeout: float | None = None,
-    ) -> T:
-        """Wait for what the package is asked; its failures become an `AdapterError`."""
-        endpoint = self._endpoint
-        failure: AdapterError
-        try:
-            endpoint.key()  # if it is gone, that is told before anything is sent
-            async with asyncio.timeout(timeout or endpoint.timeout):
-                return await ask()
-        except TimeoutError:
-            failure = endpoint.late()
-        except errors.APIError as error:
-            failure = endpoint.failed(
-                error.code,
-                getattr(error.response, "headers", {}),
-                getattr(error.response, "text", ""),
-                settings,
-                images=images,
-            )
-        except UnicodeDecodeError:  # the package reads the bodies of errors only as UTF-8
-            failure = ServerFailed(f"{endpoint} failed, and what it says is no text.")
-        except httpx2.RequestError as error:
-            failure = endpoint.unreachable(error)
-        # Outside of the handlers, for the package's error holds the request and with it the key.
-        raise failure
-
-    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
-        """Return what a status and a body mean that stand for one of several requests."""
-        return self._endpoint.failed(status, {}, body, settings)
+    def meant(self, error: Exception, settings: Sampling, images: bool) -> AdapterError:
+        """Return what an error of the package means."""
+        if isinstance(error, errors.APIError):
+            headers = getattr(error.response, "headers", {})
+            text = getattr(error.response, "text", "")
+            return self._endpoint.failed(error.code, headers, text, settings, images=images)
+        if isinstance(error, UnicodeDecodeError):
+            return ServerFailed(f"{self._endpoint} failed, and what it says is no text.")
+        return self._endpoint.unreachable(error)
 
     def _thinking(self, settings: Sampling) -> types.ThinkingConfig | None:
         effort = settings.reasoning
@@ -284,6 +249,7 @@ def capabilities_of(model: str) -> Capabilities:
         reasoning=gemini and not early,
         images=gemini,
         answer_log_probabilities=early,
+        efforts=("none", "minimal", "low", "medium", "high"),
     )
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import re
-from collections.abc import Awaitable, Callable
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from knownminds.environments import Prompt
 from knownminds.llm_adapters.adapter import (
+    EFFORTS,
     AdapterError,
     Capabilities,
+    Effort,
     Reply,
     Sampling,
     TokenLogProbability,
@@ -20,7 +20,7 @@ from knownminds.llm_adapters.adapter import (
     check_capable,
 )
 
-from .endpoint import MOST_BYTES, Endpoint, count, log_probability, parsed
+from .endpoint import MOST_BYTES, Caller, Endpoint, count, log_probability, parsed
 
 try:
     import openai
@@ -31,13 +31,11 @@ except ImportError:
         'OpenAI models need the openai package: pip install "knownminds[openai]"'
     ) from None
 
-T = TypeVar("T")
-
 _REASONS = {"content_filter": "refusal"}
 _SAMPLING_AND_LIKELIHOOD = ("temperature", "top_p", "answer_log_probabilities")
 
 
-class OpenAI:
+class OpenAI(Caller):
     """A model behind OpenAI's chat interface, wherever it runs.
 
     Calls are made once: the package's own retries are off, since they buy an answer twice
@@ -67,6 +65,7 @@ class OpenAI:
     """
 
     provider = "openai"
+    failures = (openai.APIStatusError, openai.APIConnectionError)
 
     def __init__(
         self,
@@ -78,17 +77,10 @@ class OpenAI:
         limit_name: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens",
         capabilities: Capabilities | None = None,
     ):
-        self._endpoint = Endpoint(model, base_url, key_variable, timeout)
-        self.model = model
-        self.base_url = base_url
-        self.key_variable = key_variable
+        endpoint = Endpoint(model, base_url, key_variable, timeout)
+        super().__init__(endpoint, capabilities or capabilities_of(model, base_url))
         self.limit_name = limit_name
-        self.capabilities = capabilities or capabilities_of(model, base_url)
         self._client = self.client(timeout)
-
-    def __repr__(self) -> str:
-        """Show where it asks, and never the key."""
-        return f"OpenAI({self.model!r}, base_url={self.base_url!r})"
 
     async def complete(self, prompt: Prompt, *, settings: Sampling) -> Reply:
         """Ask once."""
@@ -119,6 +111,7 @@ class OpenAI:
             "seed": settings.seed,
             self.limit_name: settings.max_tokens,
             "reasoning_effort": settings.reasoning,
+            "verbosity": settings.verbosity,
             "top_logprobs": settings.top_log_probabilities,
             "logprobs": None if settings.top_log_probabilities is None else True,
         }
@@ -130,36 +123,14 @@ class OpenAI:
         http = response.http_response
         return self.read(http.text, http.headers.get("x-request-id", ""), settings)
 
-    async def guarded(
-        self,
-        ask: Callable[[], Awaitable[T]],
-        settings: Sampling,
-        *,
-        images: bool = False,
-        timeout: float | None = None,
-    ) -> T:
-        """Wait for what the package is asked; its failures become an `AdapterError`."""
-        endpoint = self._endpoint
-        failure: AdapterError
-        try:
-            endpoint.key()  # if it is gone, that is told before anything is sent
-            async with asyncio.timeout(timeout or endpoint.timeout):
-                return await ask()
-        except TimeoutError:
-            failure = endpoint.late()
-        except openai.APIStatusError as error:
+    def meant(self, error: Exception, settings: Sampling, images: bool) -> AdapterError:
+        """Return what an error of the package means."""
+        if isinstance(error, openai.APIStatusError):
             http = error.response
-            failure = endpoint.failed(
+            return self._endpoint.failed(
                 http.status_code, http.headers, http.text, settings, images=images
             )
-        except openai.APIConnectionError as error:
-            failure = endpoint.unreachable(error.__cause__ or error)
-        # Outside of the handlers, for the package's error holds the request and with it the key.
-        raise failure
-
-    def failed(self, status: int, body: str, settings: Sampling) -> AdapterError:
-        """Return what a status and a body mean that stand for one of several requests."""
-        return self._endpoint.failed(status, {}, body, settings)
+        return self._endpoint.unreachable(error.__cause__ or error)
 
     def read(self, body: str, request_id: str, settings: Sampling) -> Reply:
         """Read the body of an answer."""
@@ -217,8 +188,10 @@ def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> 
     """Return what a model can do, as far as it is known by its name.
 
     At OpenAI (as of November 2026), reasoning models take neither temperature nor top_p and tell
-    no log-probabilities; gpt-5.1, 5.2 and 5.4 do if their reasoning is off. A name that is not
-    known is taken for that of a new reasoning model. Of other servers nothing is assumed that
+    no log-probabilities; gpt-5.1, 5.2 and 5.4 do if their reasoning is off. gpt-5 reasons from
+    minimal effort on, its successors may leave it, earlier models begin with low; all of that
+    family are told how much to say. A name that is not known is taken for that of a new reasoning
+    model. Of other servers nothing is assumed that
     they could pass over unseen: images and reasoning are to be declared.
     """
     host = urlsplit(base_url).hostname or ""
@@ -235,9 +208,29 @@ def capabilities_of(model: str, base_url: str = "https://api.openai.com/v1") -> 
             images=True,
             answer_log_probabilities=True,
             without_reasoning=_SAMPLING_AND_LIKELIHOOD,
+            verbosity=True,
+            efforts=_efforts(model),
         )
     images = not re.match(r"o1-mini|o1-preview|o3-mini", model)
-    return Capabilities(temperature=False, top_p=False, reasoning=True, images=images)
+    return Capabilities(
+        temperature=False,
+        top_p=False,
+        reasoning=True,
+        images=images,
+        verbosity=model.startswith("gpt-5"),
+        efforts=_efforts(model),
+    )
+
+
+def _efforts(model: str) -> tuple[Effort, ...]:
+    """Return the efforts of reasoning that a model takes, where it is known."""
+    if re.match(r"o\d", model):
+        return "low", "medium", "high"
+    if re.match(r"gpt-5(?!\.|\w)(?!-pro)", model):
+        return "minimal", "low", "medium", "high"
+    if re.match(r"gpt-5\.1(?!\d)(?!-pro|-codex)", model):
+        return "none", "low", "medium", "high"
+    return tuple(effort for effort in EFFORTS if effort != "max")
 
 
 def _messages(prompt: Prompt) -> list[Any]:

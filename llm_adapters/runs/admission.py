@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from math import ceil
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +21,7 @@ CAPPED = ("the cap of", "the session's cap of")
 FIRST = 2  # calls under way at the beginning; one under caps on what comes back
 SILENT = "questions in a row had no answer"  # stands in the reason if it is for that
 
+_GLANCE = 0.2  # seconds after which a run looks again whether others have left money
 _PATIENCE = 10  # rounds that go well where it was too much, before one call more is tried
 
 Amount = Decimal | float | str
@@ -48,6 +50,9 @@ class Caps:
     session_tokens: int | None = None
     session_dollars: Amount | None = None
     answer_tokens: int | None = None
+
+    purse: ClassVar[Purse | None] = None  # see `sharing`
+    own: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         """Check the ranges; dollars become exact."""
@@ -83,6 +88,13 @@ class Caps:
         """Whether money or tokens are bounded, which depend on what comes back."""
         return self.on_money or self.tokens is not None or self.session_tokens is not None
 
+    def sharing(self, purse: Purse, own: str) -> Caps:
+        """Return caps of one of several runs that use a purse together, under its own name."""
+        shared = replace(self)
+        object.__setattr__(shared, "purse", purse)
+        object.__setattr__(shared, "own", own)
+        return shared
+
     @property
     def of_run(self) -> Bounds:
         """Calls, tokens and nano-dollars of the run."""
@@ -92,6 +104,30 @@ class Caps:
     def of_session(self) -> Bounds:
         """Calls, tokens and nano-dollars of a session."""
         return self.session_calls, self.session_tokens, _nano(self.session_dollars)
+
+
+class Purse:
+    """What several runs may use together, in one event loop or one after the other.
+
+    Parameters
+    ----------
+    caps
+        Those on runs hold for all of them together.
+    spent
+        By name of the run, what each has used already.
+    """
+
+    def __init__(self, caps: Caps, spent: Mapping[str, Spent]):
+        self.caps = caps
+        self.spent = dict(spent)
+        self.under_way = 0
+
+    def over(self, due: Spent) -> str:
+        """Return the bound that would be passed by something more, in words; empty if none."""
+        total = Spent()
+        for one in self.spent.values():
+            total.add(one)
+        return _over(total, due, self.caps.of_run)
 
 
 class Gate:
@@ -123,6 +159,9 @@ class Gate:
         self.total, self.reserved = Spent(), Spent()  # reserved: by the calls under way
         for one in spent.values():
             self.total.add(one)
+        self.purse = caps.purse
+        if self.purse is not None:
+            self.purse.spent[caps.own] = self.total
         self.excess = 1.0  # how many times what could be foreseen a call has used, at most
         self._well = 0  # calls since the last change of what is allowed
         self._starting = True
@@ -148,14 +187,18 @@ class Gate:
                 await self._moves()
             elif over := _over(own, due := self.foreseen(most), self.caps.of_session):
                 return f"the session's cap of {over} is reached"
-            elif over := _over(self.total, due, self.caps.of_run):
+            elif over := self._over_all(due):
                 # What is under way may turn out to use less than is reserved for it.
                 if self.under_way:
                     await self._moves()
+                elif self.purse is not None and self.purse.under_way:
+                    await self._moves(_GLANCE)
                 else:
                     self.stop(f"the cap of {over} is reached")
             else:
                 self.under_way += 1
+                if self.purse is not None:
+                    self.purse.under_way += 1
                 for count in (own, self.total, self.reserved):
                     count.add(due)
                 return due
@@ -169,7 +212,7 @@ class Gate:
         own, due = self.sessions.setdefault(session, Spent()), self.foreseen(most)
         if over := _over(own, due, self.caps.of_session):
             return f"the session's cap of {over} is reached"
-        if over := _over(self.total, due, self.caps.of_run):
+        if over := self._over_all(due):
             return f"the cap of {over} is reached"
         for count in (own, self.total, self.reserved):
             count.add(due)
@@ -178,6 +221,8 @@ class Gate:
     def leave(self, session: int, most: Spent, used: Spent) -> None:
         """Settle a call that was let through."""
         self.under_way -= 1
+        if self.purse is not None:
+            self.purse.under_way -= 1
         self.settle(session, most, used)
 
     def settle(self, session: int, most: Spent, used: Spent) -> None:
@@ -191,6 +236,11 @@ class Gate:
             self.excess *= over
             self.allowed, self._well, self._starting = 1, 0, False
         self._move()
+
+    def _over_all(self, due: Spent) -> str:
+        """Return the bound of the run, or of all that share its purse, that would be passed."""
+        own = _over(self.total, due, self.caps.of_run)
+        return own or ("" if self.purse is None else self.purse.over(due))
 
     def foreseen(self, most: Spent) -> Spent:
         """Return the most that a call can use, as far as other calls have shown."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from math import nan
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from zipfile import BadZipFile
 
 import numpy as np
@@ -28,7 +28,7 @@ from knownminds.environments import (
     make,
     session_stream,
 )
-from knownminds.llm_adapters.adapter import Reply, Usage
+from knownminds.llm_adapters.adapter import Effort, Reply, Sampling, Usage
 from knownminds.llm_adapters.providers.inspect import chat_messages, reply_of
 
 from .participant import RUN, Asked, Judge, LivedSession, Row, check_served, live, record
@@ -155,7 +155,13 @@ def read_inspect_log(
             f"{file.name} holds no trials of an environment: its task is {log.eval.task}, and "
             f"{len(samples)} of its samples are sessions. Use the log of a task of knownminds."
         )
-    return record(rows, found)
+    return record(rows, found, _sampled(log.plan.config))
+
+
+def _sampled(config: Any) -> Sampling:
+    """Return the conditions that Inspect was told, as far as a run of our own has them."""
+    effort = config.reasoning_effort if config.reasoning_effort in get_args(Effort) else None
+    return Sampling(temperature=config.temperature, reasoning=effort)
 
 
 async def _lived_again(

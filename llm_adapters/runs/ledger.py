@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sqlite3
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import date as Date  # noqa: N812 - as in prices.py
@@ -38,6 +39,8 @@ TALLY = "ledger.tally"  # a sign for each request that was written down, another
 SENT, _CAME = b"+", b"="
 SPOOL = "ledger.spool"  # answers as they came in, for those that a kill keeps out of the ledger
 _MOST_SPOOLED = 2**16  # bytes after which what is committed is taken out
+_APPENDING = os.O_RDWR | os.O_CREAT | os.O_APPEND
+_CAME_SO = re.compile(rb"(\d+) (\d+)")  # attempt and bytes of an answer in the spool, before it
 NANO = 10**9  # nano-dollars in a dollar: sums of money are exact whole numbers
 SHORTEST_KEY = 12  # characters; a shorter one also stands in answers by chance
 SECRETS = ("_KEY", "_TOKEN", "_SECRET")  # how names of variables end that hold a key
@@ -138,6 +141,22 @@ class Call:
     outcome: str = ""
     note: str = ""
     again: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An answer that had come when a process was killed, and that nobody has read as yet.
+
+    Parameters
+    ----------
+    attempt : to which it is the answer
+    came : head and body, byte by byte
+    reserved : what the attempt counts as long as it is not known what it has used
+    """
+
+    attempt: int
+    came: bytes
+    reserved: Spent
 
 
 @dataclass
@@ -253,10 +272,11 @@ class Ledger:
 
     A request and the most it can cost are on disk before it is sent, an answer before it is used.
     An answer is appended to a file beside the ledger before anything else happens in the process,
-    so that a kill does not lose it. Writes that wait at the same time share a commit and the wait
-    for the disk, which is spent in a thread. Another file counts what was written, so that an
-    older or emptied ledger is not taken for a new one. Strings of known keys are masked in
-    everything that is written.
+    so that a kill does not lose it: as bytes in the moment in which they are read, if the adapter
+    gives them (`keeping`), else as soon as it is there. Writes that wait at the same time share a
+    commit and the wait for the disk, which is spent in a thread. Another file counts what was
+    written, so that an older or emptied ledger is not taken for a new one. Strings of known keys
+    are masked in everything that is written.
 
     Attributes
     ----------
@@ -267,6 +287,8 @@ class Ledger:
         with it from what was kept of them.
     model_served
         The model that the provider said it served with the first answer; empty if it did not.
+    kept
+        Answers of an earlier start that are yet to be read, by the number of their call.
     """
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, keys: tuple[str, ...] = ()):
@@ -281,12 +303,15 @@ class Ledger:
         self._disk: asyncio.Task[None] | None = None
         self._log = self._tally = self._spool = -1  # file descriptors
         self._spooled = 0  # bytes
+        self._came: dict[int, bytes] = {}  # lines of the spool that are not committed
+        self._settling: list[int] = []  # attempts that the next commit settles
         self._untallied, self._untidy = b"", 0
         self._beside: sqlite3.Connection  # for the thread
         self._broken: LedgerFailed | None = None
         self.price: Price | None = None
         self.priced_from = 1
         self.model_served = ""
+        self.kept: dict[int, Kept] = {}
         self._start = self._calls = self._attempts = 0  # the last numbers in use
 
     @classmethod
@@ -391,6 +416,7 @@ class Ledger:
         for descriptor in (self._log, self._tally, self._spool):
             if descriptor >= 0:
                 os.close(descriptor)
+        self._spool = -1  # for what may yet come
         self._connection.close()
         if self._lock is not None:
             self._lock.close()
@@ -569,6 +595,21 @@ class Ledger:
         )
         return call, attempt, statements
 
+    def keeping(self, attempt: int) -> Callable[[bytes], None]:
+        """Return what writes an answer to an attempt down as it comes.
+
+        One that repeats a key is not written: without it, it could not be read again.
+        """
+
+        def keep(came: bytes) -> None:
+            text = came.decode("latin-1")
+            if all(masked(text, key) == text for key in self._keys):
+                line = b"%d %d\n%b\n" % (attempt, len(came), came)
+                if self._append(line):
+                    self._came[attempt] = line
+
+        return keep
+
     async def answered(self, call: Call, attempt: int, reply: Reply, used: Spent) -> None:
         """Write down an answer; `call.reply` is it as it was written, once it is on disk."""
         reply, cost = self._masked(reply), self._money(used)
@@ -600,7 +641,9 @@ class Ledger:
             statements.append(
                 ("INSERT OR IGNORE INTO meta VALUES ('model_served', ?)", (reply.model_served,))
             )
-        self._keep(attempt, statements)
+        if attempt not in self._came:
+            self._keep(attempt, statements)
+        self._settling.append(attempt)
         await self.write(*statements, sign=_CAME)
         call.ended += 1
         call.state, call.reply, call.cost = "done", reply, cost
@@ -608,6 +651,7 @@ class Ledger:
     async def failed(self, call: Call, attempt: int, error: AdapterError, used: Spent) -> None:
         """Write down that an attempt brought no answer, and what it may have cost."""
         state = "error_unpaid" if error.charged is False else "error_maybe_paid"
+        self._settling.append(attempt)
         await self.write(
             (
                 "UPDATE attempt SET state = ?, ended = ?, status = ?, message = ?, tokens = ?, "
@@ -708,6 +752,7 @@ class Ledger:
             "UPDATE attempt SET state = 'unknown', tokens = reserved_tokens, cost = reserved "
             "WHERE state = 'inflight'" + awaited
         )
+        self.kept = self._unread()
         versions = {name: version(name) for name in ("knownminds", "numpy", "pandas")}
         run(
             "INSERT INTO start (began, versions, caps) VALUES (?, ?, ?)",
@@ -724,9 +769,8 @@ class Ledger:
         self._load()
         self._log = os.open(self.folder / (FILE + "-wal"), os.O_RDWR)
         os.fsync(self._log)
-        appending = os.O_RDWR | os.O_CREAT | os.O_APPEND
-        self._tally = os.open(self.folder / TALLY, appending, 0o600)
-        self._spool = os.open(self.folder / SPOOL, appending, 0o600)
+        self._tally = os.open(self.folder / TALLY, _APPENDING, 0o600)
+        self._spool = os.open(self.folder / SPOOL, _APPENDING, 0o600)
         os.ftruncate(self._spool, 0)
         sent, came = self._tallied()
         os.write(self._tally, SENT * (self._counted()[0] - sent))
@@ -737,28 +781,60 @@ class Ledger:
     def _keep(self, attempt: int, statements: Sequence[Statement]) -> None:
         """Put an answer where a kill does not reach it: in a file that is never waited for."""
         clean = [[text, [self._clean(value) for value in values]] for text, values in statements]
-        line = json.dumps([attempt, clean]).encode() + b"\n"
+        self._append(json.dumps([attempt, clean]).encode() + b"\n")
+
+    def _append(self, line: bytes) -> bool:
+        """Write something to the spool; tell whether it is there."""
         try:
-            os.write(self._spool, line)
+            written = os.write(self._spool, line)
         except OSError:  # a full disk: the ledger itself will say so
+            return False
+        self._spooled += written
+        return written == len(line)
+
+    def _tidy_spool(self) -> None:
+        """Take out of the spool what is committed."""
+        left = b"".join(self._came.values())
+        if self._spooled < 2 * len(left):
             return
-        self._spooled += len(line)
+        if left:  # at no moment is it in neither file
+            new = self.folder / (SPOOL + "-new")
+            spool = os.open(new, _APPENDING | os.O_TRUNC, 0o600)
+            os.write(spool, left)
+            new.replace(self.folder / SPOOL)
+            os.close(self._spool)
+            self._spool = spool
+        else:
+            os.ftruncate(self._spool, 0)
+        self._spooled = len(left)
 
     def _take_in_spool(self) -> None:
         """Write down answers that had come when the process was killed, and were not committed."""
         try:
-            lines = (self.folder / SPOOL).read_bytes().splitlines()
+            spool = (self.folder / SPOOL).read_bytes()
         except FileNotFoundError:
             return
         lost = {n for (n,) in self.rows("SELECT id FROM attempt WHERE state = 'inflight'")}
-        for line in lines:
-            try:
-                attempt, statements = json.loads(line)
-            except ValueError:  # killed while it was written
+        run = self._connection.execute
+        for attempt, found in _in_spool(spool):
+            if attempt not in lost:
                 continue
-            if attempt in lost:
-                for statement, values in statements:
-                    self._connection.execute(statement, values)
+            if isinstance(found, bytes):
+                run("UPDATE attempt SET raw = ? WHERE id = ?", (found, attempt))
+            else:
+                for statement, values in found:
+                    run(statement, values)
+
+    def _unread(self) -> dict[int, Kept]:
+        """Return the answers of earlier starts that are yet to be read."""
+        rows = self.rows(
+            "SELECT call, id, raw, reserved_tokens, COALESCE(reserved, 0) FROM attempt "
+            "WHERE state = 'unknown' AND TYPEOF(raw) = 'blob' ORDER BY id"
+        )
+        return {
+            call: Kept(attempt, came, Spent(1, tokens, money))
+            for call, attempt, came, tokens, money in rows
+        }
 
     def _counted(self) -> tuple[int, int]:
         """Return how many requests and answers are in the ledger."""
@@ -919,6 +995,7 @@ class Ledger:
             return
         later, self._later = self._later, []
         signs, self._untallied = self._untallied, b""
+        settled, self._settling = self._settling, []
         run, done = self._connection.execute, [future for _, future in batch]
         try:
             run("BEGIN IMMEDIATE")
@@ -927,9 +1004,10 @@ class Ledger:
                     run(statement, [self._clean(v) for v in values])
             run("COMMIT")
             os.write(self._tally, signs)
+            for attempt in settled:
+                self._came.pop(attempt, None)
             if self._spooled > _MOST_SPOOLED:
-                os.ftruncate(self._spool, 0)
-                self._spooled = 0
+                self._tidy_spool()
         except BaseException as error:  # whatever it is, nobody is left waiting
             self._break(error, done)
             if not isinstance(error, Exception):
@@ -1048,6 +1126,24 @@ def used_spent(price: Price | None, usage: Usage, most_sent: int, most_received:
 def nano_dollars(dollars: Decimal) -> int:
     """Return a price in whole nano-dollars, rounded up."""
     return int((dollars * NANO).to_integral_value(ROUND_CEILING))
+
+
+def _in_spool(spool: bytes) -> Iterator[tuple[int, bytes | list[Any]]]:
+    """Return what a spool holds: attempts with their answers as they came, or with statements."""
+    at = 0
+    while (end := spool.find(b"\n", at)) >= 0:
+        line, at = spool[at:end], end + 1
+        if found := _CAME_SO.fullmatch(line):
+            attempt, size = map(int, found.groups())
+            came, at = spool[at : at + size], at + size + 1
+            if len(came) == size:
+                yield attempt, came
+        else:
+            try:
+                attempt, statements = json.loads(line)
+            except ValueError:  # killed while it was written
+                continue
+            yield attempt, statements
 
 
 def _connect(file: Path) -> sqlite3.Connection:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from knownminds.environments import (
@@ -21,6 +22,7 @@ from knownminds.environments import (
     Trials,
     session_stream,
 )
+from knownminds.environments.conditions import conditions_of
 from knownminds.llm_adapters.adapter import (
     Adapter,
     ModelChanged,
@@ -92,7 +94,12 @@ Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
 
 
 async def live(
-    environment: Environment, seed: int, address: Sequence[int], model: str, ask: Ask
+    environment: Environment,
+    seed: int,
+    address: Sequence[int],
+    model: str,
+    ask: Ask,
+    system: str | None = None,
 ) -> LivedSession:
     """Live the session at this address and return its trials, one row each.
 
@@ -104,7 +111,13 @@ async def live(
         Given the number of the question, its prompt and how a reply is judged, returns what came
         of it; None if the session is to stop there. Trials that share a reply are one question:
         what was sent, received and paid stands with the first of them.
+    system
+        What a system message says before every prompt; None for none.
     """
+
+    async def behind(number: int, prompt: Prompt, judge: Judge) -> Asked | None:
+        return await ask(number, prompt.behind(system), judge)
+
     design = environment.draw(session_stream(seed, *address))
     session = Session(environment, design)
     environment = session.environment
@@ -119,7 +132,7 @@ async def live(
             every, n = [(prompt, _again(asked, environment, observation))], 0
         else:
             prompt = environment.render(observation, session.turns)
-            every = await _ask_on(environment, observation, prompt, ask, sum(questions))
+            every = await _ask_on(environment, observation, prompt, behind, sum(questions))
             n = len(every or ())
         if every is None:
             break
@@ -139,7 +152,7 @@ async def live(
                 "input_tokens": _tokens(every, "input_tokens") if reply else None,
                 "output_tokens": _tokens(every, "output_tokens") if reply else None,
                 "money": sum(costs) if costs else None,
-                "prompt_hash": prompt.hash,
+                "prompt_hash": prompt.behind(system).hash,
                 "model": model,
                 "model_served": reply.model_served if reply else None,
                 "subject": subject,
@@ -175,9 +188,27 @@ def _tokens(every: Sequence[tuple[Prompt, Asked]], kind: str) -> int | None:
     return None if any(n is None for n in used) else sum(used)
 
 
-def record(rows: Sequence[Row], environment: Environment) -> Trials:
-    """Make trials of the rows of any number of sessions."""
-    frame = pd.DataFrame(rows)
+def conditions(environment: Environment, settings: Sampling | None) -> dict[str, Any]:
+    """Return the columns that stand beside every trial: conditions of experiment and sampling.
+
+    "temperature" and "effort" (of reasoning) are empty where they are the provider's own. There
+    are "verbosity" and "system" (the message before every prompt) only where they were set.
+    """
+    sampling = settings or Sampling()
+    own = {"temperature": sampling.temperature, "effort": sampling.reasoning}
+    found = conditions_of(environment) | {k: np.nan if v is None else v for k, v in own.items()}
+    if sampling.verbosity is not None:
+        found["verbosity"] = sampling.verbosity
+    if sampling.system is not None:
+        found["system"] = sampling.system
+    return found
+
+
+def record(
+    rows: Sequence[Row], environment: Environment, settings: Sampling | None = None
+) -> Trials:
+    """Make trials of the rows of any number of sessions, each with its conditions."""
+    frame = pd.DataFrame(rows).assign(**conditions(environment, settings))
     if "action" in frame:
         frame["action"] = frame["action"].astype("Int64")
     # A model is served as one only, so the trials without a reply are that one's, too.
@@ -199,7 +230,8 @@ def session_settings(adapter: Adapter, settings: Sampling, session: int) -> Samp
             "The sampling seed of a session is the last part of its address; got "
             f"seed={settings.seed} in the settings. Leave it out."
         )
-    return replace(settings, seed=session) if adapter.capabilities.seed else settings
+    asked = replace(settings, system=None)  # which stands in the prompt
+    return replace(asked, seed=session) if adapter.capabilities.seed else asked
 
 
 async def run_session(
@@ -235,10 +267,10 @@ async def run_session(
         If the whole run is in vain: no key, no such model, a setting that is not heeded, or a
         model that changed on the way. Other failures are trials with the outcome "error".
     """
-    sees = environment.pictures
-    ask = _asking(adapter, address, settings or Sampling(), attempts, pause, {}, sees)
-    lived = await live(environment, seed, address, adapter.model, ask)
-    return record(lived.rows, environment)
+    sampling, sees = settings or Sampling(), environment.pictures
+    ask = _asking(adapter, address, sampling, attempts, pause, {}, sees)
+    lived = await live(environment, seed, address, adapter.model, ask, sampling.system)
+    return record(lived.rows, environment, settings)
 
 
 async def run_sessions(
@@ -277,7 +309,7 @@ async def run_sessions(
             place = (*address, i)
             sees = environment.pictures
             ask = _asking(chairs[i], place, sampling, attempts, pause, served, sees)
-            return await live(environment, seed, place, chairs[i].model, ask)
+            return await live(environment, seed, place, chairs[i].model, ask, sampling.system)
 
     tasks = [asyncio.create_task(one(i)) for i in range(n)]
     try:
@@ -286,7 +318,7 @@ async def run_sessions(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    return record([row for one in lived for row in one.rows], environment)
+    return record([row for one in lived for row in one.rows], environment, settings)
 
 
 def _asking(

@@ -22,6 +22,7 @@ from knownminds.llm_adapters.adapter import (
     Adapter,
     AdapterError,
     ModelChanged,
+    NoReply,
     RateLimited,
     Reply,
     Sampling,
@@ -34,6 +35,7 @@ from knownminds.llm_adapters.adapter import (
 )
 from knownminds.llm_adapters.batches import batches_of, check_takes_batches
 from knownminds.llm_adapters.batches.contract import Asked as InBatch
+from knownminds.llm_adapters.wire import as_if_it_came, kept_by
 
 from .admission import SILENT, Caps, Gate
 from .batch_book import BatchBook, Question
@@ -221,7 +223,7 @@ async def run_sessions_in(
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
-    _check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
+    check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
         "settings": environment.settings,
@@ -307,10 +309,12 @@ class _Study:
         )
 
     def settings(self, session: int) -> Sampling:
-        return replace(self.sampling, seed=session) if self.session_seed else self.sampling
+        asked = replace(self.sampling, system=None)  # which stands in the prompt
+        return replace(asked, seed=session) if self.session_seed else asked
 
     def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
-        return live(self.environment, self.seed, (*self.address, session), self.model, ask)
+        address, system = (*self.address, session), self.sampling.system
+        return live(self.environment, self.seed, address, self.model, ask, system)
 
 
 class _Chair:
@@ -473,6 +477,8 @@ class _PaidChair(_Chair):
     ) -> Call | None:
         """Ask until there is an answer, or none is to be had."""
         runner, gate, retries = self.runner, self.runner.gate, self.runner.retries
+        if call is not None and await self._had_come(call, prompt):
+            return call
         if runner.desk is not None and runner.in_batches:
             one = runner.waiting(self, place, call, prompt)
             call, self.reason = await runner.desk.ask(one)
@@ -514,6 +520,32 @@ class _PaidChair(_Chair):
                 self.reason = gate.stopped
                 return None
 
+    async def _had_come(self, call: Call, prompt: Prompt) -> bool:
+        """Read the answer that had come to a call when an earlier start was killed, if one had.
+
+        It is read as it would have been then, by the adapter. Of what is no answer the call's fate
+        stays unknown, and it is made again.
+        """
+        runner, ledger, gate = self.runner, self.ledger, self.runner.gate
+        kept = ledger.kept.pop(call.id, None)
+        if kept is None:
+            return False
+        try:
+            with as_if_it_came(kept.came):
+                reply = await runner.adapter.complete(prompt, settings=self.settings)
+        except NoReply as error:  # it came, and cannot be read
+            used = Spent(1) if error.charged is False else kept.reserved
+            await ledger.failed(call, kept.attempt, error, used)
+            await ledger.give_up(call, str(error))
+        except AdapterError:
+            return False
+        else:
+            used = runner.used(reply.usage, prompt)
+            await ledger.answered(call, kept.attempt, reply, used)
+        gate.reserved.add(kept.reserved)  # it counts as spent already
+        gate.settle(self.session, kept.reserved, used)
+        return True
+
     async def _attempt(
         self,
         place: tuple[int, int, int],
@@ -528,7 +560,8 @@ class _PaidChair(_Chair):
         try:
             call, attempt = await ledger.begin(place, call, request, most)
             try:
-                reply = await runner.adapter.complete(prompt, settings=self.settings)
+                with kept_by(ledger.keeping(attempt)):
+                    reply = await runner.adapter.complete(prompt, settings=self.settings)
             except AdapterError as error:
                 failure = error
                 if isinstance(error, RateLimited) or error.status in _OVERLOADED:
@@ -732,7 +765,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         study.base_url,
         ledger.model_served,
         study.n,
-        record(rows, study.environment) if rows else None,
+        record(rows, study.environment, study.sampling) if rows else None,
         unfinished,
         stopped if unfinished else "",
         tuple(starts),
@@ -743,7 +776,8 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
     )
 
 
-def _check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
+def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) -> None:
+    """Raise ValueError if caps cannot be kept: no price, or answers that nothing bounds."""
     if caps.on_money and price is None:
         raise ValueError(
             f"A cap on money needs a price, and none is known for {llm}. {REMEDY.format(llm=llm)}"

@@ -141,7 +141,8 @@ def test_wording_of_ones_own_is_read_back_too(tmp_path, history, reasoning):
         'history_line = "{casino} {label} -> {reward}"\n'
         'missing_line = "{casino} -> nothing read"\n'
         'question = "[{casino}] {first}|{second}|{first}?"\n'
-        'answer_none = "?"\nanswer_chain_of_thought = "??"\nanswer_step_back = "???"\n'
+        'answer_none = "?"\nanswer_chain_of_thought = "??"\n'
+        "answer_step_back = '??? \"Answer: \"'\n"
         'feedback = "{reward}!"\nmissing_feedback = "-"\nsilence = "..."\n'
     )
     environment = InstrumentalLearning(3, history=history, reasoning=reasoning, templates=str(file))

@@ -153,6 +153,12 @@ REPORT = Report(
             _experiment,
         ),
         Claim("report: {file}", "the file", _file),
+        Claim("The first is kept in {file}.", "the file", _file),
+        Claim(
+            "Nothing was written; --out trials.parquet writes it.",
+            "the folder before and after",
+            _nothing_left,
+        ),
         Claim("trials: {file}", "the file", _file),
         Explanation(
             "knownminds: stopped. A run, and a study with --out, go on with the same command."

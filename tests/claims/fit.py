@@ -496,6 +496,29 @@ CRITERIA = "a plain-Python likelihood, maximised by SciPy"
 AGAIN = "step loop over the same rows, public point fit, NumPy's correlation, within 4 errors"
 WORDS = "the verdicts of the JSON"
 SETTINGS = "the experiment's settings and the columns of the rows"
+COMPARED = (
+    "Differences in elpd to the best model, with 2 standard errors; and what 100 simulated minds "
+    "of each model (rows), who lived these rows again, are taken for by BIC, one by one and as "
+    "data sets of this size."
+)
+ABOUT_ELPD = (
+    "elpd: sum over subjects of the log probability of a subject's answers given the other "
+    "subjects, with its parameters integrated out. Weight: in the mixture of models that predicts "
+    "best (stacking). Exceedance: protected probability of being the most frequent model among "
+    "subjects. Of few subjects, and of differences below 4, standard errors say too little."
+)
+BY_SUBJECT = "the JSON's elpd of each subject: sums, paired errors, mixtures by iteration"
+PANELS = "the panels of the JSON, whose means are counted anew in tests/data/test_predictive.py"
+CHECKED = (
+    "Predictive checks: lines and points are means of the data; shaded are the middle 90% of "
+    "sessions simulated from the fit, with the same trials and subjects."
+)
+ABOUT_P = (
+    "The discrepancy of a panel is the squared Mahalanobis distance of its means from those of the "
+    "replicates; p is the share of replicates at least as far off "
+    "as the data. It is no share of false alarms: the fit has seen the data, so that true models "
+    "come out below .05 less often than 5% of the time."
+)
 STATUSES = (
     "Statuses: flat, the trials say next to nothing about a parameter; boundary, the data ask for "
     "an infinite value; failed, no trustworthy estimate."
@@ -537,9 +560,129 @@ def _smaller_steps(facts, words):
     assert float(words["rate"]) == max(float(line.split()[-1]) for line in begun)
 
 
+def _panels(facts):
+    return facts.content["predictive"]["panels"]
+
+
+def _missed(facts):
+    return [panel for panel in _panels(facts) if panel["p"] <= 0.05]
+
+
+def _unlike(facts, words):
+    assert int(words["n"]) == facts.content["predictive"]["replicates"]
+    assert int(words["k"]) == len(_panels(facts))
+    assert float(words["limit"]) == 0.05
+    told = [f"{panel['title']} (p {panel['p']:.3f})" for panel in _missed(facts)]
+    assert told
+    assert words["each"] == ", ".join(told)
+
+
+def _alike(facts, words):
+    assert int(words["n"]) == facts.content["predictive"]["replicates"]
+    assert int(words["k"]) == len(_panels(facts))
+    assert not _missed(facts)
+    _near(words["p"], min(panel["p"] for panel in _panels(facts)))
+
+
+def _from_estimates(facts, words):
+    assert facts.content["method"] == "mle"
+
+
+def _looked_at(facts, words):
+    assert words["one"] == _one(facts)
+    rows = Counter(
+        owner
+        for owner, outcome in zip(_owners(facts), facts.trials["outcome"], strict=True)
+        if outcome in READ
+    )
+    usable = {s["session"] for s in _usable(facts)} & set(rows)
+    assert int(words["of"]) == len(_sessions(facts))
+    assert int(words["n"]) <= len(usable)
+
+
+def _far_off(facts, words):
+    (panel,) = [panel for panel in _missed(facts) if panel["title"] == words["name"]]
+    _near(words["own"], panel["discrepancy"])
+    _near(words["usual"], panel["usual"])
+    _near(words["p"], panel["p"])
+    assert panel["discrepancy"] > panel["usual"]
+
+
+def _elpd(facts):
+    """Elpd of the subjects by model, the best model first."""
+    rows = facts.content["rivals"]["by_subject"]
+    names = [rival["name"] for rival in facts.content["rivals"]["rivals"]]
+    found = {name: np.array([row[name] for row in rows]) for name in names}
+    assert names == sorted(names, key=lambda name: -found[name].sum())
+    return found
+
+
+def _left_out(facts, words):
+    assert facts.content["rivals"]["left_out"][words["name"]] == words["why"]
+    assert words["name"] not in _elpd(facts)
+
+
+def _nothing_left(facts, words):
+    assert len(_elpd(facts)) == 1
+
+
+def _best_predicts(facts, words):
+    elpd = _elpd(facts)
+    (best, own), (second, other) = list(elpd.items())[:2]
+    assert (words["best"], words["second"]) == (best, second)
+    away = own - other
+    assert words["n"].split()[0].replace(",", "") == str(len(away))
+    error = float(np.std(away, ddof=1)) * len(away) ** 0.5
+    _near(words["ahead"], float(away.sum()))
+    _near(words["error"], error)
+    clear = away.sum() > max(2 * error, 4)
+    assert words["verdict"] == ("a clear difference" if clear else "no clear difference")
+
+
+def _mixture(facts, words):
+    elpd = np.column_stack(list(_elpd(facts).values()))
+    density = np.exp(elpd - elpd.max(axis=1, keepdims=True))
+    weights = np.full(density.shape[1], 1 / density.shape[1])
+    for _ in range(50_000):  # expectation and maximisation of the mixture's shares
+        own = density * weights
+        weights = (own / own.sum(axis=1, keepdims=True)).mean(axis=0)
+    told = [each.rsplit(" ", 1) for each in words["weights"].split(", ")]
+    assert [name for name, _ in told] == list(_elpd(facts))
+    for (_, share), weight in zip(told, weights, strict=True):
+        assert abs(float(share) - weight) < 0.011
+    rivals = facts.content["rivals"]["rivals"]
+    most = [f"{r['name']} {r['exceedance']:.2f}" for r in rivals]
+    assert words["most"] == ", ".join(most)
+    assert abs(sum(r["exceedance"] for r in rivals) - 1) < 1e-6
+
+
+def _made_anew(facts, words):
+    rivals = facts.content["rivals"]["rivals"]
+    assert int(words["n"]) == sum(r["refitted"] for r in rivals) > 0
+    assert int(words["poor"]) == sum(r["unreliable"] for r in rivals)
+
+
+def _told_apart(facts, words):
+    found = facts.content["rivals"]
+    own = [f"{each['name']} {each['together'][each['name']]:.0%}" for each in found["apart"]]
+    assert words["own"] == ", ".join(own)
+    assert words["n"].split()[0].replace(",", "") == str(len(found["by_subject"]))
+    assert int(words["minds"]) == found["minds"]
+    for each in found["apart"]:
+        assert abs(sum(each["single"].values()) - 1) < 1e-6
+
+
 REPORT = Report(
     "fit",
-    sources=("validation/data/fit.py", "validation/data/fit_page.py", "validation/data/support.py"),
+    sources=(
+        "validation/data/fit.py",
+        "validation/data/fit_page.py",
+        "validation/data/support.py",
+        "validation/data/predictive.py",
+        "validation/data/predictive_page.py",
+        "validation/data/rivals.py",
+        "validation/data/rivals_page.py",
+    ),
     sentences=(
         Claim("{n} subjects were fitted: {counts}.", COUNT, _counted),
         Claim(
@@ -699,6 +842,63 @@ REPORT = Report(
             AGAIN,
             _finding,
         ),
+        Claim(
+            "Simulated {n} times from this fit, the sessions do not look like the data in {each}; "
+            "{k} panels were looked at, each with a limit of {limit}.",
+            PANELS,
+            _unlike,
+        ),
+        Claim(
+            "Simulated {n} times from this fit, the sessions look like the data in what was looked "
+            "at, {k} panels (least predictive p {p}).",
+            PANELS,
+            _alike,
+        ),
+        Claim(
+            "They were simulated from the estimates alone, as if these had no errors.",
+            "the method of the JSON",
+            _from_estimates,
+        ),
+        Claim("Looked at were {n} of {of} {one}s.", COUNT, _looked_at),
+        Claim(
+            "{name}: not reproduced. The data's discrepancy is {own}; half of the sessions "
+            "simulated from the fit have less than {usual} (p {p}).",
+            PANELS,
+            _far_off,
+        ),
+        Claim(
+            "Left out of the comparison: {name}. {why}",
+            "the JSON's reasons and its elpd of each subject",
+            _left_out,
+        ),
+        Claim("Nothing was left to compare with.", BY_SUBJECT, _nothing_left),
+        Claim(
+            "{best} predicts {n} best, {second} next: elpd higher by {ahead} (standard error "
+            "{error}), {verdict}.",
+            BY_SUBJECT,
+            _best_predicts,
+        ),
+        Claim(
+            "Weights of the best mixture: {weights}; protected exceedance probabilities: {most}.",
+            BY_SUBJECT,
+            _mixture,
+        ),
+        Claim(
+            "{n} predictions had a Pareto k above .7 and were made anew, from a group without the "
+            "{one}; {poor} stay unreliable.",
+            "the JSON's counts",
+            _made_anew,
+        ),
+        Claim(
+            "What this design can tell apart: of {n} each, put together from {minds}, BIC names "
+            "the true model in {own}.",
+            "the JSON's shares, which are counted anew in tests/data/test_rivals.py",
+            _told_apart,
+        ),
+        Explanation(COMPARED),
+        Explanation(ABOUT_ELPD),
+        Explanation(CHECKED),
+        Explanation(ABOUT_P),
         Explanation(
             "Each {one}'s estimate and 90% interval; the group value and its interval behind."
         ),

@@ -11,6 +11,7 @@ from collections import Counter
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import statsmodels.api as sm
 from scipy.optimize import brentq, minimize
 from scipy.stats import t as student
@@ -22,6 +23,10 @@ BOUNDS = {
     "risk": (0, 128), "meta_cognition": (0, 1), "temporal_discounting": (0, 19),
     "learning_rate": (0, 1), "optimism_bias": (-1, 1), "normalised_error": (0, np.inf),
     "explaining_away": (-1, 1), "markov_violation": (-1, 1),
+    "perseverative_errors": (0, np.inf), "trials_to_criterion": (1, np.inf),
+    "win_stay": (0, 1), "lose_shift": (0, 1), "payoff": (-1150, 100), "net_score_rise": (-40, 40),
+    **dict.fromkeys(["net_score", *(f"net_score_block_{k}" for k in range(1, 6))], (-20, 20)),
+    "rare_loss_preference": (-20, 20),
 }  # fmt: skip
 SCORED = {"restless_bandit": (0, 1), "instrumental_learning": (0, 1), "two_step": (0, 1),
           "balloon_risk": (0, np.inf), "reversal_learning": (0, 1)}  # fmt: skip
@@ -101,7 +106,76 @@ def _learnt(two_rates, rows):
     return rate[0] - rate[3] if two_rates else rate[0]
 
 
+def _mean_of_sessions(one, rows):
+    found = [one(own) for _, own in rows.groupby("session", sort=False)]
+    held = [value for value in found if value == value]
+    return sum(held) / len(held) if held else np.nan
+
+
+def _after_reversals(count, rows):
+    """Mean over reversals of what is counted in the right and wrong choices that follow."""
+    blocks, better = [], None
+    for row in rows.itertuples():
+        if row.better != better:
+            blocks.append([])
+        better = row.better
+        if not pd.isna(row.action):
+            blocks[-1].append(row.action == better)
+    counted = [count(block) for block in blocks[1:] if block]
+    return sum(counted) / len(counted) if counted else np.nan
+
+
+def _first_right(block):
+    return block.index(True) if True in block else len(block)
+
+
+def _three_on_end(block):
+    ends = [k for k in range(3, len(block) + 1) if all(block[k - 3 : k])]
+    return ends[0] if ends else len(block)
+
+
+def _stays_after(win, rows):
+    at = {row.trial: row for row in rows.itertuples()}
+    stays = [
+        at[t + 1].action == row.action
+        for t, row in at.items()
+        if t + 1 in at and not pd.isna([row.action, row.reward, at[t + 1].action]).any()
+        and (row.reward > 0) == win
+    ]  # fmt: skip
+    return np.mean([stay == win for stay in stays]) if stays else np.nan
+
+
+def _decks(plus, cards, rows):
+    """Cards of the decks in `plus` less the others, for 20 cards; `cards` are those that count."""
+    last = rows["trial"].max() + 1
+    taken = [r.action for r in rows.itertuples() if cards(r.trial, last) and not pd.isna(r.action)]
+    return 20 * np.mean([1 if deck in plus else -1 for deck in taken]) if taken else np.nan
+
+
+def _rise(rows):
+    """Of sessions whose length is a multiple of 20."""
+    first = _decks((2, 3), lambda t, n: t < 20, rows)
+    last = _decks((2, 3), lambda t, n: t >= n - 20, rows)
+    return last - first if rows["trial"].max() >= 39 else np.nan
+
+
+def _paid(rows):
+    return rows["reward"].dropna().astype(float).mean()
+
+
+SESSION = {
+    "perseverative_errors": partial(_after_reversals, _first_right),
+    "trials_to_criterion": partial(_after_reversals, _three_on_end),
+    "win_stay": partial(_stays_after, True), "lose_shift": partial(_stays_after, False),
+    "net_score": partial(_decks, (2, 3), lambda t, n: True),
+    "rare_loss_preference": partial(_decks, (1, 3), lambda t, n: True),
+    "net_score_rise": _rise, "payoff": _paid,
+    **{f"net_score_block_{k}": partial(_decks, (2, 3), lambda t, n, k=k: t // 20 == k - 1)
+       for k in range(1, 6)},
+}  # fmt: skip
+
 SUBJECT = {
+    **{name: partial(_mean_of_sessions, one) for name, one in SESSION.items()},
     "risk": _risk, "meta_cognition": _confident, "learning_rate": partial(_learnt, False),
     "performance instrumental_learning": _reward, "performance two_step": _reward,
     "performance balloon_risk": _points, "performance restless_bandit": _right,
@@ -325,7 +399,8 @@ REASONS = (
     "failed fit", "no trial with a score", "no balloon ended", "unanswered items",
     "too few answers", "no weight", "no answer in the session", "separation", "no variation",
     "all outcomes are the same", "too few rows", "regressors that depend on each other",
-    "no convergence",
+    "no convergence", "no play after a reversal", "no win before a play", "no loss before a play",
+    "no card was taken", "no card in the block", "no two blocks of cards", "no card with a reward",
 )  # fmt: skip
 NAMED_REASONS = (
     "no answer where {mark} could be told apart",

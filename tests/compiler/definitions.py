@@ -239,6 +239,82 @@ class Follower(Kalman):
         return self.moved + gain * (x - self.moved), gain, self.rest * (1 - gain)
 
 
+class KalmanOnce(Model):
+    """The Kalman observer of magnitudes, which begins by its window."""
+
+    q_over_r = positive("variance of the step")
+    p0_over_r = positive("variance of the first belief")
+    mu_short = real("first belief in the short window", mean=0.3, sd=0.2)
+    mu_medium = real("first belief in the medium window", mean=0.5, sd=0.2)
+    mu_long = real("first belief in the long window", mean=0.7, sd=0.2)
+    sigma = positive("standard deviation of the answer", mean=-2.7, sd=0.7)
+    separate = ("window", "modality")
+
+    def begin(self, trial):
+        means = [self.mu_short, self.mu_medium, self.mu_long]
+        self.mean, self.variance = Table(means)[trial.window], self.p0_over_r
+
+    def respond(self, trial):
+        return Held(self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
+
+    def update(self, trial):
+        self.mean, self.variance = self.after(trial)
+
+    def after(self, trial):
+        before = self.variance + self.q_over_r
+        gain = before / (before + 1)
+        return self.mean + gain * (self.scaled(trial) - self.mean), gain
+
+    def scaled(self, trial):
+        return trial.value / trial.unit
+
+
+class KalmanOnceGain(KalmanOnce):
+    """The same, whose answers are its beliefs times a gain."""
+
+    gain = positive("factor between belief and answer", sd=0.3)
+    sigma = KalmanOnce.sigma
+
+    def respond(self, trial):
+        return Held(self.gain * self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
+
+
+@dataclass(frozen=True)
+class HeldLog(Held):
+    """The same law of logarithms."""
+
+    def log_density(self, y):
+        x = np.log(np.maximum(y, 0) / self.unit + 1e-3)
+        off = (x - self.mean) / self.sd
+        inside = -0.5 * off**2 - np.log(self.sd) - np.log(self.unit) - x - 0.5 * np.log(2 * np.pi)
+        below, above = y <= 0, y >= self.ceiling
+        return np.where(below | above, log_ndtr(np.where(below, off, -off)), inside)
+
+    def at(self, normal):
+        x = np.exp(np.minimum(self.mean + self.sd * normal, 700.0)) - 1e-3
+        return np.clip(x * self.unit, 0, self.ceiling)
+
+
+class KalmanOnceLog(KalmanOnce):
+    """The same on a log scale."""
+
+    def respond(self, trial):
+        return HeldLog(self.after(trial)[0], self.sigma, trial.unit, trial.ceiling)
+
+    def scaled(self, trial):
+        return np.log(np.maximum(trial.value, 0) / trial.unit + 1e-3)
+
+
+class Opener(KalmanOnce):
+    """The same, told apart by an `if`, which forks the beginning."""
+
+    separate = ("window",)
+
+    def begin(self, trial):
+        self.mean = self.mu_short if trial.window == 0 else self.mu_long
+        self.variance = self.p0_over_r
+
+
 class Weigher(Model):
     """Looks up, works out what hangs on columns alone, and reckons rarely."""
 
@@ -319,12 +395,13 @@ def world_of(model, actions):
     """Return the world in which a definition is tried, and its tables."""
     asked = dict.fromkeys(("state", "place", "item", "cue", "cost"), ())
     payoffs = (Payoffs, {"payoffs": (actions,), **asked})
+    magnitude = (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ()))
     others = {
         Staged: (Stage, STAGE),
         Tied: (Stage, STAGE),
         Kalman: (World, {"value": ()}),
         Edged: (World, {"value": ()}),
-        Follower: (World, dict.fromkeys(("window", "value", "unit", "ceiling"), ())),
+        **dict.fromkeys((KalmanOnce, KalmanOnceGain, KalmanOnceLog, Opener, Follower), magnitude),
         Walker: (Falling, {"walk": (), "payoffs": (actions,)}),
     }
     return others.get(model, payoffs)

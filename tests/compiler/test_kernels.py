@@ -14,7 +14,11 @@ from compiler.definitions import (
     Follower,
     Forgetful,
     Kalman,
+    KalmanOnce,
+    KalmanOnceGain,
+    KalmanOnceLog,
     Odd,
+    Opener,
     Staged,
     StatedTeller,
     Stayer,
@@ -40,7 +44,18 @@ from knownminds.agents.compiler import expressions as ex
 from knownminds.agents.compiler.cache import loaded, simulation_source
 from knownminds.agents.compiler.checking import check_kernels, check_simulation
 from knownminds.agents.compiler.program import trace
-from knownminds.environments import BalloonRisk, Horizon, InstrumentalLearning, TwoStep
+from knownminds.agents.magnitudes.kalman_observer import (
+    KalmanObserver,
+    KalmanObserverGain,
+    KalmanObserverLog,
+)
+from knownminds.environments import (
+    BalloonRisk,
+    Horizon,
+    InstrumentalLearning,
+    MarkerLocation,
+    TwoStep,
+)
 from knownminds.inference import ModelData
 
 CASES = [
@@ -56,6 +71,8 @@ CASES = [
     (Teller, 3),
     (StatedTeller, 3),
     (Follower, 2),
+    (KalmanOnceLog, 2),
+    (Opener, 2),
     (Weigher, 3),
     (Edged, 2),
     (Walker, 2),
@@ -140,16 +157,56 @@ def test_sequences_of_unequal_length_and_gaps_are_read_where_they_begin():
         assert np.allclose(whole[1], answered[1], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("by_hand", "once"),
+    [
+        (KalmanObserver, KalmanOnce),
+        (KalmanObserverGain, KalmanOnceGain),
+        (KalmanObserverLog, KalmanOnceLog),
+    ],
+)
+def test_what_begins_by_its_window_is_the_observer_written_by_hand(by_hand, once):
+    n, rng = 6, np.random.default_rng(0)
+    theta = by_hand.parameters.draw(rng, n)
+    trials = simulate(by_hand, theta, MarkerLocation(), 3)
+    hand, data = (ModelData.read(m, trials) for m in (by_hand, once))
+    text, names = once.kernel_source(), {}
+    exec(text.replace("from numba import njit", "njit = lambda **_: lambda f: f"), names)
+    sequences = data.sequences
+    packed = [sequences.pack(column) for column in names["prepared"](*data.flat)]
+    for lapse in (None, np.full(n, 0.1)):
+        with np.errstate(all="ignore"):
+            found = names["log_likelihood"](
+                theta, lapse, 0, sequences.row, sequences.start, *packed
+            )
+        for x, y in zip(found, hand.log_likelihood(theta, lapse), strict=True):
+            assert (np.abs(x - y) <= 1e-12 * (1 + np.abs(y))).all()
+    # One slope is carried for the three means of which the first belief is made.
+    assert "_by_mu" not in text
+    assert "mean_by_at_first_mean" in text.lower()
+
+
+def test_a_step_agent_begins_by_the_columns_of_its_first_trial():
+    values = {"q_over_r": 1.0, "p0_over_r": 0.5, "mu_short": 0.1, "mu_long": 0.9, "sigma": 0.05}
+    agent = Opener(**values, mu_medium=0.5)
+    for window, mu in ((0, 0.1), (2, 0.9)):
+        seen = {"trial": 0, "window": window, "value": 0.4, "unit": 1.0, "ceiling": 1.0}
+        mean = mu + 0.6 * (0.4 - mu)  # the gain is 1.5 / 2.5
+        off = (0.45 - mean) / 0.05
+        density = -0.5 * off**2 - np.log(0.05) - 0.5 * np.log(2 * np.pi)
+        assert agent.log_density(seen, 0.45) == pytest.approx(density, rel=1e-12)
+
+
 MISTAKES = {
     "a slope with the wrong sign": (r"push = side \* missed", "push = -side * missed", "slope in"),
     "a slope that lapses leave out": (r"\* taken \* missed / mixed", "* taken / mixed", "slope in"),
     "the other action": (r"side \* \(", "-side * (", "log-likelihood"),
     "missing trials that teach": (
-        r"(new_last_0) if given > 0.0 else last_0", r"\1", "log-likelihood"
+        r"pick\(given > 0.0, (new_last_0), last_0\)", r"\1", "log-likelihood"
     ),
     "a lapse rate that counts twice": (r"0.5 \* share", "share", "log-likelihood, with lapses"),
     "a rate for another": (
-        r"alpha_positive if \((t\d+) > 0.0\)", r"alpha_negative if (\1 > 0.0)", "log-likelihood"
+        r"pick\((t\d+ > 0.0), alpha_positive", r"pick(\1, alpha_negative", "log-likelihood"
     ),
     "a step that changes another number": (r"state\[0\] = ", "state[1] = ", "log-likelihood, step"),
 }  # fmt: skip

@@ -121,7 +121,15 @@ class TooManyCourses(Learner):
         self.values[0] = total
 
 
+class BeginsByAnyColumn(Learner):
+    separate = ("state",)
+
+    def begin(self, trial):
+        self.values = np.full(2, 0.5) * trial.state + trial.cue  # here
+
+
 REFUSED = {
+    BeginsByAnyColumn: "begin() reads trial.cue, which may change within a sequence; name it in",
     MathFunction: "write np.exp",
     WholeNumber: "leave it out where it is an index",
     ByDictionary: "use a NumPy array and index it",

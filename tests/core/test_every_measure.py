@@ -173,6 +173,11 @@ ROWS_OF = {  # what goes by the trial before or after, and rows after which it m
     "random_exploration": (7, 100),
     "risk": (4, 50),
     "temporal_discounting": (0, 5),
+    "perseverative_errors": (13, 40),
+    "trials_to_criterion": (13, 40),
+    "win_stay": (3, 40),
+    "net_score": (3, 40),
+    "net_score_rise": (3, 40),
 }
 
 

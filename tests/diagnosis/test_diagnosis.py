@@ -280,7 +280,7 @@ def test_a_stated_probability_is_that_behind_yes(text, response):
         ("Yes: 0.7", 'no line begins with "No:"'),
         ("No: 0.3", 'no line begins with "Yes:"'),
         ("No: 0.3\nYes: 0.7\nYes: 0.7", '2 lines begin with "Yes:"'),
-        ("No: 30%\nYes: 70%", "No: expected one number"),
+        ("No: 0.3%\nYes: 99.7%", "No: expected a number from 0 to 1, or a percentage"),
         ("No: 30\nYes: 70", "No: expected a number from 0 to 1"),
         ("No: -0.3\nYes: 1.3", "expected a number from 0 to 1"),
         ("No:\nYes: 1", "No: no text"),

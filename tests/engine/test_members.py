@@ -91,6 +91,23 @@ def test_an_edited_file_is_another_study(tmp_path, capsys, monkeypatch):
     assert "The folder study holds" in capsys.readouterr().err
 
 
+HUNGRY = (
+    FILE.format(name="Hungry")
+    + """    columns = ("action", "hunger")
+"""
+)
+
+
+def test_the_contract_of_a_model_or_an_experiment_is_held_against_it(tmp_path, capsys):
+    (tmp_path / "hungry.py").write_text(HUNGRY)
+    assert run("show", "hungry", "--check", "--plugin", "hungry.py") == 2
+    assert "No experiment has 'hunger'" in capsys.readouterr().out
+    assert run("show", "coins", "--check") == 0
+    assert capsys.readouterr().out == "coins: kept\n"
+    assert run("show", "risk", "--check") == 2
+    assert "is none. Leave --check out." in capsys.readouterr().err
+
+
 def test_a_list_in_the_folder_is_read(tmp_path, capsys):
     written(tmp_path, "listed_model", "ListedModel")
     (tmp_path / "knownminds.toml").write_text('plugins = ["listed_model.py"]\n')
@@ -133,6 +150,10 @@ def test_a_class_is_taken_wherever_a_name_is():
     [
         (None, "A plugin is a Python file; there is no"),
         ("import nothing_of_the_kind\n", "cannot be run: ModuleNotFoundError"),
+        (
+            "raise ValueError('Clash is no name.')\n",
+            "wrong_one.py cannot be run: Clash is no name.\n",
+        ),
         (FILE.format(name="Perseverator"), "There is a model 'perseverator' already"),
     ],
 )

@@ -45,8 +45,11 @@ def too_likely(self, observation):
     return RescorlaWagner.action_probabilities(self, observation) * 1.1
 
 
-def too_dense(self, observation, response, action=None):
-    return WeightedBayes.log_density(self, observation, response, action) + 0.5
+def off_by(much):
+    def log_density(self, observation, response, action=None):
+        return WeightedBayes.log_density(self, observation, response, action) + much
+
+    return log_density
 
 
 BROKEN = {
@@ -91,8 +94,9 @@ def test_a_definition_that_cannot_be_traced_is_told():
     assert "write np.exp" in rule.broken
 
 
-def test_a_density_that_does_not_integrate_to_one_is_told():
-    wrong = type("Dense", (WeightedBayes,), {"log_density": too_dense})
+@pytest.mark.parametrize(("much", "told"), [(0.5, "1.64"), (-0.5, "0.60")])
+def test_a_density_that_does_not_integrate_to_one_is_told_with_what_it_comes_to(much, told):
+    wrong = type("Dense", (WeightedBayes,), {"log_density": off_by(much)})
     wrong.log_likelihood = staticmethod(WeightedBayes.log_likelihood)
-    told = {rule.name: rule.broken for rule in check_agent(wrong).rules}
-    assert "integrates) to 1.64" in told["probabilities of all answers sum to 1"]
+    sentences = {rule.name: rule.broken for rule in check_agent(wrong).rules}
+    assert f"integrates) to {told}" in sentences["probabilities of all answers sum to 1"]

@@ -84,6 +84,19 @@ def test_what_is_said_of_files_is_so(knownminds, tmp_path):
     check(REPORT, [knownminds("export", out, "--out", copy)[1].strip()], facts)
 
 
+def test_what_is_said_of_an_import_is_so(knownminds, tmp_path):
+    file, kept = tmp_path / "t.csv", tmp_path / "m.toml"
+    file.write_text("person,casino,choice,points\na,0,left,1\na,1,right,0\n")
+    code, told, _ = knownminds("import", file, "--environment", PLACE, "--save-map", kept)
+    assert code == 2
+    check(REPORT, told.splitlines()[-1:], SimpleNamespace())
+    before = sorted(tmp_path.iterdir())
+    code, told, err = knownminds("import", file, "--map", kept)
+    assert code == 0, err
+    facts = SimpleNamespace(before=before, after=sorted(tmp_path.iterdir()))
+    check(REPORT, told.splitlines()[-1:], facts)
+
+
 def test_a_study_without_a_folder_leaves_none(knownminds, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)

@@ -252,8 +252,18 @@ def test_which_trials_were_fitted_is_told(all_trials):
     check(REPORT, told, SimpleNamespace(content=found.to_dict(), whole=frame))
 
 
+@pytest.fixture(scope="module")
+def group_of_four():
+    """A group model that is compiled once, and its data."""
+    frame = people(MODEL, make(PLACE, n_visits=6), 4, 14)
+    data = ModelData.read(AGENTS[MODEL], Trials.from_frame(frame), 2)
+    return group_model.GroupModel.build(data), data
+
+
 @pytest.mark.parametrize("divergences", [0, 3])
-def test_what_was_tried_is_told_where_sampling_does_not_converge(monkeypatch, divergences):
+def test_what_was_tried_is_told_where_sampling_does_not_converge(
+    monkeypatch, group_of_four, divergences
+):
     """400 effective draws cannot come of 80; divergences, which no data promise, are put there."""
     own = group_model.check_convergence
 
@@ -261,12 +271,9 @@ def test_what_was_tried_is_told_where_sampling_does_not_converge(monkeypatch, di
         return own(posterior, effects, found + divergences)
 
     monkeypatch.setattr(group_model, "check_convergence", judged)
-    frame = people(MODEL, make(PLACE, n_visits=6), 4, 14)
-    data = ModelData.read(AGENTS[MODEL], Trials.from_frame(frame), 2)
+    model, data = group_of_four
     lines = []
-    sampled = group_model.GroupModel.build(data).sample(
-        data, draws=10, tune=20, seed=3, rounds=2, tell=lines.append
-    )
+    sampled = model.sample(data, draws=10, tune=20, seed=3, rounds=2, tell=lines.append)
     content = {"divergences": sampled.divergences}
     facts = SimpleNamespace(content=content, lines=lines, reasons=sampled.reasons)
     told = _warning(sampled)

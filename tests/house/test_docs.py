@@ -28,7 +28,7 @@ BLOCK = re.compile(r"^```(\w+)[ ]*(?:title=\"([^\"]*)\")?[ ]*\n(.*?)^```", re.M 
 # Titles of blocks that are parsed and not run, and of those that show what was printed.
 NOT_RUN = ("installs", "needs a key", "needs a cluster", "takes minutes", "until Ctrl-C", "tests")
 OUTPUT = "output"
-LANGUAGES = ("bash", "python", "text", "toml", "csv", "console")
+LANGUAGES = ("bash", "python", "text", "toml", "csv", "json", "console")
 
 
 @dataclass(frozen=True)

@@ -270,11 +270,12 @@ def test_performance_is_one_minus_the_squared_error_over_that_of_the_middle():
 def test_answers_are_parsed_strictly():
     place = make("marker_location")
     observation, _ = place.reset(seed=0)
-    for said in ("1.01", "-0.1", "37%", "about 0.4", "a third", "0.4 or 0.5"):
+    for said in ("1.01", "-0.1", "0.37%", "about 0.4", "a third", "0.4 or 0.5"):
         answer = place.parse(said, observation)
         assert (answer.outcome, answer.response) == (Outcome.MALFORMED, None), said
     assert place.parse("1.01", observation).note == "expected a number from 0 to 1"
     assert place.parse("0.37", observation).response == 0.37
+    assert place.parse("37%", observation).response == 0.37
     assert make("duration").parse("601", {}).outcome is Outcome.MALFORMED
     assert make("duration").parse("12 seconds", {}).outcome is Outcome.MALFORMED
     with pytest.raises(ValueError, match=r"Responses of marker_location are numbers from 0 to 1"):

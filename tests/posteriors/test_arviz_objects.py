@@ -7,6 +7,7 @@ import arviz as az
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.special import logsumexp
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
@@ -20,6 +21,7 @@ from knownminds.inference import (
 )
 from knownminds.inference.posteriors.convergence import check_convergence
 from knownminds.inference.posteriors.group_model import HierarchicalFit
+from knownminds.inference.posteriors.pareto_smoothing import smooth_weights
 from knownminds.inference.posteriors.sampling import Settings
 from knownminds.validation.data.fit import fit as run_fit
 from knownminds.validation.data.fit import read_fit
@@ -144,7 +146,13 @@ def test_a_saved_posterior_is_read_back_the_same(fit, tmp_path):
             )
     # What one generation of ArviZ writes, the other reads: both are groups of plain netCDF.
     with xr.open_datatree(tmp_path / "p.nc", engine="h5netcdf") as tree:
-        assert set(tree.children) == {"posterior", "observed_data", "constant_data"}
+        assert set(tree.children) == {
+            "posterior",
+            "observed_data",
+            "constant_data",
+            "log_likelihood",
+            "prior",
+        }
         assert tree.attrs["model"] == "rescorla_wagner"
     assert read_posterior(tmp_path / "p.nc").attrs == made.attrs
 
@@ -182,3 +190,76 @@ def test_a_file_that_is_none_is_refused(tmp_path):
     (tmp_path / "text.nc").write_text("not netCDF")
     with pytest.raises(ValueError, match=r"text\.nc cannot be read as netCDF"):
         read_posterior(tmp_path / "text.nc")
+
+
+def test_the_likelihood_of_each_trial_is_that_of_a_step_loop(fit, trials):
+    made = arviz_object(fit)
+    found, seen_by = group(made, "log_likelihood"), group(made, "observed_data")
+    whole = seen_by["subject_of_row"].to_numpy()
+    kept = found.isel(chain=2, draw=3)
+    theta = fit.posterior["z"].sel(chain=found["chain"][2], draw=found["draw"][3])
+    theta = fit.parameters.constrain(theta.transpose("subject", "parameter").to_numpy())
+    for k, (_, own) in enumerate(trials.frame.groupby("subject", sort=False)):
+        agent = RescorlaWagner.from_theta(theta[k], actions=2)
+        slow = []
+        for row in own.itertuples():
+            seen, value = {"context": row.context, "trial": row.trial}, 0.0
+            if row.outcome == "ok":
+                value = np.log(agent.probabilities(seen)[int(row.action)])
+                agent.learn(seen, int(row.action), float(row.reward))
+            slow.append((row.context, value))
+        # rows of a sequence follow each other; of a context each is in order of time
+        mine = kept["trial"].to_numpy()[whole == f"s{k}"]
+        by_context = {}
+        for context, value in slow:
+            by_context.setdefault(context, []).append(value)
+        for values in by_context.values():
+            at = [np.allclose(mine[i : i + len(values)], values, atol=1e-5)
+                  for i in range(len(mine) - len(values) + 1)]  # fmt: skip
+            assert any(at)
+        assert mine.sum() == pytest.approx(sum(value for _, value in slow), abs=1e-4)
+
+
+def test_a_model_whose_trials_hang_together_has_no_likelihoods_of_trials(fit, data, monkeypatch):
+    from knownminds.inference.posteriors.arviz_groups import trial_log_likelihood
+
+    monkeypatch.setattr(RescorlaWagner, "remembers", False)  # as if trials stood alone
+    assert trial_log_likelihood(data, fit.unknowns, fit.draws[:1]) is None
+
+
+@pytest.mark.filterwarnings("ignore")  # ArviZ's own, of the Matplotlib it meets
+def test_arviz_plots_and_compares_what_was_saved(fit, tmp_path):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    rng = np.random.default_rng(1)
+    shape = (("chain", "draw"), rng.normal(size=(CHAINS, DRAWS)))
+    told = xr.Dataset({"energy": shape, "diverging": (shape[0], shape[1] > 3)})
+    told = told.assign_coords(chain=range(CHAINS), draw=range(DRAWS))
+    whole = replace(fit, sample_stats=told)
+    n_rows = len(fit.data.flat[0])
+    simulated = rng.integers(2, size=(50, n_rows)).astype(np.float32)
+    save_posterior(whole, tmp_path / "p.nc", predicted={"action": simulated})
+    found = read_posterior(tmp_path / "p.nc")
+    again = group(found, "posterior_predictive")["action"]
+    assert again.sizes["row"] == group(found, "observed_data").sizes["row"]
+    assert float(again.mean()) == pytest.approx(simulated.mean(), abs=1e-6)
+    az.plot_trace(found, var_names=["group_mean"])
+    az.plot_energy(found)
+    az.plot_forest(found, var_names=["group_mean", "group_sd"])
+    az.plot_rank(found, var_names=["group_mean"])
+    if hasattr(az, "plot_ppc"):
+        az.plot_ppc(found, var_names=["action"], num_pp_samples=5)
+    else:
+        az.plot_ppc_dist(found, var_names=["action"], num_samples=5)
+    left_out = az.loo(found, var_name="subject")
+    values = group(found, "log_likelihood")["subject"].stack(sample=("chain", "draw"))
+    values = values.transpose("subject_name", "sample").to_numpy()
+    log_weights, _ = smooth_weights(-values)
+    ours = logsumexp(log_weights + values, axis=1).sum()
+    assert float(getattr(left_out, "elpd_loo", getattr(left_out, "elpd", None))) == pytest.approx(
+        ours, rel=0.02
+    )
+    ranked = az.compare({"one": found, "other": found}, var_name="subject")
+    assert set(ranked.index) == {"one", "other"}
+    mpl.pyplot.close("all")

@@ -6,8 +6,10 @@ import pytest
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
 from knownminds.inference import GroupModel, ModelData, Unknowns
+from knownminds.inference.groups import group_density
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.regressors import Regressors
+from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
 
 N = 6
 
@@ -62,3 +64,26 @@ def agrees_with_the_graph(model, data):
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)
+
+
+def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trials, monkeypatch):
+    data = ModelData.read(RescorlaWagner, trials)
+    density = GroupModel.build(data).density(data)
+    settings = Settings(chains=2, draws=100_000, tune=20, cores=1)
+    with pytest.raises(OutOfTimeError):
+        density.sample(settings, seconds=0.0)
+    monkeypatch.setattr(group_density, "FIRST_WORD", 0.2)
+    heard = []
+
+    def tell(line):
+        heard.append(line)
+        if "chain 2" in line:
+            raise KeyboardInterrupt
+
+    with pytest.raises(StoppedError) as stopped:
+        density.sample(settings, tell=tell)
+    assert heard[0].startswith("chain 1: ")
+    assert "of 100020 draws" in heard[0]
+    kept = stopped.value.trace["posterior"]  # the second chain had not begun
+    assert kept["eta"].notnull().all()
+    assert 20 <= kept.sizes["draw"] < 100_000

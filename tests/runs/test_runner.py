@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from pathlib import Path
 
@@ -733,23 +733,8 @@ from knownminds.llm_adapters.runs.runner import run_sessions_in
 def tell(*said):
     os.write(1, (" ".join(map(str, said)) + "\\n").encode())
 
-class Noting:  # an adapter that writes down each answer as it is received
-    def __init__(self, adapter, log):
-        self.adapter = adapter
-        self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-
-    def __getattr__(self, name):
-        return getattr(self.adapter, name)
-
-    async def complete(self, prompt, *, settings):
-        reply = await self.adapter.complete(prompt, settings=settings)
-        os.write(self.log, f"{settings.seed}/{prompt.hash}\\n".encode())
-        return reply
-
-async def live(url, folder, n, visits, concurrency=8, log=None):
+async def live(url, folder, n, visits, concurrency=8):
     adapter = OpenAI("m", base_url=url, key_variable="CANARY")
-    if log:
-        adapter = Noting(adapter, log)
     price = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
     told = []
     def watch(progress):
@@ -801,11 +786,11 @@ class Nursery:
     def _line(self):
         return self.process.stdout.readline().split()
 
-    def live(self, *given, seconds=None, called=False, number=signal.SIGKILL):
+    def live(self, *given, seconds=None, called=False, number=signal.SIGKILL, look=None):
         """Live a run; return its exit status.
 
         If `seconds` are given, they are what it has to live, from its beginning or, if `called`,
-        from the first call that it has made.
+        from the first call that it has made. `look` is called once it stands still for ever.
         """
         self.process.stdin.write(json.dumps(given) + "\n")
         self.process.stdin.flush()
@@ -821,7 +806,23 @@ class Nursery:
                 called = False
             if left and child is not None and not called:
                 time.sleep(seconds)
-                left = os.kill(child, number)  # it is waited for later, so the number is its own
+                left = False
+                with suppress(ProcessLookupError):  # it has come to its end before
+                    if look is not None:
+                        stand_still(child)
+                        look()
+                    os.kill(child, number)
+
+
+def stand_still(process):
+    """Stop all threads of a process where they are, or find that it has ended."""
+    os.kill(process, signal.SIGSTOP)
+    while True:
+        threads = Path(f"/proc/{process}/task").glob("*/stat")
+        states = {file.read_text().rpartition(")")[2].split()[0] for file in threads}
+        if states <= {"T", "Z"}:
+            return
+        time.sleep(0.001)
 
 
 @pytest.fixture(scope="module")
@@ -910,39 +911,96 @@ def bills_of(folder):
     return [line["prompt"] for line in read_bill(folder / "bill")]
 
 
-def kill_often(folder, nursery, kills, n, visits):
-    """Kill a run with 16 calls at once again and again; return what was received how often."""
-    rng = np.random.default_rng(7)
-    log = folder / "received"
-    with serving(folder, "--delay", "0.03") as url:
-        given = (url, str(folder / "run"), n, visits, 16, str(log))
-        for _ in range(kills):
-            seconds = rng.uniform(0.0, 0.25)
-            assert nursery.live(*given, seconds=seconds, called=True) in (signal.SIGKILL, 0)
-        under_way = read_run(folder / "run").account.calls
-        assert nursery.live(*given) == 0
-    return Counter(log.read_text().split()), under_way
+linux = pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="needs Linux's own files")
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_an_answer_that_was_received_is_not_asked_for_again_after_a_kill(tmp_path, nursery):
-    received, under_way = kill_often(tmp_path, nursery, 4, 32, 8)
-    assert sum(under_way.values()) > 100
-    assert max(received.values()) == 1
-    assert len(received) == 32 * 32
+def unread(port):
+    """The bytes that wait in the sockets of the clients of a server, by the clients' ports."""
+    found = {}
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        _, here, there, _, queues, *_ = line.split()
+        if int(there.rpartition(":")[2], 16) == port:
+            found[int(here.rpartition(":")[2], 16)] = int(queues.partition(":")[2], 16)
+    return found
+
+
+class Killing:
+    """A run that is killed again and again with 16 calls at once, and what became of its answers.
+
+    Which answers a killed process had read, the system knows, whatever the process does: the
+    server notes when all bytes of an answer are with the system, and those that a process that
+    stands still has not taken wait in its socket.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        # requests, each with the length of the bill at the first kill that it had come before
+        self.read, self.waited = {}, {}
+        self.looked = 0  # answers that earlier kills have come after
+
+    def live(self, nursery, kills, n, visits):
+        """Live the run, killed so often, to its end."""
+        rng = np.random.default_rng(7)
+        with serving(self.folder, "--delay", "0.03", "--sent", str(self.folder / "sent")) as url:
+            self.port = int(url.rpartition(":")[2].partition("/")[0])
+            given = (url, str(self.folder / "run"), n, visits, 16)
+            for _ in range(kills):
+                seconds = rng.uniform(0.0, 0.25)
+                status = nursery.live(*given, seconds=seconds, called=True, look=self.look)
+                assert status in (signal.SIGKILL, 0)
+            self.unknown = read_run(self.folder / "run").account.calls["unknown"]
+            assert nursery.live(*given) == 0
+        self.bill = [line["request"] for line in read_bill(self.folder / "bill")]
+        return self
+
+    def sent(self):
+        """The requests that were answered, with the ports of their connections."""
+        lines = (self.folder / "sent").read_text().splitlines()
+        return [(request, int(port)) for request, port in map(str.split, lines)]
+
+    def look(self):
+        """Take down which answers the process has read, and which wait in its sockets."""
+        before = {request for request, _ in self.sent()[self.looked :]}
+        settled = 0
+        while settled < 3:  # until the server has answered all that it was asked
+            time.sleep(0.02)
+            asked = len(read_bill(self.folder / "bill"))
+            settled = settled + 1 if len(self.sent()) == asked else 0
+        there = self.sent()[self.looked :]
+        self.looked += len(there)
+        last = {port: request for request, port in there}  # a connection has one call at a time
+        waiting = {last[port] for port, size in unread(self.port).items() if size and port in last}
+        for request, _ in there:
+            if request not in waiting:
+                self.read.setdefault(request, asked)
+            elif request in before:
+                self.waited.setdefault(request, asked)
+
+    def again(self, answers):
+        """Tell how many of these were asked for again after the kill."""
+        return sum(request in self.bill[asked:] for request, asked in answers.items())
+
+
+@linux
+def test_an_answer_that_was_read_is_not_asked_for_again_after_a_kill(tmp_path, nursery):
+    killing = Killing(tmp_path).live(nursery, 4, 32, 8)
+    assert killing.again(killing.read) == 0
+    assert len(killing.read) > 16
+    assert len(set(killing.bill)) == 32 * 32
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_hundred_kills_lose_next_to_no_answer_that_was_received(tmp_path, nursery):
-    received, under_way = kill_often(tmp_path, nursery, 100, 160, 8)
-    again = sum(received.values()) - len(received)
-    print(f"{len(received)} answers received, {again} of them asked for again; {under_way}")
-    assert under_way["unknown"] > 100  # it was killed while calls were under way
-    assert len(received) == 160 * 32
-    # The aim is 0. From an answer's arrival to its line in the spool are some 0.1 ms of the 5 ms
-    # that a call takes of the processor, so 2 are expected of 100 kills; 6 or fewer with 99.5%.
-    assert again <= 6
+@linux
+def test_a_hundred_kills_lose_no_answer_that_was_read(tmp_path, nursery):
+    killing = Killing(tmp_path).live(nursery, 100, 200, 8)
+    again, waited = killing.again(killing.read), killing.again(killing.waited)
+    print(f"{len(killing.bill)} calls of {200 * 32} questions, {killing.unknown} of unknown fate")
+    print(f"{len(killing.read)} answers read before a kill, {again} of them asked for again")
+    print(f"{len(killing.waited)} unread in a socket, {waited} of them asked for again")
+    assert killing.unknown > 100  # it was killed while calls were under way
+    # The aim is 0. From the system call that reads an answer to the one that writes it are 7 us,
+    # and at most 450 answers come in a second: .3 are expected of 100 kills; 2 or fewer with 99.6%.
+    assert again <= 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

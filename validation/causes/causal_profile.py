@@ -237,7 +237,10 @@ def causal_profile(
             )
     keys = [agent, *(name for name in conditions if name != agent)]
     answers = answers.assign(**{name: answers[name].astype(str) for name in keys})
-    answers[UNIT] = answers[keys].agg(", ".join, axis=1)
+    unit = answers[keys[0]]
+    for name in keys[1:]:
+        unit = unit + ", " + answers[name]
+    answers[UNIT] = unit
     scoring = scoring or ("pooled" if released else "by_cause")
     read = as_published(answers, answers[UNIT]) if released else answers
     read = read.assign(subject=read[UNIT])

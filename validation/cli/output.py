@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +20,16 @@ screen = Console(highlight=False, emoji=False, markup=False)
 notes = Console(stderr=True, highlight=False, emoji=False, markup=False)
 
 
-def tell_trials(trials: Any, out: Path, as_json: bool) -> None:
-    """Say what was written."""
+def tell_trials(
+    trials: Any, out: Path, as_json: bool, more: Mapping[str, Any] | None = None
+) -> None:
+    """Say what was written; as JSON with more."""
     if as_json:
         counts = trials.frame["outcome"].value_counts().to_dict()
         told = {"subjects": trials.n_subjects, "sessions": trials.n_sessions}
-        print_json({"out": str(out), **told, "trials": len(trials), "outcomes": counts})
+        print_json(
+            {"out": str(out), **told, "trials": len(trials), "outcomes": counts, **(more or {})}
+        )
     else:
         print(f"{trials}, written to {out}")
 

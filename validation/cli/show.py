@@ -27,6 +27,13 @@ def show(
     kernel: Annotated[
         bool, typer.Option("--kernel", help="Print the compiled functions of a model as source.")
     ] = False,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--check",
+            help="Hold a model or an experiment against its contract; exit code 2 if it is broken.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
@@ -70,6 +77,10 @@ def show(
     if kernel:
         print(kernels_of(name))
         return
+    if check:
+        if not keeps_contract(name):
+            raise typer.Exit(2)
+        return
     if as_json:
         print_json(told)
         return
@@ -82,6 +93,29 @@ def show(
         for row in rows:
             table.add_row(*(str(row[column]) for column in shown))
         screen.print("", table)
+
+
+def keeps_contract(name: str) -> bool:
+    """Print what holding a model or an experiment against its contract gave; say if it is kept."""
+    from knownminds.agents import AGENTS
+    from knownminds.environments import ENVIRONMENTS, check_environment, make
+    from knownminds.inference import check_agent
+
+    if name in AGENTS:
+        found = check_agent(AGENTS[name])
+        print(found)
+        return found.ok
+    if name not in ENVIRONMENTS:
+        raise ValueError(
+            f"A contract is that of a model or an experiment; {name} is none. Leave --check out."
+        )
+    try:
+        check_environment(make(name))
+    except AssertionError as broken:
+        print(f"{name}: {broken}")
+        return False
+    print(f"{name}: kept")
+    return True
 
 
 def kernels_of(name: str) -> str:

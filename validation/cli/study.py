@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from typer.core import TyperCommand
+
 from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import notes, print_json, progress_bar
 from knownminds.validation.engine.question import RUNNING, Question, StudyQuestion, Typed
@@ -15,7 +17,10 @@ _KIND = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(
-    question: type[Question[Any]], more: Mapping[str, Typed], run: Callable[[dict[str, Any]], None]
+    question: type[Question[Any]],
+    more: Mapping[str, Typed],
+    run: Callable[[dict[str, Any]], None],
+    parser: type[TyperCommand] | None = None,
 ) -> None:
     """Make a command: its options are those of a question's fields, some more, and --json.
 
@@ -23,6 +28,8 @@ def command(
     ----------
     run
         Called with what was typed.
+    parser
+        What takes the words apart, if they are no plain options.
     """
     options = {**question.typed(), **more, "as_json": Typed(Json, False)}
 
@@ -36,7 +43,7 @@ def command(
     typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     typed.__annotations__ = {p.name: p.annotation for p in parameters}
     typed.__doc__ = question.help
-    app.command(question.command)(typed)
+    app.command(question.command, cls=parser)(typed)
 
 
 def study(question: type[StudyQuestion[Any]]) -> None:

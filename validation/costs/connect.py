@@ -194,7 +194,7 @@ def rehearse(
         adapter = connect(llm, environment, **connection)
     except (NoKey, ImportError):
         return
-    check_capable(adapter, settings, images=environment.pictures)
+    check_capable(adapter, replace(settings, system=None), images=environment.pictures)
     if batching is not None:
         check_takes_batches(adapter)
 

@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make, unknown
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
-from knownminds.environments.record.folders import check_writable, writable
+from knownminds.environments.record.csv_cells import csv_text
+from knownminds.environments.record.folders import check_writable, writable, write_text
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.imports.account import Account, Tally
+from knownminds.validation.imports.exports import (
+    experiment_of,
+    hbayesdm_table,
+    hssm_table,
+    tab_separated,
+    write_with_dictionary,
+)
+from knownminds.validation.imports.importing import import_tables
+from knownminds.validation.imports.mapped import import_mapped
+from knownminds.validation.imports.mapping import ColumnMap
+from knownminds.validation.imports.tables import read_table
 
-WRITTEN = ("csv", "parquet", "psych-101", "psych-ds")
-READ = (*WRITTEN, "inspect")
+BOTH = ("csv", "parquet", "psych-101", "psych-ds")
+WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
+OURS = (*BOTH, "inspect")
+THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "durations", "jspsych")
+READ = (*OURS, *THEIRS)
+TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
 _SUFFIXES = {
     ".csv": "csv",
     ".parquet": "parquet",
@@ -46,7 +64,7 @@ def export_trials(
     data
         A .csv or .parquet file, the folder of a run, or trials.
     out
-        A file; a folder for psych-ds.
+        A file; a folder for psych-ds and r.
     format
         None for what the ending of `out` says: .csv, .parquet, or .jsonl (psych-101).
     environment, settings
@@ -84,9 +102,35 @@ def export_trials(
             )
         elif kind == "psych-101":
             write_psych_101(trials, place, experiment, seed=seed)
+        elif kind == "hbayesdm":
+            table = hbayesdm_table(trials, experiment_of(trials, experiment))
+            write_text(place, tab_separated(table))
+        elif kind == "hssm":
+            write_text(place, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
+        elif kind == "r":
+            write_with_dictionary(trials, experiment, place)
         else:
             trials.save(place)
     return trials
+
+
+@dataclass(frozen=True)
+class Imported:
+    """Trials of files, and what was understood of these.
+
+    Parameters
+    ----------
+    trials
+        What was made.
+    account
+        What became of every row; None of files in a form of ours.
+    mapping
+        The mapping that explained them, if one did.
+    """
+
+    trials: Trials
+    account: Account | None = None
+    mapping: ColumnMap | None = None
 
 
 def import_trials(
@@ -96,20 +140,53 @@ def import_trials(
     environment: Environment | str | None = None,
     columns: Mapping[str, str] | None = None,
     settings: Mapping[str, Any] | None = None,
+    mapping: ColumnMap | None = None,
+    where: Mapping[str, str] | None = None,
+    encoding: str | None = None,
 ) -> Trials:
-    """Read trials from files or folders in one of the formats `READ`.
+    """Read trials from files or folders in one of the formats `READ`; see `import_sources`."""
+    return import_sources(
+        sources,
+        format,
+        environment=environment,
+        columns=columns,
+        settings=settings,
+        mapping=mapping,
+        where=where,
+        encoding=encoding,
+    ).trials
+
+
+def import_sources(
+    sources: Sequence[str | Path],
+    format: str | None = None,
+    *,
+    environment: Environment | str | None = None,
+    columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
+    mapping: ColumnMap | None = None,
+    where: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+) -> Imported:
+    """Read trials from files or folders, and say what was understood.
 
     Parameters
     ----------
     sources
         Files; folders of psych-ds, of a run, or of Inspect's logs.
     format
-        None for what each of them looks like.
+        One of `READ`; None for what each of them looks like.
     environment, settings
         The experiment and its settings, where the files do not tell; needed for psych-101 texts
         that are not of our own.
     columns
-        Our column names -> the file's, for csv and parquet.
+        Our column names -> the file's, for csv and parquet that are otherwise as ours.
+    mapping
+        What the columns and values of any other table are.
+    where
+        Only rows whose columns have these values, of tables of others.
+    encoding
+        Of tables of others; None for UTF-8.
 
     Raises
     ------
@@ -118,9 +195,24 @@ def import_trials(
     """
     if format is not None:
         one_of("format", format, READ)
+    paths = [Path(source) for source in sources]
+    name = environment.name if isinstance(environment, Environment) else environment
+    if mapping is not None or (format in (None, *THEIRS) and _of_others(paths, format, columns)):
+        if name is not None:
+            one_of("environment", name, ENVIRONMENTS)
+        if mapping is None:
+            found = import_tables(
+                paths, format, environment=name, settings=settings, where=where, encoding=encoding
+            )
+            return Imported(*found)
+        whole = mapping.merged(ColumnMap(where=where or {}))
+        told = import_mapped(paths, whole, environment=name, settings=settings, encoding=encoding)
+        return Imported(*told, whole)
+    if where:
+        raise ValueError("--where chooses rows of tables of others; these are of ours.")
     experiment = _experiment(environment, settings)
-    found = []
-    for source in map(Path, sources):
+    parts = []
+    for source in paths:
         for file in _files(source, format):
             kind = format or _kind(file)
             if kind == "inspect":
@@ -133,8 +225,28 @@ def import_trials(
                 trials = read_psych_ds(file)
             else:
                 trials = Trials.load(file, columns=columns, environment=experiment)
-            found.append(trials)
-    return found[0] if len(found) == 1 else Trials.concatenate(found)
+            parts.append(trials)
+    return Imported(parts[0] if len(parts) == 1 else Trials.concatenate(parts))
+
+
+def _of_others(
+    paths: Sequence[Path], format: str | None, columns: Mapping[str, str] | None
+) -> bool:
+    """Whether files are tables of somebody else's, which have other columns than ours."""
+    if format == "jspsych":
+        raise ValueError(
+            "What the fields of a browser experiment are stands in none of them; say it: "
+            "--map subject=id,action=response."
+        )
+    if format is not None:
+        return True
+    if columns or any(not path.is_file() or path.suffix not in TABLES for path in paths):
+        return False
+    if any(path.suffix == ".json" for path in paths):
+        return False
+    heads = [set(read_table(path, Tally()).cells.columns) for path in paths if path.stat().st_size]
+    own = {"subject", "trial"}
+    return bool(heads) and not all(own <= head and head & {"action", "response"} for head in heads)
 
 
 def save_table(trials: Trials, out: str | Path) -> None:

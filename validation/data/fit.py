@@ -27,18 +27,27 @@ from knownminds.environments import (
 )
 from knownminds.environments.record.folders import writable
 from knownminds.inference.fits.missing_answers import missing_answer_bounds
-from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
-from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of
+from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
+from .predictive import (
+    LEVEL,
+    Predictive,
+    check_fit,
+    predicted_answers,
+    replicated_from,
+)
 from .questions import AskFit
+from .rivals import Comparison, chosen_rivals, compare_rivals
+from .rivals_page import about_rivals
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
@@ -48,12 +57,13 @@ from .support import (
     reliability,
     support_of,
 )
-from .trials_of_runs import read_one
+from .trials_of_runs import read_one, several_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
 POSTERIOR = "posterior.nc"
+MOST_PREDICTED = 20_000_000  # simulated answers that are kept in it
 CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
 RIVALS = ("rescorla_wagner", "random_responder")
 
@@ -91,6 +101,10 @@ class Fit(Reported):
         What these rows support, by parameter; empty if no subject could be fitted.
     simulated
         How the subjects behind `support` were made; None if there is none.
+    predictive
+        Whether sessions simulated from the fit look like the data; None if nobody could be fitted.
+    rivals
+        How rival models predict subjects that are left out; None if none were asked for.
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -107,6 +121,8 @@ class Fit(Reported):
     posterior
         Of a hierarchical fit, its draws; None where the fit was read from a folder, in which they
         are posterior.nc (see `read_posterior`).
+    predicted
+        Of a hierarchical fit, simulated answers by name, [replicates, rows of the data].
     """
 
     file: ClassVar[str] = "fit.json"
@@ -134,7 +150,10 @@ class Fit(Reported):
     sentences: tuple[str, ...]
     versions: Mapping[str, str]
     simulated: Simulated | None = None
+    predictive: Predictive | None = None
+    rivals: Comparison | None = None
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
+    predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per subject."""
@@ -168,6 +187,8 @@ class Fit(Reported):
             "comparison": {name: dict(v) for name, v in self.comparison.items()},
             "support": {name: asdict(v) for name, v in self.support.items()},
             "simulated": None if self.simulated is None else asdict(self.simulated),
+            "predictive": None if self.predictive is None else asdict(self.predictive),
+            "rivals": None if self.rivals is None else asdict(self.rivals),
             "statuses": dict(self.statuses),
             "verdict": self.verdict,
             "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -195,7 +216,7 @@ class Fit(Reported):
                     save_posterior,  # xarray is slow
                 )
 
-                save_posterior(self.posterior, path / POSTERIOR)
+                save_posterior(self.posterior, path / POSTERIOR, predicted=self.predicted)
             elif self.method != "hierarchical":
                 (path / POSTERIOR).unlink(missing_ok=True)  # of an earlier fit
 
@@ -241,6 +262,8 @@ class Fit(Reported):
             sentences=tuple(found["sentences"]),
             versions=found["versions"],
             simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
+            predictive=Predictive.from_dict(kept) if (kept := found.get("predictive")) else None,
+            rivals=Comparison.from_dict(kept) if (kept := found.get("rivals")) else None,
         )
 
     def __str__(self) -> str:
@@ -304,7 +327,8 @@ def compute(question: AskFit) -> Fit:
     agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
-    place = _environment_of(trials, question.environment, agent)
+    place = set_to(_environment_of(trials, question.environment, agent), question.settings)
+    chosen_rivals(agent, place, question.against or (), False)  # a wrong name is told at once
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
     told = trials = Trials.from_frame(frame, environment=place)
@@ -317,11 +341,15 @@ def compute(question: AskFit) -> Fit:
         "fit_lapse": fit_lapse,
         "formula": list(formula or ()),
         "columns": dict(question.columns or {}),
+        **({"settings": dict(question.settings)} if question.settings else {}),
         "seed": seed,
         "pooled": question.pooled,
         "unit": list(unit or ()),
         "crossed": list(crossed or ()),
         "all_trials": all_trials,
+        "against": list(question.against or ()),
+        "rivals": question.rivals,
+        **several_of(question.data),
     }
     own: Posterior | HierarchicalFit | None
     if method == "hierarchical":
@@ -343,7 +371,10 @@ def compute(question: AskFit) -> Fit:
     result = replace(result, source=source, environment=place.name, options=options, used=used)
     comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
     result = replace(result, comparison=comparison)
-    result = _support(agent, told, place, result, read, own, seed)
+    relived = Relived.of(told.frame, place, units_of(told, unit or ("subject",)))
+    result = _support(relived, place, result, read, own, seed)
+    result = _predictive(told.frame, relived, place, result, own)
+    result = _rivals(question, agent, trials, relived, place, result)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
     if missing and agent.given != "action":
         result = replace(result, outcomes=outcome_rates(trials))
@@ -351,6 +382,34 @@ def compute(question: AskFit) -> Fit:
         gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
         result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
+
+
+def _rivals(
+    question: AskFit,
+    agent: type[Agent],
+    trials: Trials,
+    relived: Relived,
+    place: Environment,
+    result: Fit,
+) -> Fit:
+    """Add how rivals predict subjects that are left out, if any were asked for."""
+    if not (question.against or question.rivals) or not (result.subjects["n_trials"] > 0).any():
+        return result
+    compared = compare_rivals(
+        agent,
+        trials,
+        relived,
+        place,
+        against=question.against or (),
+        every=question.rivals,
+        fixed=question.fixed,
+        fit_lapse=question.fit_lapse,
+        all_trials=question.all_trials,
+        seed=question.seed,
+        workers=question.workers,
+        tell=question.tell,
+    )
+    return replace(result, rivals=compared)
 
 
 def _used(
@@ -632,8 +691,7 @@ def _compare(
 
 
 def _support(
-    agent: type[Agent],
-    told: Trials,
+    relived: Relived,
     place: Environment,
     result: Fit,
     data: ModelData,
@@ -641,13 +699,12 @@ def _support(
     seed: int,
 ) -> Fit:
     """Add what the rows support: see `support_of`."""
-    fixed, fit_lapse = result.options["fixed"], result.options["fit_lapse"]
+    agent, fixed, fit_lapse = data.model, result.options["fixed"], result.options["fit_lapse"]
     usable = (result.subjects["status"] != "failed").any()
     if not result.parameters or not usable:
         return result
-    unit = units_of(told, result.options["unit"] or ("subject",))
     scores, group, simulated = support_of(
-        Relived.of(told.frame, place, unit),
+        relived,
         place,
         data,
         result.method,
@@ -670,6 +727,32 @@ def _support(
     return replace(result, support=support, simulated=simulated)
 
 
+def _predictive(
+    frame: pd.DataFrame,
+    relived: Relived,
+    place: Environment,
+    result: Fit,
+    own: Posterior | HierarchicalFit | None,
+) -> Fit:
+    """Add whether sessions simulated from the fit look like the data."""
+    agent = AGENTS[result.model]
+    options = result.options
+    unknowns = Unknowns.of(agent, options["fixed"], options["fit_lapse"])
+    if own is None:
+        draws = result.subjects[list(result.parameters)].to_numpy(dtype=float)[None]
+    else:
+        draws = own.draws
+    usable = np.isfinite(draws).all(axis=(0, 2))
+    if result.method != "hierarchical":
+        usable &= (result.subjects["status"] != "failed").to_numpy()
+    chosen = replicated_from(relived, place, unknowns, agent, draws, usable, options["seed"])
+    told = "estimates" if own is None else "posterior"
+    predicted = None
+    if result.posterior is not None and len(frame) * len(chosen.theta) <= MOST_PREDICTED:
+        predicted = predicted_answers(chosen, len(frame))
+    return replace(result, predictive=check_fit(frame, chosen, told), predicted=predicted)
+
+
 def _sentences(result: Fit) -> list[str]:
     told = [_about_subjects(result), *_about_trials(result)]
     for name, v in result.group.items():
@@ -684,6 +767,8 @@ def _sentences(result: Fit) -> list[str]:
     told.extend(_about_gaps(result))
     told.extend(_about_models(result))
     told.extend(_about_support(result))
+    told.extend(_about_predictive(result))
+    told.extend(about_rivals(result.rivals, noun(result.options)))
     return told
 
 
@@ -776,6 +861,31 @@ def _about_models(result: Fit) -> list[str]:
         told.append(
             f"For {n} of {result.n_subjects} {noun(result.options)}s pure chance is best by BIC."
         )
+    return told
+
+
+def _about_predictive(result: Fit) -> list[str]:
+    """Say whether sessions simulated from the fit look like the data."""
+    found = result.predictive
+    if found is None:
+        return []
+    n, k = found.replicates, len(found.panels)
+    if found.missed:
+        each = ", ".join(f"{panel.title} (p {panel.p:.3f})" for panel in found.missed)
+        told = [
+            f"Simulated {n} times from this fit, the sessions do not look like the data in {each}; "
+            f"{k} panels were looked at, each with a limit of {LEVEL:g}."
+        ]
+    else:
+        least = min(panel.p for panel in found.panels)
+        told = [
+            f"Simulated {n} times from this fit, the sessions look like the data in what was "
+            f"looked at, {k} panels (least predictive p {least:.3f})."
+        ]
+    if found.drawn_from == "estimates":
+        told.append("They were simulated from the estimates alone, as if these had no errors.")
+    if found.subjects < found.of:
+        told.append(f"Looked at were {found.subjects} of {found.of} {noun(result.options)}s.")
     return told
 
 

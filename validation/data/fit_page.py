@@ -23,21 +23,30 @@ from knownminds.validation.pages.page import (
 )
 
 from .fit import Fit, noun
+from .predictive_page import (
+    ABOUT_P,
+    CHECKED,
+    checked_findings,
+    checked_table,
+    panels_figure,
+)
+from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
 
 
 def fit_page(fit: Fit) -> Page:
     """Return the page of a fit."""
     whose = noun(fit.options)
     size = f"{counted(fit.n_subjects, whose)}, {counted(fit.n_trials, 'trial')}"
+    options = {k: ", ".join(v) if isinstance(v, list) else v for k, v in fit.options.items()}
+    options = {name: value for name, value in options.items() if value != ""}
     asked = [
         ("data", f"{fit.source}: {size}"),
         ("experiment", fit.environment),
         ("model", fit.model),
-        ("fitted by", listed({"method": fit.method} | dict(fit.options))),
+        ("fitted by", listed({"method": fit.method} | options)),
     ]
     if fit.method == "hierarchical":
         asked.append(("sampling", f"{fit.verdict}; {fit.divergences} divergent draws"))
-    caption = f"Each {whose}'s estimate and 90% interval; the group value and its interval behind."
     return Page(
         title=f"{fit.model} fitted to {fit.source}",
         asked=asked,
@@ -50,14 +59,32 @@ def fit_page(fit: Fit) -> Page:
                 tone(s.verdict),
             )
             for name, s in fit.support.items()
-        ],
+        ]
+        + checked_findings(fit.predictive),
         sentences=fit.sentences,
-        notes=["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES],
+        notes=_notes(fit),
         tables=_tables(fit),
-        figures=[(caption, subject_forest(fit))] if fit.parameters else [],
+        figures=_figures(fit),
         command=fit_command(fit),
         versions=fit.versions,
     )
+
+
+def _notes(fit: Fit) -> list[str]:
+    told = ["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES]
+    told += [ABOUT_P] if fit.predictive else []
+    return [*told, ABOUT_ELPD] if fit.rivals else told
+
+
+def _figures(fit: Fit) -> list[tuple[str, str]]:
+    whose = noun(fit.options)
+    caption = f"Each {whose}'s estimate and 90% interval; the group value and its interval behind."
+    drawn = [(caption, subject_forest(fit))] if fit.parameters else []
+    if fit.predictive:
+        drawn.append((CHECKED, panels_figure(fit.predictive.panels)))
+    if fit.rivals:
+        drawn.append((COMPARED, rivals_figure(fit.rivals)))
+    return drawn
 
 
 def _tables(fit: Fit) -> list[Table]:
@@ -93,6 +120,8 @@ def _tables(fit: Fit) -> list[Table]:
             ("BIC", "{1[bic]:.1f}"),
             ("best for (BIC)", "{1[best_for]:.0f}"),
         ),
+        *rival_tables(fit.rivals),
+        checked_table(fit.predictive),
         status_table(fit.statuses, fit.n_subjects),
         outcome_table(fit.outcomes),
         table(
@@ -126,12 +155,13 @@ def fit_command(fit: Fit) -> str:
     options = fit.options
     return command_line(
         "fit",
-        fit.source,
+        *fit.options.get("data", [fit.source]),
         model=fit.model,
         method=fit.method,
         environment=fit.environment,
         seed=options["seed"],
         columns=in_one(options["columns"]),
+        set=options.get("settings"),
         formula=options["formula"],
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
@@ -139,6 +169,8 @@ def fit_command(fit: Fit) -> str:
         fit_lapse=options["fit_lapse"],
         all_trials=options.get("all_trials"),
         pooled=options.get("pooled"),
+        against=options.get("against"),
+        rivals=options.get("rivals"),
         target_accept=options.get("target_accept"),
         most_minutes=options.get("most_minutes"),
     )

@@ -79,10 +79,11 @@ def measured_command(measured: Measured) -> str:
     scoring = options.get("scoring", usual)
     return command_line(
         "score",
-        measured.source,
+        *options.get("data", [measured.source]),
         measure=options["measures"],
         environment=options["environment"],
         columns=in_one(options["columns"] or {}),
+        set=options.get("settings"),
         by=measured.by,
         released=options["released"],
         over=options.get("over"),

@@ -368,11 +368,12 @@ def phenotype(
     for name in {_place(metric) for metric in chosen} - set(designs):
         designs[name] = make(name)
     read = [_scores(name, of, chosen, designs) for name, of in participants.items()]
-    table = dict(reference) if isinstance(reference, Mapping) else _read_reference(reference)
+    table = dict(reference) if isinstance(reference, Mapping) else read_reference(reference)
     _check_names(table, "the reference")
     if random is None:
         made = {
-            metric: _random(metric, designs[_place(metric)], sessions, seed) for metric in chosen
+            metric: random_score(metric, designs[_place(metric)], sessions, seed)
+            for metric in chosen
         }
     else:
         _check_names(random, "random")
@@ -546,7 +547,7 @@ def _score(metric: str, trials: Trials, environment: Environment) -> _One:
     return estimate.value, estimate.standard_error, *ends, reason_of(estimate)
 
 
-def _random(metric: str, environment: Environment, sessions: int, seed: int) -> float:
+def random_score(metric: str, environment: Environment, sessions: int, seed: int) -> float:
     """Return what the null agent scores on average."""
     settings = json.dumps(environment.settings)
     return _score(
@@ -567,7 +568,8 @@ def _played_at_random(name: str, settings: str, sessions: int, seed: int) -> Tri
     return simulate_sessions(model, theta, environment, seed).to_trials()
 
 
-def _read_reference(file: str | os.PathLike[str]) -> dict[str, float]:
+def read_reference(file: str | os.PathLike[str]) -> dict[str, float]:
+    """Return reference values by metric from a CSV file with the columns metric and value."""
     path = Path(file)
     try:
         table = pd.read_csv(path)

@@ -21,7 +21,7 @@ from knownminds.validation.options import (
     Seed,
     Workers,
 )
-from knownminds.validation.reading import read_mapping, read_numbers
+from knownminds.validation.reading import read_mapping, read_numbers, read_settings
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from .fit import Fit
 
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+]
 Columns = Annotated[
     str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
 ]
@@ -45,11 +48,13 @@ class AskFit(Question["Fit"]):
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, or trials.
+        A .csv or .parquet file, the folder of a run, several of these, or trials.
     environment
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
         Our column names -> the file's.
+    settings
+        Of the experiment, where the data do not tell them.
     formula
         Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
     unit
@@ -67,6 +72,10 @@ class AskFit(Question["Fit"]):
         called so.
     tell
         Of "hierarchical": called with a line on what is going on.
+    against
+        Names of models that are compared with this one by how they predict subjects left out.
+    rivals
+        Whether all models of the experiment are.
     pooled
         Whether all sessions are taken for those of one mind, as those of a language model with
         the same settings may be.
@@ -76,13 +85,16 @@ class AskFit(Question["Fit"]):
     verb: ClassVar[str] = "fit"
     help: ClassVar[str] = "Fit people's or models' choices, and say what so many trials support."
 
-    data: Trials | str | Path = asks(
-        Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
+    data: Trials | str | Path | Sequence[str | Path] = asks(
+        Annotated[
+            list[Path], typer.Argument(help=".csv or .parquet files, or folders of runs, joined.")
+        ],
         kw_only=False,
     )
     model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
     environment: str | None = asks(ExperimentOption, default=None)
     columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
     method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
     formula: Sequence[str] | None = option(
         list[str] | None, '"alpha_positive ~ condition" (hierarchical).', default=None
@@ -109,6 +121,15 @@ class AskFit(Question["Fit"]):
     )
     most_minutes: float = option(
         float, "For how long to sample at most (hierarchical).", default=15.0
+    )
+    against: Sequence[str] | None = option(
+        list[str] | None,
+        "A model to compare with, by how they predict left-out subjects.",
+        default=None,
+        completion=completes("models"),
+    )
+    rivals: bool = option(
+        bool, "Compare with all models of the experiment.", default=False, flag="--rivals"
     )
     pooled: bool = option(
         bool, "Take all sessions for those of one mind.", default=False, flag="--pooled"
@@ -149,6 +170,7 @@ class AskScore(Question[Any]):
     )
     environment: str | None = asks(ExperimentOption, default=None)
     columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
     by: str | None = option(
         str | None, "A column whose values are samples of their own.", default=None
     )

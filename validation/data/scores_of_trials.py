@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -28,14 +28,15 @@ from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import reason_of, told_value
 from knownminds.inference.performance import performance
 from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
-from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
-from .trials_of_runs import read_one
+from .trials_of_runs import BY, CONDITIONS, Data, also_called, read_one, several_of
 
 RELEASED = "_released"
 FILE = "measures.json"
+NONE = "none"  # the sample of what has no value in the column
 
 PERFORMANCE = "performance"
 COLLIDER = "collider"
@@ -168,11 +169,12 @@ def _counts(rates: Sequence[Rate]) -> dict[str, int]:
 
 
 def score(
-    data: Trials | str | Path,
+    data: Data,
     measures: Sequence[str] | None = None,
     *,
     environment: str | None = None,
     columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     by: str | None = None,
     released: bool = False,
     over: Sequence[str] | None = None,
@@ -185,14 +187,16 @@ def score(
     Parameters
     ----------
     data
-        A .csv or .parquet file, the folder of a run, or trials. Files may hold trials of several
-        experiments, told apart by the column "environment".
+        A .csv or .parquet file, a run's folder, several of these (see `joined`), or trials. They
+        may be of several experiments, told apart by the column "environment".
     measures
         Which; all that fit by default.
     environment
         The experiment, of data that do not name it.
     columns
         Our column names -> the file's.
+    settings
+        Of the experiment, where the data do not tell them; there is one then.
     by
         A column whose values are samples of their own, such as "model".
     released
@@ -220,7 +224,7 @@ def score(
     used: set[str] = set()
     causal: CausalProfile | None = None
     places: list[Environment] = []
-    for place, part in _experiments(trials, environment):
+    for place, part in _experiments(trials, environment, settings):
         places.append(place)
         outcomes[place.name] = outcome_rates(part)
         scored = [] if place.performance_bounds is None else [PERFORMANCE]
@@ -243,14 +247,10 @@ def score(
                 scoring=scoring,
                 released=released,
             )
-    lost = [name for name in names or () if name not in used]
-    if lost:
-        raise ValueError(
-            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
-            f"are of {', '.join(outcomes)}. Leave it out."
-        )
+    _check_used(names or (), used, outcomes)
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
-    options |= {"columns": dict(columns or {})}
+    options |= {"columns": dict(columns or {}), **several_of(data)}
+    options |= {"settings": dict(settings)} if settings else {}
     if causal is None and (over or reference is not None):
         raise ValueError(
             "Conditions are compared, and a reference is used, in answers about a collider; the "
@@ -269,8 +269,18 @@ def score(
     return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
 
 
+def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> None:
+    """Raise ValueError at a measure that is of none of the trials' experiments."""
+    lost = [name for name in names if name not in used]
+    if lost:
+        raise ValueError(
+            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"are of {', '.join(places)}. Leave it out."
+        )
+
+
 def records_of(
-    data: Trials | str | Path,
+    data: Data,
     by: str,
     *,
     environment: str | None = None,
@@ -285,7 +295,20 @@ def records_of(
     return found
 
 
-def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:
+def played_in(people: Mapping[str, Sequence[Trials]]) -> list[Environment]:
+    """Return the experiments of several participants' records, with the settings that they tell."""
+    found: dict[str, Environment] = {}
+    for records in people.values():
+        for trials in records:
+            name = str(trials.frame["environment"].iloc[0])
+            if name not in found:
+                found[name] = environment_of(trials, name)
+    return list(found.values())
+
+
+def _experiments(
+    trials: Trials, name: str | None, settings: Mapping[str, Any] | None = None
+) -> list[tuple[Environment, Trials]]:
     """Return the experiments of the trials, each with its own."""
     frame = trials.frame
     if name is not None:
@@ -296,11 +319,16 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
             "Measures are those of an experiment, and the trials do not name theirs. "
             f"Say which with --environment: one of {', '.join(ENVIRONMENTS)}."
         )
+    if settings and frame["environment"].nunique() > 1:
+        raise ValueError(
+            "Settings are those of one experiment; the trials are of "
+            f"{', '.join(frame['environment'].unique())}. Leave --set out, or split the file."
+        )
     found = []
     for place, part in frame.groupby("environment", sort=False):
         if place not in ENVIRONMENTS:
             raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = environment_of(Trials(part), str(place))
+        environment = set_to(environment_of(Trials(part), str(place)), settings)
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
         reward = ["reward"] if environment.feedback and "reward" in part else []
@@ -329,13 +357,18 @@ def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
     if not by:
         return [("", trials)]
     frame = trials.frame
+    by = [also_called(name, frame) for name in by]
+    # An experiment without a condition has one value of it, as have trials that do not tell it.
+    absent = [name for name in by if name in CONDITIONS and name != BY and name not in frame]
+    frame = frame.assign(**dict.fromkeys(absent, NONE))
     for name in by:
         if name not in frame:
             raise ValueError(
                 f"Samples are told apart by a column of the trials; there is no {name!r} among "
                 f"{', '.join(frame.columns)}."
             )
-    groups = frame.groupby(list(by), sort=False)
+    told = [frame[name].astype(object).where(frame[name].notna(), NONE) for name in by]
+    groups = frame.groupby(told, sort=False)
     return [(", ".join(map(str, k)), Trials.from_frame(part)) for k, part in groups]
 
 

@@ -91,11 +91,15 @@ class Relived:
         The unit of each session.
     n_units
         How many units there are.
+    session, slot
+        Of each row of the data, the session and its place there, [rows].
     """
 
     recorded: Recorded
     unit: NDArray[np.int64]
     n_units: int
+    session: NDArray[np.int64]
+    slot: NDArray[np.int64]
 
     @classmethod
     def of(cls, frame: pd.DataFrame, place: Environment, unit: pd.Series[Any]) -> Relived:
@@ -111,7 +115,7 @@ class Relived:
         columns = {}
         for column in (*place.fields.stimulus, *place.fields.hidden, "action", "reward"):
             if column in frame:
-                values = _numbers(frame[column])
+                values = as_numbers(frame[column])
                 columns[column] = np.full(shape, values[0])
                 columns[column][session, slot] = values
         last = shape[1] - 1 - there[:, ::-1].argmax(axis=1)
@@ -119,14 +123,22 @@ class Relived:
         owner = np.array([pair[0] for pair in first])
         if len(first) > name.max() + 1:  # what one unit lacks of a session another may have
             lost[:] = False
-        return cls(Recorded(columns, there, answered, lost), owner, int(codes.max()) + 1)
+        recorded = Recorded(columns, there, answered, lost)
+        return cls(recorded, owner, int(codes.max()) + 1, session.astype(np.int64), slot)
 
     def live(
-        self, model: type[Agent], place: Environment, theta: Array, lapse: Array | None, seed: int
+        self,
+        model: type[Agent],
+        place: Environment,
+        theta: Array,
+        lapse: Array | None,
+        seed: int,
+        read_by: type[Agent] | None = None,
     ) -> ModelData:
         """Let subjects theta[N, P] live the sessions of one unit each, in turn; return their data.
 
-        Of more units than subjects, every so-many-th is lived.
+        Of more units than subjects, every so-many-th is lived. Data are those that `read_by`
+        reads, the model itself if None.
         """
         answering = np.unique(self.unit[self.recorded.answered.any(axis=1)])
         n = len(theta)
@@ -137,6 +149,29 @@ class Relived:
         sessions = np.concatenate([by_unit[k] for k in turn])
         owner = np.repeat(np.arange(n), [len(by_unit[k]) for k in turn])
         rng = session_stream(seed, n)
+        whole = self.rows(model, place, theta[owner], None if lapse is None else lapse[owner],
+                          sessions, rng)  # fmt: skip
+        subject = owner[whole["session"]]
+        separate = [whole["session"]]
+        model = read_by or model
+        separate += [whole[name].astype(np.int64) for name in model.separate if name in whole]
+        names = list(map(str, range(n)))
+        return ModelData.of_columns(model, names, subject, separate, whole, place.n_actions)
+
+    def rows(
+        self,
+        model: type[Agent],
+        place: Environment,
+        theta: Array,
+        lapse: Array | None,
+        sessions: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> dict[str, NDArray[Any]]:
+        """Let subjects theta[M, P] live one session each, sessions[M]; return flat columns.
+
+        Rows that the recorded sessions have answered, in order of time. Beside what is recorded
+        with a trial "session", a position in `sessions`, and "slot", the row's place in it.
+        """
         count = max(TRIALS_AT_ONCE // self.recorded.there.shape[1], 1)
         parts: list[dict[str, NDArray[Any]]] = []
         for begin in range(0, len(sessions), count):
@@ -144,20 +179,14 @@ class Relived:
             tables = place.rerun.tables(self.recorded, sessions[some], rng)
             shape = tables["kept"].shape
             uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
-            own = None if lapse is None else lapse[owner[some]]
-            lived = play_tables(model, theta[owner[some]], place, tables, uniforms, own)
+            own = None if lapse is None else lapse[some]
+            lived = play_tables(model, theta[some], place, tables, uniforms, own)
             kept = tables["kept"][lived.subject, lived.trial]
             part = {name: column[kept] for name, column in lived.columns.items()}
-            part["subject"] = owner[some][lived.subject[kept]]
             part["session"] = begin + lived.subject[kept]
+            part["slot"] = lived.trial[kept]
             parts.append(part)
-        whole = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        separate = [whole["session"]]
-        separate += [whole[name].astype(np.int64) for name in model.separate if name in whole]
-        names = list(map(str, range(n)))
-        return ModelData.of_columns(
-            model, names, whole["subject"], separate, whole, place.n_actions
-        )
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def support_of(
@@ -277,7 +306,7 @@ def reliability(
     return float(between / (between + noise))
 
 
-def _numbers(column: pd.Series[Any]) -> NDArray[Any]:
+def as_numbers(column: pd.Series[Any]) -> NDArray[Any]:
     """Return a column as numbers: whole ones if all are, names by their order of appearance."""
     if not pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
         return pd.factorize(column)[0].astype(np.int64)

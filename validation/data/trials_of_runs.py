@@ -1,18 +1,37 @@
-"""The trials of several runs and files, as one table."""
+"""The trials of several runs and files, as one table in which each trial has its conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
+from pyarrow import ArrowException, parquet
 
-from knownminds.environments import Trials
+from knownminds.environments import Trials, make
+from knownminds.environments.conditions import SHARED_DESIGN
+from knownminds.environments.record.trials import SETTINGS
+from knownminds.llm_adapters import Sampling
+from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
+from knownminds.llm_adapters.runs.ledger import Ledger
+from knownminds.llm_adapters.runs.participant import conditions
 from knownminds.llm_adapters.runs.runner import TRIALS
 
 BY = "model"  # the column in which a run says who answered
 SUFFIXES = (".parquet", ".csv")
 ALONE = "participant"  # the name of the only one, where trials name none
+# What stands beside each trial of a joined table; empty where an experiment has no such condition.
+CONDITIONS = (
+    "model", "served_model", "experiment", "reasoning", "history", "content", "names", "overload",
+    "modality", "noise", "temperature", "effort", "template", "template_hash", "session",
+)  # fmt: skip
+_ALSO = {"served_model": "model_served", "experiment": "environment"}  # as the record calls them
+# Files may name the same participant in sessions that these tell apart.
+_ADDRESS = (BY, "environment", "condition", "modality", "subject", "session")
+
+Data = Trials | str | Path | Sequence[str | Path]
 
 
 def runs_in(paths: Sequence[str | Path]) -> list[Path]:
@@ -44,12 +63,128 @@ def runs_in(paths: Sequence[str | Path]) -> list[Path]:
     return found
 
 
-def read_one(data: Trials | str | Path, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
-    """Return trials, or those of a file or a run's folder, and what they are called."""
+def read_one(data: Data, columns: Mapping[str, str] | None) -> tuple[str, Trials]:
+    """Return trials, or those of a file or runs, and what they are called; see `joined`."""
     if isinstance(data, Trials):
         return "trials", data
-    file = Path(data)
-    return file.name, Trials.load(file / TRIALS if file.is_dir() else file, columns=columns)
+    paths = [data] if isinstance(data, str | Path) else list(data)
+    if not paths:
+        raise ValueError("Trials are read from one file or run at least; got none.")
+    runs = runs_in(paths)
+    if len(runs) == 1:
+        return runs[0].name, with_conditions(runs[0], columns)
+    return " ".join(map(str, paths)), joined(runs, columns)
+
+
+def several_of(data: Data) -> dict[str, list[str]]:
+    """Return the paths as the option "data", where several were given; otherwise nothing."""
+    if isinstance(data, Trials | str | Path) or len(data) < 2:
+        return {}
+    return {"data": [str(path) for path in data]}
+
+
+def with_conditions(path: str | Path, columns: Mapping[str, str] | None = None) -> Trials:
+    """Return the trials of a file or a run's folder; of a run, each with its conditions.
+
+    An older run did not write them beside its trials: they follow from its ledger.
+    """
+    place = Path(path)
+    trials = Trials.load(place / TRIALS if place.is_dir() else place, columns=columns)
+    if "template_hash" in trials.frame or not (place / LEDGER).is_file():
+        return trials
+    with Ledger.read(place) as ledger:
+        kept = ledger.configuration
+    try:
+        environment = make(kept["environment"], **kept["settings"])
+    except ValueError:  # words or a network of the user's own that are no longer there
+        return trials
+    told = conditions(environment, Sampling(**kept["sampling"]))
+    new = {name: value for name, value in told.items() if name not in trials.frame}
+    return Trials(trials.frame.assign(**new))
+
+
+def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None) -> Trials:
+    """Return the trials of several runs and files, with `CONDITIONS`, in one table.
+
+    Subjects that bear the same name in several files of an experiment become MODEL/RUN/NAME.
+
+    Raises
+    ------
+    ValueError
+        If runs of an experiment have different designs: settings that are no conditions.
+    """
+    runs = runs_in(paths)
+    if not runs:
+        raise ValueError("Trials are read from one file or run at least; got none.")
+    parts = {name: with_conditions(run, columns) for name, run in _named(runs).items()}
+    settings = agreed_design({name: part.settings for name, part in parts.items()})
+    whole = put_together({name: part.frame for name, part in parts.items()})
+    whole.attrs[SETTINGS] = settings
+    return Trials.from_frame(with_columns(whole))
+
+
+def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Return tables of trials as one, by name; whoever bears the same name is told apart."""
+    subjects = {
+        name: pd.DataFrame({"place": _experiment(part), "subject": part["subject"].astype(str)})
+        for name, part in parts.items()
+    }
+    bearers = pd.concat([one.drop_duplicates() for one in subjects.values()])
+    shared = set(bearers.loc[bearers.duplicated(), "place"])
+    kept = []
+    for name, part in parts.items():
+        subject, collides = subjects[name]["subject"], subjects[name]["place"].isin(shared)
+        who = part[BY].astype(str) + "/" if BY in part else ""
+        kept.append(part.assign(subject=subject.mask(collides, who + f"{name}/" + subject)))
+    for part in kept:
+        part.attrs = {}  # that pandas need not compare them
+    return pd.concat(kept, ignore_index=True)
+
+
+def with_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return trials with all `CONDITIONS`, empty where nothing is known of one."""
+    new: dict[str, Any] = {}
+    for name in CONDITIONS:
+        if name not in frame and name != BY:
+            also = _ALSO.get(name)
+            new[name] = frame.get(also, np.nan)
+    return frame.assign(**new)
+
+
+def agreed_design(
+    told: Mapping[str, Mapping[str, Mapping[str, Any]]],
+) -> dict[str, dict[str, Any]]:
+    """Return the settings of each experiment that all runs of it share, by experiment.
+
+    Parameters
+    ----------
+    told
+        By name of the run, the settings of its experiments; a run may tell none.
+
+    Raises
+    ------
+    ValueError
+        If they differ in more than conditions.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    first: dict[str, str] = {}
+    for run, places in told.items():
+        for name, settings in places.items():
+            design = {k: v for k, v in settings.items() if k not in SHARED_DESIGN}
+            if name not in found:
+                found[name], first[name] = dict(settings), run
+                continue
+            before = {k: v for k, v in found[name].items() if k not in SHARED_DESIGN}
+            differs = [k for k in {**before, **design} if before.get(k) != design.get(k)]
+            if differs:
+                one, other = before.get(differs[0]), design.get(differs[0])
+                raise ValueError(
+                    f"Runs in one table have the same design; of {name} {first[name]} has "
+                    f"{differs[0]}={one!r} and {run} has {other!r}. Read them one by one."
+                )
+            same = {k for k, v in settings.items() if found[name].get(k) == v}
+            found[name] = {k: v for k, v in found[name].items() if k in same}
+    return found
 
 
 def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> pd.DataFrame:
@@ -57,17 +192,14 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
 
     Sessions of different files stay apart where they would have the same address.
     """
-    parts = []
-    for path in runs_in(paths):
-        file = path / TRIALS if path.is_dir() else path
-        part = Trials.load(file, columns=columns).frame
-        parts.append(part.assign(file=str(path)))
+    parts, told = [], {}
+    for name, path in _named(runs_in(paths)).items():
+        trials = with_conditions(path, columns)
+        parts.append(trials.frame.assign(file=str(path)))
+        parts[-1].attrs, told[name] = {}, trials.settings
+    agreed_design(told)
     frame = pd.concat(parts, ignore_index=True)
-    address = [
-        name
-        for name in (BY, "environment", "condition", "modality", "subject", "session")
-        if name in frame
-    ]
+    address = [name for name in _ADDRESS if name in frame]
     copy = frame.groupby(address, sort=False, dropna=False)["file"].transform(
         lambda files: pd.factorize(files)[0]
     )
@@ -77,3 +209,38 @@ def read_all(paths: Sequence[str | Path], columns: Mapping[str, str] | None) -> 
         session[again] = session[again] + "+" + copy[again].astype(str).to_numpy(dtype=object)
         frame["session"] = session
     return frame.drop(columns="file")
+
+
+def experiments_of(path: str | Path, columns: Mapping[str, str] | None = None) -> set[str]:
+    """Return the experiments that the trials of a file or run name; "" where one names none."""
+    place = Path(path)
+    file = place / TRIALS if place.is_dir() else place
+    if file.suffix == ".parquet" and "environment" not in (columns or {}):
+        try:
+            if "environment" in parquet.read_schema(file.absolute()).names:
+                part = pd.read_parquet(file.absolute(), columns=["environment"])
+                return set(_experiment(part))
+        except (ArrowException, OSError):
+            pass  # which loading it says in a sentence
+    return set(_experiment(Trials.load(file, columns=columns).frame))
+
+
+def also_called(name: str, frame: pd.DataFrame) -> str:
+    """Return the column of a condition, which a record may have by another name."""
+    return _ALSO.get(name, name) if name not in frame else name
+
+
+def _experiment(part: pd.DataFrame) -> pd.Series[str]:
+    """Return the experiment of each row; "" where it is not told."""
+    if "environment" not in part:
+        return pd.Series("", index=part.index)
+    return part["environment"].fillna("").astype(str)
+
+
+def _named(runs: Sequence[Path]) -> dict[str, Path]:
+    """Name runs and files by their last part; by the whole path where two share it."""
+    last = [run.stem if run.suffix in SUFFIXES else run.name for run in runs]
+    return {
+        name if last.count(name) == 1 else str(run): run
+        for name, run in zip(last, runs, strict=True)
+    }

@@ -19,7 +19,7 @@ from knownminds.inference.diagnosis.iterated_expectation import iterated_expecta
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
 from knownminds.inference.diagnosis.predictive_gain import Learner, predictive_gain
 from knownminds.llm_adapters.runs.runner import TRIALS
-from knownminds.validation.data.trials_of_runs import ALONE, read_all, runs_in
+from knownminds.validation.data.trials_of_runs import ALONE, experiments_of, read_all, runs_in
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.page import number
@@ -278,10 +278,7 @@ def of_diagnosis(
         return environment == PLACE
     for path in runs_in(paths):
         file = path / TRIALS if path.is_dir() else path
-        if not file.is_file():
-            return False
-        frame = Trials.load(file, columns=columns).frame
-        if "environment" not in frame or not (frame["environment"] == PLACE).all():
+        if not file.is_file() or experiments_of(path, columns) != {PLACE}:
             return False
     return True
 

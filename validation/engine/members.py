@@ -123,7 +123,10 @@ def _imported(path: Path) -> ModuleType:
             del sys.modules[path.stem]
         else:
             sys.modules[path.stem] = before
-        raise ValueError(f"{path.name} cannot be run: {type(error).__name__}: {error}.") from error
+        kind = (
+            "" if isinstance(error, ValueError) else f"{type(error).__name__}: "
+        )  # ours say it all
+        raise ValueError(f"{path.name} cannot be run: {kind}{str(error).rstrip('.')}.") from error
     return module
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent
+from knownminds.agents import AGENTS, Agent, Model
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import check_writable, writable, write_text
 from knownminds.environments.record.result import Result, plain
@@ -251,19 +251,21 @@ def recommendation(model: type[Agent] | str) -> Recommendation:
 def sources_of(kind: str, name: str, environment: str) -> dict[str, str]:
     """Hash the files in which a model or measure and an experiment are written.
 
-    What they extend counts too, but not what all models, measures or experiments share.
+    What they extend counts too, but not what all models, measures or experiments share: the bases
+    have contract tests of their own, and the compiler holds each kernel against its definition.
     """
     experiment = _hash_of(ENVIRONMENTS[environment], Environment)
     if kind == "audit":
         return {"measure": _hash_of(type(MEASURES[name]), Measure), "experiment": experiment}
-    return {"model": _hash_of(AGENTS[name], Agent), "experiment": experiment}
+    return {"model": _hash_of(AGENTS[name], Agent, Model), "experiment": experiment}
 
 
 @cache
-def _hash_of(member: type, root: type) -> str:
-    own = [c for c in member.__mro__ if issubclass(c, root) and c is not root]
-    shared = Path(inspect.getfile(root))
-    files = sorted({Path(inspect.getfile(c)) for c in own} - {shared}, key=lambda f: f.name)
+def _hash_of(member: type, root: type, *bases: type) -> str:
+    """Hash the files of a member's classes, without that of the root and of further bases."""
+    own = [c for c in member.__mro__ if issubclass(c, root)]
+    shared = {Path(inspect.getfile(base)) for base in (root, *bases)}
+    files = sorted({Path(inspect.getfile(c)) for c in own} - shared, key=lambda f: f.name)
     digest = hashlib.sha256()
     for file in files:
         # Line ends are those of the checkout.

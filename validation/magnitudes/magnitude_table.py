@@ -42,7 +42,13 @@ from knownminds.inference.magnitudes.normalised_error import bias_and_variance, 
 from knownminds.inference.magnitudes.observer_fits import fit_observers
 from knownminds.inference.resampling import percentile_interval
 from knownminds.llm_adapters.runs.runner import TRIALS
-from knownminds.validation.data.trials_of_runs import ALONE, BY, read_all, runs_in
+from knownminds.validation.data.trials_of_runs import (
+    ALONE,
+    BY,
+    experiments_of,
+    read_all,
+    runs_in,
+)
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 from knownminds.validation.pages.page import counted
@@ -428,16 +434,16 @@ def of_one_measured_file(
     measures: Sequence[str] | None,
     columns: Mapping[str, str] | None = None,
 ) -> bool:
-    """Say whether `score` reads measures off one file, rather than the table off a set of runs.
+    """Say whether `score` reads measures off trials, rather than the table off a set of runs.
 
-    A set has several runs, or one file whose trials of magnitude estimation are of several tasks,
-    conditions or participants, or of a single subject, over which measures have no test.
+    A set has several runs of magnitude estimation, or one file whose trials of that are of several
+    tasks, conditions or participants, or of a single subject, over which measures have no test.
     """
-    if measures and len(paths) == 1:
+    if measures:
         return True
     runs = runs_in(paths)
     if len(runs) > 1:
-        return False
+        return not all(experiments_of(run, columns) <= set(TASKS) for run in runs)
     file = runs[0] / TRIALS if runs[0].is_dir() else runs[0]
     if not file.is_file():
         return True  # which then says what it lacks

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import isfinite, isnan
 from string import Formatter
 from typing import Any
@@ -27,6 +27,7 @@ BAD = (
     "not identified",
     "too many false alarms",
     "not confirmed",
+    "not reproduced",
     "biased high",
     "biased low",
     "over-confident",
@@ -75,6 +76,46 @@ class Finding:
 
 
 @dataclass(frozen=True)
+class Section:
+    """A part of a page under a heading of its own, as a table or figure of a paper is.
+
+    Parameters
+    ----------
+    name
+        A word for files: its tables are kept as NAME.csv.
+    title
+        The heading.
+    sentences, notes
+        Paragraphs before and after tables and figures.
+    tables
+        Those without a row are left out.
+    figures
+        Caption and SVG text of each.
+    frames
+        The numbers behind it: by name, each a CSV file beside the page.
+    command
+        The command line that computes these again; "" where the page's does.
+    scores
+        Of a benchmark, what participants are compared by, two at a time: one row per participant
+        and score, with the columns participant, score, cell, value and standard_error; or None.
+    """
+
+    name: str
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    figures: Sequence[tuple[str, str]] = ()
+    notes: Sequence[str] = ()
+    frames: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    command: str = ""
+    scores: pd.DataFrame | None = None
+
+    def __post_init__(self) -> None:
+        """Leave out what is empty."""
+        object.__setattr__(self, "tables", [table for table in self.tables if table[2]])
+
+
+@dataclass(frozen=True)
 class Page:
     """The content of a report.
 
@@ -90,6 +131,8 @@ class Page:
         Caption and SVG text of each.
     command
         The command line that computes it again; empty if there is none.
+    sections
+        Parts with headings of their own, behind figures and tables.
     """
 
     title: str
@@ -101,6 +144,12 @@ class Page:
     figures: Sequence[tuple[str, str]]
     command: str
     versions: Mapping[str, str]
+    sections: Sequence[Section] = ()
+
+    @property
+    def drawn(self) -> list[tuple[str, str]]:
+        """Caption and SVG text of all figures, also those of sections."""
+        return [*self.figures, *(one for part in self.sections for one in part.figures)]
 
     def __post_init__(self) -> None:
         """Leave out what is empty."""

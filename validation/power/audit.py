@@ -171,7 +171,10 @@ def compute(question: AskAudit) -> Audit:
 
 
 def usual_effects(measure: Measure) -> tuple[float, ...]:
-    """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can."""
+    """Return effects that violators drawn from the priors can have: `EFFECTS`, if they can.
+
+    Of a measure that is counted in larger units than shares, they are parts of what it can be.
+    """
     parameters = AGENTS[measure.violator].parameters
     dial = GroupDial(measure, AGENTS[measure.violator], parameters.mean, parameters.sd)
     turns, values = dial.curve
@@ -179,7 +182,9 @@ def usual_effects(measure: Measure) -> tuple[float, ...]:
         # A group whose dial cannot be turned below 0 deviates a little before it is turned.
         least = measure.null if measure.dial.lowest is None else max(float(values[0]), measure.null)
         most = float(values.max()) - least
-        if measure.dial.lowest is None and most > 1.1 * max(EFFECTS):
+        span = measure.bounds[1] - measure.bounds[0]
+        in_shares = not np.isfinite(span) or span <= 2.0
+        if in_shares and measure.dial.lowest is None and most > 1.1 * max(EFFECTS):
             return EFFECTS
         return tuple(float(f"{least + share * most:.2g}") for share in (0.2, 0.4, 0.8))
     middle, ends = (turns[0] + turns[-1]) / 2, (turns[-1] - turns[0]) / 8

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import tell_trials
+from knownminds.validation.cli.output import print_json, tell_trials
 from knownminds.validation.options import ExperimentOption, Json
-from knownminds.validation.reading import read_mapping, read_settings
+from knownminds.validation.reading import read_mapping, read_settings, read_texts
 
 
 @app.command("import")
@@ -18,26 +18,82 @@ def import_(
     sources: Annotated[
         list[Path], typer.Argument(help="Files, or folders of psych-ds or of Inspect's logs.")
     ],
-    out: Annotated[Path, typer.Option(help="A .csv or .parquet file.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A .csv or .parquet file; without it nothing is written.")
+    ] = None,
     format: Annotated[
-        str | None, typer.Option(help="psych-101, psych-ds, inspect, csv or parquet; else found.")
+        str | None,
+        typer.Option(
+            "--from",
+            "--format",
+            help="cogbench, causalign, horizon, hbayesdm, durations, jspsych, psych-101, psych-ds, "
+            "inspect, csv or parquet; else found.",
+        ),
     ] = None,
     environment: ExperimentOption = None,
     columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    map_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--map", help="ours=theirs,...; 'COLUMN: text=0,text=1'; 'COLUMN: percent'; or a .toml."
+        ),
+    ] = None,
+    where: Annotated[
+        list[str] | None, typer.Option(help="COLUMN=VALUE: only rows that have it are trials.")
+    ] = None,
+    missing: Annotated[
+        list[str] | None, typer.Option(help="What stands for no answer, besides nothing and NA.")
+    ] = None,
+    encoding: Annotated[str | None, typer.Option(help="Of the file, such as cp1252.")] = None,
+    save_map: Annotated[
+        Path | None, typer.Option(help="A .toml file for the mapping, or for the proposed one.")
+    ] = None,
     values: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Read trials from Psych-101 texts, Psych-DS folders or Inspect's logs into a table."""
-    from knownminds.validation.data.exchange import import_trials, save_table
+    """Read other people's data, and say what was understood of every row."""
+    from knownminds.validation.data.exchange import import_sources, save_table
+    from knownminds.validation.imports.importing import UnexplainedError
+    from knownminds.validation.imports.mapping import ColumnMap, read_map
 
-    found = import_trials(
-        sources,
-        format,
-        environment=environment,
-        columns=read_mapping(columns),
-        settings=read_settings(values),
-    )
-    save_table(found, out)
-    tell_trials(found, out, as_json)
+    mapping = None
+    if map_ or missing:
+        mapping = read_map(map_ or ()).merged(ColumnMap(missing=tuple(missing or ())))
+    try:
+        found = import_sources(
+            sources,
+            format,
+            environment=environment,
+            columns=read_mapping(columns),
+            settings=read_settings(values),
+            mapping=mapping,
+            where=read_texts("--where", where),
+            encoding=encoding,
+        )
+    except UnexplainedError as unexplained:
+        _show(unexplained, save_map)
+        raise
+    if out is not None:
+        save_table(found.trials, out)
+    if save_map is not None and found.mapping is not None:
+        found.mapping.save(save_map)
+    told: dict[str, Any] = {} if found.account is None else {"account": found.account.to_dict()}
+    if found.account is not None and not as_json:
+        print(found.account)
+    if out is not None:
+        tell_trials(found.trials, out, as_json, told)
+    elif as_json:
+        print_json(told)
+    else:
+        print("Nothing was written; --out trials.parquet writes it.")
+
+
+def _show(unexplained: Any, save_map: Path | None) -> None:
+    """Print what a table may be, and keep the best guess if that was asked for."""
+    for proposal in unexplained.proposals:
+        print(proposal)
+    if save_map is not None and unexplained.proposals:
+        unexplained.proposals[0].mapping.save(save_map)
+        print(f"The first is kept in {save_map}.")

@@ -17,7 +17,10 @@ from knownminds.validation.reading import read_mapping
 @app.command()
 def phenotype(
     data: Annotated[
-        Path | None, typer.Argument(help="A trial file; without one, our own named characters.")
+        list[Path] | None,
+        typer.Argument(
+            help="Files or runs of any experiments; without one, our own named characters."
+        ),
     ] = None,
     by: Annotated[str, typer.Option(help="The column that tells participants apart.")] = "model",
     reference: Annotated[
@@ -36,9 +39,9 @@ def phenotype(
     from knownminds.environments.record.folders import writable, write_text
     from knownminds.validation.data.phenotype import gallery
     from knownminds.validation.data.phenotype import phenotype as run_phenotype
-    from knownminds.validation.data.scores_of_trials import records_of
+    from knownminds.validation.data.scores_of_trials import played_in, records_of
 
-    if data is None:
+    if not data:
         found = gallery(seed=seed)
     elif reference is None:
         raise ValueError(
@@ -47,7 +50,13 @@ def phenotype(
         )
     else:
         people = records_of(data, by, columns=read_mapping(columns))
-        found = run_phenotype(people, reference=reference, released=released, seed=seed)
+        found = run_phenotype(
+            people,
+            reference=reference,
+            environments=played_in(people),
+            released=released,
+            seed=seed,
+        )
     if out is not None:
         with writable(out) as folder:
             write_text(folder / "phenotype.csv", csv_text(found.to_frame()))

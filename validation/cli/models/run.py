@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,9 +22,11 @@ from knownminds.validation.options import (
     Values,
 )
 from knownminds.validation.reading import (
+    TEMPERATURES,
     read_caps,
     read_contaminants,
     read_rates,
+    read_temperature,
     resolve_experiment,
 )
 from knownminds.validation.studies import STUDIES
@@ -31,6 +34,7 @@ from knownminds.validation.studies import STUDIES
 if TYPE_CHECKING:
     from knownminds.environments import Environment
     from knownminds.llm_adapters import Sampling
+    from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.run_result import Run
     from knownminds.llm_adapters.runs.runner import Progress as Standing
 
@@ -120,10 +124,21 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
     images: bool = option(
         bool, "The model sees pictures; for one not known.", default=False, flag="--images"
     )
-    temperature: float | None = option(float | None, "0 to 2.", default=None)
+    temperature: str | None = option(
+        str | None, f"0 to 2, or that of a paper: {', '.join(TEMPERATURES)}.", default=None
+    )
     top_p: float | None = option(float | None, "0 to 1.", default=None)
     max_tokens: int | None = option(int | None, "Where an answer is cut off.", default=None)
-    reasoning: str | None = option(str | None, "none, low, medium or high.", default=None)
+    reasoning: str | None = option(
+        str | None, "none, minimal, low, medium, high, xhigh or max.", default=None
+    )
+    verbosity: str | None = option(str | None, "low, medium or high.", default=None)
+    system: str | None = option(
+        str | None, "What a system message says before every prompt.", default=None
+    )
+    paraphrases: int | None = option(
+        int | None, "In so many wordings, each a run of its own below --out.", default=None
+    )
     top_log_probabilities: int | None = option(
         int | None, "Alternatives kept with each token.", default=None
     )
@@ -165,7 +180,40 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
 
 def _run(given: dict[str, Any]) -> None:
     asked, as_json = AskRun(**AskRun.read(given)), given["as_json"]
+    caps = read_caps(asked.cap)
+    if asked.paraphrases is None:
+        _run_one(asked, as_json, caps)
+        return
+    from knownminds.validation.costs.connect import folder_of
+    from knownminds.validation.costs.wordings import left_of, wordings
+
+    place, _ = _resolved(asked)
+    whole = asked.out or folder_of(place, asked.llm)
+    folders = {name: whole / name for name in wordings(place, asked.paraphrases)}
+    ends = []
+    for k, (name, folder) in enumerate(folders.items()):
+        values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
+        others = [other for other in folders.values() if other != folder]
+        notes.print(f"wording {name} ({k + 1} of {len(folders)}):", markup=False)
+        try:
+            one = replace(asked, values=values, out=folder)
+            _run_one(one, as_json, left_of(caps, others))
+        except typer.Exit as end:
+            ends.append(end.exit_code)
+    if ends:
+        raise typer.Exit(max(ends))
+
+
+def _resolved(asked: AskRun) -> tuple[Environment, Any]:
+    """Return the experiment, and the parameters of a known mind that plays it."""
     from knownminds.agents import AGENTS
+
+    provider, _, model = asked.llm.partition(":")
+    minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
+    return resolve_experiment(asked.environment, minds, asked.trials, asked.values, asked.design)
+
+
+def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.desk import Batching
@@ -180,22 +228,19 @@ def _run(given: dict[str, Any]) -> None:
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
 
-    provider, _, model = asked.llm.partition(":")
-    minds = [AGENTS[model]] if provider == "synthetic" and model in AGENTS else []
-    place, truth = resolve_experiment(
-        asked.environment, minds, asked.trials, asked.values, asked.design
-    )
+    place, truth = _resolved(asked)
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
     folder = asked.out or folder_of(place, asked.llm)
     found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
     rates = price_in(folder) or found
-    caps = read_caps(asked.cap)
     settings = Sampling(
-        temperature=asked.temperature,
+        temperature=read_temperature(asked.temperature),
         top_p=asked.top_p,
         max_tokens=asked.max_tokens,
         reasoning=asked.reasoning,  # type: ignore[arg-type]  # checked there, with the nearest name
         top_log_probabilities=asked.top_log_probabilities,
+        verbosity=asked.verbosity,  # type: ignore[arg-type]  # likewise
+        system=asked.system,
     )
     if asked.sessions > MOST_SESSIONS:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")

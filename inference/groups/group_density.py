@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cached_property
 from time import perf_counter
@@ -15,13 +15,23 @@ from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.posteriors.crossed_levels import Levels
+from knownminds.inference.posteriors.regressors import Regressors
+from knownminds.inference.posteriors.sampling import (
+    FIRST_WORD,
+    HEARTBEAT,
+    ChainProgress,
+    OutOfTimeError,
+    Settings,
+    StoppedError,
+    Tell,
+    so_far,
+    stacked,
+)
+from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
-from .crossed_levels import Levels
 from .deviations import Deviations
 from .group_kernels import LANES, Group, density, rows_of, run_chain
-from .regressors import Regressors
-from .sampling import HEARTBEAT, OutOfTimeError, Settings, Tell, stacked
-from .subject_coordinates import SubjectCoordinates
 
 DIMENSIONS = {
     "group_mean": ("parameter",),
@@ -254,11 +264,12 @@ class GroupDensity:
         """Sample by NUTS; returns "posterior", parts of points by name, and "sample_stats".
 
         Chains run in threads of their own. After `seconds` they are broken off, which raises
-        `OutOfTimeError`; `tell` hears every half a minute that they still run.
+        `OutOfTimeError`, and by an interrupt `StoppedError`; `tell` hears a line per chain after 2
+        seconds, and then ever more seldom, up to every half a minute.
         """
         chains, draws = settings.chains, settings.draws
-        kept = np.empty((chains, draws, self.size))
-        told = np.empty((chains, draws, len(STATISTICS)))
+        kept = np.full((chains, draws, self.size), np.nan)
+        told = np.full((chains, draws, len(STATISTICS)), np.nan)
         progress = np.zeros((chains, 4), dtype=np.int64)
         words = np.random.SeedSequence(settings.seed).spawn(chains)
 
@@ -270,26 +281,33 @@ class GroupDensity:
             out = kept[chain], told[chain], progress[chain]
             run_chain(self.law, self.problem, start, scale, self.signed, how, number, *out)
 
-        begun, _ = perf_counter(), self.law  # compiled before threads ask for it
+        law = self.law  # compiled before threads ask for it
+        assert law.address
         with ThreadPoolExecutor(settings.arguments["cores"]) as pool:
             running = [pool.submit(run, chain) for chain in range(chains)]
             try:
-                while any(not one.done() for one in running):
-                    left = np.inf if seconds is None else seconds - (perf_counter() - begun)
-                    if left <= 0:
-                        raise OutOfTimeError
-                    wait(running, timeout=max(min(HEARTBEAT, left), 0.0))
-                    if tell is not None and any(not one.done() for one in running):
-                        tell(f"still sampling after {perf_counter() - begun:.0f} s")
+                _wait(running, progress, settings, seconds, tell)
+            except KeyboardInterrupt:
+                progress[:, 3] = 1
+                wait(running)
+                raise StoppedError(so_far(self._traced(kept, told))) from None
             finally:
                 progress[:, 3] = 1  # whatever still runs ends
         for one in running:
             one.result()
-        columns = {
-            name: (("chain", "draw"), told[..., k].astype(WHOLE.get(name, float)))
-            for k, name in enumerate(STATISTICS)
+        return self._traced(kept, told)
+
+    def _traced(self, kept: Array, told: Array) -> dict[str, xr.Dataset]:
+        """Name what chains gave."""
+        columns = {}
+        for k, name in enumerate(STATISTICS):
+            kind = WHOLE.get(name, float)
+            columns[name] = ("chain", "draw"), np.nan_to_num(told[..., k]).astype(kind)
+        posterior = self.named(kept)
+        return {
+            "posterior": posterior,
+            "sample_stats": xr.Dataset(columns, coords=posterior.coords),
         }
-        return {"posterior": self.named(kept), "sample_stats": xr.Dataset(columns)}
 
     def named(self, points: Array) -> xr.Dataset:
         """Return points [chains, draws, D] as variables with the names of `parts`."""
@@ -298,4 +316,28 @@ class GroupDensity:
             if np.prod(shape):
                 values = points[..., place].reshape(*points.shape[:2], *shape)
                 found[name] = ("chain", "draw", *DIMENSIONS[name]), values
-        return xr.Dataset(found)
+        at = {"chain": np.arange(points.shape[0]), "draw": np.arange(points.shape[1])}
+        return xr.Dataset(found, coords=at)
+
+
+def _wait(
+    running: list[Future[None]],
+    progress: NDArray[np.int64],
+    settings: Settings,
+    seconds: float | None,
+    tell: Tell | None,
+) -> None:
+    """Wait for chains, and tell how far each is."""
+    begun, pause = perf_counter(), FIRST_WORD
+    whole = settings.tune + settings.draws
+    while True:
+        left = np.inf if seconds is None else seconds - (perf_counter() - begun)
+        _, going = wait(running, timeout=max(min(pause, left), 0.0))
+        if not going:
+            return
+        if left <= pause:
+            raise OutOfTimeError
+        pause = min(2 * pause, HEARTBEAT)
+        for number, row in enumerate(progress if tell is not None else (), start=1):
+            chain = ChainProgress(int(row[0]), whole, int(row[1]))
+            tell(chain.told(number, perf_counter() - begun))

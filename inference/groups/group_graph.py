@@ -10,13 +10,13 @@ import pytensor.tensor as pt
 
 from knownminds.agents.parameters import Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.posteriors.crossed_levels import Levels, in_units
+from knownminds.inference.posteriors.regressors import Regressors
+from knownminds.inference.posteriors.sampling import kernel_inputs
+from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
+from knownminds.inference.posteriors.subject_law import SubjectLaw
 
-from .crossed_levels import Levels, in_units
 from .deviations import Deviations
-from .regressors import Regressors
-from .sampling import kernel_inputs
-from .subject_coordinates import SubjectCoordinates
-from .subject_law import SubjectLaw
 
 
 def group_graph(

@@ -1,0 +1,74 @@
+"""Under which conditions an experiment is played: what its words are, apart from its design."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from .environment import Environment
+from .fields import WORDS
+from .words.prompt import paraphrases_of
+
+# Settings that are conditions: two runs that differ in these alone share a design.
+AS_SET = ("reasoning", "history", "content", "overload", "control", "form", "asking")
+SHARED_DESIGN = frozenset(
+    {*AS_SET, "thought_words", "answer", "condition", "modality", "blur", "context"}
+)
+_NOISE = {"constant_noise": "constant", "gradual_noise": "gradual"}
+
+
+def conditions_of(environment: Environment) -> dict[str, Any]:
+    """Return what stands beside each trial: a value for each condition that the experiment has.
+
+    "reasoning" (the instruction: none, chain_of_thought, step_back), "history", "content",
+    "names" (meaningful or random), "overload", "control", "form", "asking", "modality", "noise"
+    (none, constant, gradual), "template" (what the words are called: "shipped", or the name of
+    the file) and "template_hash" (the first digits of the SHA-256 of the files of words). A
+    condition that the experiment records with its trials is left to these.
+    """
+    settings = environment.settings
+    found = {name: settings[name] for name in AS_SET if name in settings}
+    if "answer" in settings:
+        found["reasoning"] = "none" if settings["answer"] == "numeric" else settings["answer"]
+    if settings.get("thought_words") is not None:
+        found["thought_words"] = settings["thought_words"]
+    if "content" in settings:
+        found["names"] = "meaningful" if settings["content"] == "meaningful" else "random"
+    if "modality" in settings:
+        found["modality"] = settings["modality"]
+    if "condition" in settings:
+        found["noise"] = _NOISE.get(settings["condition"], "none")
+    own = [name for name in words_of(environment) if settings[name] is not None]
+    found["template"] = " ".join(Path(settings[name]).stem for name in own) or "shipped"
+    found["template_hash"] = words_hash(environment)
+    recorded = {field.name for field in environment.fields}
+    return {name: value for name, value in found.items() if name not in recorded}
+
+
+def words_of(environment: Environment) -> list[str]:
+    """Return the settings that name files of words, by which no trial changes."""
+    table = environment.setting_table.items()
+    return [found.called or name for name, found in table if found.rule is WORDS]
+
+
+def shipped_words(environment: Environment) -> Path:
+    """Return the file of an experiment's shipped templates, whether or not there is one."""
+    return Path(inspect.getfile(type(environment))).with_name(f"{environment.name}.toml")
+
+
+def words_hash(environment: Environment) -> str:
+    """Return the first 12 digits of the SHA-256 of an experiment's files of words; "" if gone."""
+    settings = environment.settings
+    shipped = shipped_words(environment)
+    own = {name: settings[name] for name in words_of(environment) if settings[name] is not None}
+    files = [Path(own.get("templates", shipped))]
+    if own.get("templates") in paraphrases_of(shipped):
+        files = [shipped]
+    files += [Path(file) for name, file in own.items() if name != "templates"]
+    texts = [file.read_bytes() for file in files if file.is_file()]
+    if own.get("templates") in paraphrases_of(shipped):
+        texts.append(json.dumps(paraphrases_of(shipped)[own["templates"]]).encode())
+    return sha256(b"\0".join(texts)).hexdigest()[:12] if texts else ""

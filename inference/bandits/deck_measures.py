@@ -1,0 +1,156 @@
+"""Which decks are preferred in the Iowa gambling task, and what they pay."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import IowaGambling
+from knownminds.inference.measure import Dial
+from knownminds.inference.session_measure import SessionMeasure, mean_by
+
+CARDS = 20  # of a block, as in the literature
+SIGNS = {"good": (-1, -1, 1, 1), "rare": (-1, 1, -1, 1)}  # of decks A to D
+
+
+class DeckMeasure(SessionMeasure):
+    """What is read off the cards of a session; those without an answer are passed over."""
+
+    kind = IowaGambling
+    columns = ("action",)
+    reason = "no card was taken"
+    violator = "prospect_valence_delta"
+
+    def signed(
+        self, session: NDArray[np.int64], action: Array, held: NDArray[np.bool_], of: str
+    ) -> Array:
+        """Return decks that count for something less those against, per 20 cards, [sessions]."""
+        held = held & np.isfinite(action)
+        sign = np.array(SIGNS[of], dtype=float)[action[held].astype(np.int64)]
+        return mean_by(session[held], CARDS * sign, int(session.max(initial=-1)) + 1)
+
+
+def block_of(session: NDArray[np.int64], trial: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Return the block of 20 cards of each trial, from 0 on, [rows], and how many there are.
+
+    What is left at the end of a session is a block of its own from 10 cards on; fewer belong to
+    the block before.
+    """
+    most = np.zeros(int(session.max(initial=-1)) + 1, dtype=np.int64)
+    np.maximum.at(most, session, trial)
+    count = np.maximum((most + 1 + CARDS // 2) // CARDS, 1)
+    return np.minimum(trial // CARDS, count[session] - 1), count
+
+
+class NetScore(DeckMeasure):
+    """Choices of the decks that pay off (C and D) less those of the others (A and B), per 20 cards.
+
+    It lies between -20 and 20 and is 0 in who chooses by lot. Published net scores of a block of
+    20 are on this scale; those of a session of 100 cards are five times as large.
+
+    Parameters
+    ----------
+    block
+        Which block of 20 cards, from 1 on; the whole session if None.
+    """
+
+    source = "Bechara, Damasio, Damasio and Anderson 1994; Bechara, Tranel and Damasio 2000"
+    null = 0.0
+    bounds = (-float(CARDS), float(CARDS))
+    rational = "random_responder"
+    dial = Dial({"loss_aversion": 1.0}, reach=2.0, steps=9)
+
+    def __init__(self, block: int | None = None):
+        super().__init__()
+        self.block = block
+        self.name = "net_score" + (f"_block_{block}" if block else "")
+        self.summary = "choices of decks C and D less A and B, per 20 cards" + (
+            f", cards {CARDS * (block - 1) + 1} to {CARDS * block}" if block else ""
+        )
+        if block:
+            self.reason = "no card in the block"
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the net score per 20 cards, [sessions]."""
+        held = np.ones(len(trial), dtype=bool)
+        if self.block:
+            held = trial // CARDS == self.block - 1
+        return self.signed(session, columns["action"], held, "good")
+
+
+class NetScoreRise(DeckMeasure):
+    """Net score of the last block of 20 cards less that of the first: what was learned.
+
+    It lies between -40 and 40 and is 0 in who chooses by lot, or who never changes.
+    """
+
+    name = "net_score_rise"
+    summary = "net score of the last 20 cards less that of the first 20"
+    source = "Bechara, Damasio, Damasio and Anderson 1994; Bechara, Tranel and Damasio 2000"
+    null = 0.0
+    bounds = (-2.0 * CARDS, 2.0 * CARDS)
+    rational = "random_responder"
+    reason = "no two blocks of cards"
+    dial = Dial({"loss_aversion": 1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the rise per 20 cards, [sessions]."""
+        block, count = block_of(session, trial)
+        first, last = (
+            self.signed(session, columns["action"], held, "good")
+            for held in (block == 0, block == count[session] - 1)
+        )
+        return np.where(count > 1, last - first, np.nan)
+
+
+class RareLossPreference(DeckMeasure):
+    """Choices of the decks that seldom cost (B and D) less the others (A and C), per 20 cards.
+
+    Many people prefer deck B, which wins nine times in ten and loses in the end: they go by how
+    often a deck wins. It lies between -20 and 20 and is 0 in who chooses by lot.
+    """
+
+    name = "rare_loss_preference"
+    summary = "choices of decks B and D less A and C, per 20 cards"
+    source = "Lin, Chiu, Lee and Hsieh 2007; Steingroever et al. 2013"
+    null = 0.0
+    bounds = (-float(CARDS), float(CARDS))
+    rational = "random_responder"
+    dial = Dial({"alpha": -1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the preference per 20 cards, [sessions]."""
+        every = np.ones(len(trial), dtype=bool)
+        return self.signed(session, columns["action"], every, "rare")
+
+
+class Payoff(DeckMeasure):
+    """Mean of what a card brought, its gain less its loss.
+
+    Ten cards of deck A or B come to -250, ten of C or D to 250: who keeps to either pair has -25
+    or 25 a card. Who chooses by lot has -5 in 100 cards, as the decks lie, and 0 in long sessions.
+    Amounts are those of the experiment: with `scale` they are multiplied.
+    """
+
+    name = "payoff"
+    summary = "mean of gain less loss, per card"
+    source = "Bechara, Damasio, Damasio and Anderson 1994"
+    columns = ("action", "reward")
+    bounds = (-1150.0, 100.0)  # the 1,250 of deck B, and a card of A or B without a loss
+    reason = "no card with a reward"
+    dial = Dial({"loss_aversion": 1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the mean reward, [sessions]."""
+        held = np.isfinite(columns["action"] + columns["reward"])
+        n = int(session.max(initial=-1)) + 1
+        return mean_by(session[held], columns["reward"][held], n)

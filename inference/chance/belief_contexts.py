@@ -1,0 +1,170 @@
+"""Revealed beliefs context by context: distances, what was excluded, and what a baseline has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import session_stream
+from knownminds.environments.chance import choice, coins, dice, preference
+
+from .distribution_distance import FLOOR, distances_of
+from .revealed_belief import RevealedBeliefs, context_name
+
+DISTANCES = ("chebyshev", "manhattan", "kl_sum")
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "dice": dice.KINDS,
+    "coins": coins.KINDS,
+    "choice": choice.KINDS,
+    "preference": preference.KINDS,
+}
+# What a context has in common with its baseline; everything else is absent there.
+SHARED: Mapping[str, tuple[str, ...]] = {
+    "dice": ("dice", "faces"),
+    "coins": ("coins", "face", "weight"),
+    "choice": ("options",),
+    "preference": ("pair", "first", "weight"),
+}
+ABSENT = -1
+REPLICATES = 400  # of samples from the truth
+
+
+def values_of_context(context: str) -> dict[str, int]:
+    """Return the columns of a context by name, from what `context_name` made.
+
+    Raises
+    ------
+    ValueError
+        If it is no such name.
+    """
+    try:
+        pairs = [part.rsplit(" ", 1) for part in context.split(", ")]
+        return {name: int(value) for name, value in pairs}
+    except ValueError:
+        raise ValueError(
+            "The name of a context tells its columns, as in 'options 4, kind 0, previous -1'; got "
+            f"{context!r}."
+        ) from None
+
+
+def kind_of(scenario: str, context: str) -> str:
+    """Return the kind of a context: single, independent, dependent, observation, ..."""
+    return KINDS[scenario][values_of_context(context)["kind"]]
+
+
+def baseline_of(scenario: str, context: str) -> str:
+    """Return the name of the context in which nothing went before and nothing is known."""
+    told = values_of_context(context)
+    plain = {name: ABSENT for name in told} | {"kind": 0}
+    plain |= {name: told[name] for name in SHARED[scenario]}
+    return context_name(plain, list(plain.values()))
+
+
+def context_table(
+    beliefs: RevealedBeliefs, *, floor: float = FLOOR, seed: int = 0, replicates: int = REPLICATES
+) -> pd.DataFrame:
+    """Return one row per context: distances of the normalised belief, and mass on the impossible.
+
+    Parameters
+    ----------
+    floor
+        Added to each probability in logarithms.
+    seed, replicates
+        Of the samples by which `NAME_noise` is found.
+
+    Returns
+    -------
+    DataFrame
+        Columns scenario, context, kind, draws, retained, flag; chebyshev, manhattan and kl_sum,
+        each with NAME_noise, what as many draws from the truth show on average (0 where nothing
+        was sampled); excluded, the share of the belief on outcomes that cannot come, and
+        excluded_outcomes, how many of these there are (NaN and 0 where all can come). Values are
+        NaN in flagged contexts.
+    """
+    edges = np.array([beliefs.rows(k).start for k in range(len(beliefs))], dtype=np.int64)
+    total = np.add.reduceat(
+        np.where(np.isnan(beliefs.probability), 0.0, beliefs.probability), edges
+    )
+    usable = (total > 0) & ~beliefs.flagged
+    with np.errstate(invalid="ignore", divide="ignore"):
+        q = beliefs.probability / total[beliefs.context]
+    p = beliefs.truth
+    sizes = np.bincount(beliefs.context)
+    scale = 1.0 + floor * sizes[beliefs.context]
+    a, b = (p + floor) / scale, (q + floor) / scale
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = {
+            "chebyshev": np.maximum.reduceat(np.abs(p - q), edges),
+            "manhattan": np.add.reduceat(np.abs(p - q), edges),
+            "kl_sum": np.add.reduceat((a - b) * np.log(a / b), edges),
+        }
+    impossible = p <= 0
+    outcomes = np.add.reduceat(impossible.astype(np.int64), edges)
+    excluded = np.add.reduceat(np.where(impossible, q, 0.0), edges)
+    counted = np.add.reduceat(np.maximum(beliefs.count, 0), edges)
+    noise = [
+        _noise(p[beliefs.rows(k)], int(counted[k]), floor, seed, replicates)
+        if usable[k] and beliefs.draws[k]
+        else np.zeros(len(DISTANCES))
+        for k in range(len(beliefs))
+    ]
+    columns: dict[str, Sequence[object] | Array] = {
+        "scenario": beliefs.scenarios,
+        "context": beliefs.contexts,
+        "kind": [kind_of(s, c) for s, c in zip(beliefs.scenarios, beliefs.contexts, strict=True)],
+        "draws": beliefs.draws,
+        "retained": beliefs.retained,
+        "flag": beliefs.flags,
+    }
+    for i, name in enumerate(DISTANCES):
+        columns[name] = np.where(usable, found[name], np.nan)
+        columns[f"{name}_noise"] = np.where(usable, np.array(noise).reshape(-1, 3)[:, i], np.nan)
+    columns["excluded"] = np.where(usable & (outcomes > 0), excluded, np.nan)
+    columns["excluded_outcomes"] = outcomes
+    return pd.DataFrame(columns)
+
+
+_KNOWN: dict[tuple[bytes, int, float, int, int], Array] = {}
+
+
+def _noise(truth: Array, n: int, floor: float, seed: int, replicates: int) -> Array:
+    """Return the mean of each distance over samples of n draws from the truth, [3]."""
+    key = (truth.tobytes(), n, floor, seed, replicates)
+    if key not in _KNOWN:
+        drawn = session_stream(seed, 23, n).multinomial(n, truth, size=replicates) / n
+        by_name = distances_of(truth, drawn, floor)
+        if len(_KNOWN) > 20_000:
+            _KNOWN.clear()
+        _KNOWN[key] = np.array([by_name[name].mean() for name in DISTANCES])
+    return _KNOWN[key]
+
+
+def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.DataFrame:
+    """Return how much more a value is in each context than in its baseline.
+
+    Parameters
+    ----------
+    table
+        Rows with scenario, context, kind and the value, as `context_table` makes them.
+    value
+        Its column.
+    by
+        Columns within which baselines are looked up, such as that of the participant.
+
+    Returns
+    -------
+    DataFrame
+        The rows of contexts that are no baseline, with the columns baseline (its name),
+        baseline_value and increase; NaN where either has no value or the baseline was not asked.
+    """
+    keys = [*by, "scenario"]
+    names = [baseline_of(s, c) for s, c in zip(table["scenario"], table["context"], strict=True)]
+    rows = table.assign(baseline=names)
+    plain = rows[rows["context"] == rows["baseline"]]
+    plain = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
+    others = rows[rows["context"] != rows["baseline"]]
+    found = others.join(plain, on=[*keys, "baseline"])
+    return found.assign(increase=found[value] - found["baseline_value"])

@@ -1,0 +1,165 @@
+"""Groups that ArviZ looks for beside a group's posterior: log-likelihoods, priors, predictions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+
+if TYPE_CHECKING:
+    from .group_model import HierarchicalFit
+
+DRAWS = 500  # of the posterior for which log-likelihoods are kept, at most
+LEAST_DRAWS = 40
+VALUES = 2_000_000  # of a variable by trial that are kept, unless the fewest draws have more
+TRIALS = 100_000_000  # whose likelihoods are computed, unless the fewest draws take more
+AT_ONCE = 2_000_000  # rows of prefixes that are held in memory
+# What samplers call it, and what ArviZ looks for.
+STATISTICS = {
+    "diverging": "diverging",
+    "energy": "energy",
+    "logp": "lp",
+    "lp": "lp",
+    "depth": "tree_depth",
+    "tree_depth": "tree_depth",
+    "n_steps": "n_steps",
+    "step_size": "step_size",
+    "mean_tree_accept": "acceptance_rate",
+    "acceptance_rate": "acceptance_rate",
+    "energy_error": "energy_error",
+    "maxdepth_reached": "reached_max_treedepth",
+    "reached_max_treedepth": "reached_max_treedepth",
+}
+
+
+def statistics_of(found: xr.Dataset) -> xr.Dataset:
+    """Return what a sampler told of each draw, by the names that ArviZ looks for."""
+    kept: dict[str, Any] = {}
+    for name, own in STATISTICS.items():
+        if name in found and set(found[name].dims) == {"chain", "draw"} and own not in kept:
+            kept[own] = found[name]
+    return xr.Dataset(kept)
+
+
+def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
+    """Return log-likelihoods of some draws, evenly from each chain.
+
+    `trial` [chain, draw, row] is that of each trial given those before it and the subject's own
+    parameters; `subject` [chain, draw, subject] that of a subject's trials given the group alone,
+    its parameters integrated out, so that `arviz.loo` leaves subjects out. `trial` is missing where
+    a model's trials have no likelihoods of their own.
+    """
+    from .comparison import marginal_log_likelihood
+
+    posterior = fit.posterior
+    chains, draws = posterior.sizes["chain"], posterior.sizes["draw"]
+    n_rows = int(fit.data.sequences.length.sum())
+    each = _prefixes(fit.data)
+    wanted = min(DRAWS, VALUES // max(n_rows, 1), TRIALS // max(each, 1))
+    count = int(np.clip(max(wanted, LEAST_DRAWS) // chains, 1, draws))
+    kept = np.unique(np.linspace(0, draws - 1, count).round().astype(np.int64))
+    chosen = (np.arange(chains)[:, None] * draws + kept).ravel()
+    shape = (chains, len(kept))
+    by_subject = marginal_log_likelihood(fit, chosen, 0)
+    found = {"subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))}
+    trials = trial_log_likelihood(fit.data, fit.unknowns, fit.draws[chosen])
+    if trials is not None:
+        values = trials.astype(np.float32).reshape(*shape, -1)
+        found["trial"] = (("chain", "draw", "row"), values)
+    coordinates = {
+        "chain": posterior["chain"].to_numpy(),
+        "draw": posterior["draw"].to_numpy()[kept],
+        "subject_name": list(fit.subjects),
+    }
+    return xr.Dataset(found, coords=coordinates)
+
+
+def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> Array | None:
+    """Log-likelihood of each trial given those before it, [S, rows], for theta [S, N, K].
+
+    Rows are in the order of `Sequences.in_order`. That of a trial is the difference between those
+    of its sequence with it and up to it. None if they do not add up to the subjects' own.
+    """
+    sequence, within, position = data.sequences.in_order()
+    subject = data.sequences.subject[sequence]
+    found = np.empty((len(theta), len(sequence)))
+    first = np.arange(len(sequence)) - within
+    length = within + 1 if data.model.remembers else np.ones_like(within)
+    begin = first if data.model.remembers else np.arange(len(sequence))
+    cut = np.searchsorted(np.cumsum(length), np.arange(AT_ONCE, length.sum() + AT_ONCE, AT_ONCE))
+    edges = np.unique([0, *cut, len(sequence)])
+    for a, b in pairwise(edges.tolist()):
+        rows = np.arange(a, b)
+        own = length[rows]
+        owner = np.repeat(np.arange(len(rows)), own)
+        inner = np.arange(own.sum()) - np.repeat(np.cumsum(own) - own, own)
+        place = position[begin[rows][owner] + inner]
+        columns = dict(zip(data.model.columns, (c[place] for c in data.flat), strict=True))
+        prefix = ModelData.of_columns(
+            data.model, [str(k) for k in rows], owner, [np.zeros_like(owner)], columns,
+            data.n_actions,
+        )  # fmt: skip
+        for s, values in enumerate(theta):
+            found[s, a:b] = unknowns.log_likelihood(prefix, values[subject[rows]])[0]
+    if data.model.remembers:
+        before = np.concatenate([np.zeros((len(theta), 1)), found[:, :-1]], axis=1)
+        found = found - np.where(within == 0, 0.0, before)
+    total = np.zeros(len(data))
+    np.add.at(total, subject, found[0])
+    whole = unknowns.log_likelihood(data, theta[0])[0]
+    return found if np.allclose(total, whole, rtol=1e-6, atol=1e-6) else None
+
+
+def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
+    """Draw from the hyperpriors: group_mean, group_sd, and the z and theta of one subject each."""
+    parameters = fit.parameters
+    rng = np.random.default_rng([seed, 11])
+    size, k = (1, DRAWS), len(parameters)
+    mean = parameters.mean + parameters.sd * rng.standard_normal((*size, k))
+    scale = np.array([parameter.group_sd for parameter in parameters])
+    sd = np.abs(scale * rng.standard_normal((*size, k)))
+    n = len(fit.subjects)
+    z = mean[:, :, None] + sd[:, :, None] * rng.standard_normal((*size, n, k))
+    dims = ("chain", "draw")
+    values = {
+        "group_mean": ((*dims, "parameter"), mean),
+        "group_sd": ((*dims, "parameter"), sd),
+        "z": ((*dims, "subject", "parameter"), z.astype(np.float32)),
+        "theta": ((*dims, "subject", "parameter"), parameters.constrain(z).astype(np.float32)),
+    }
+    coordinates = {
+        "chain": [0],
+        "draw": np.arange(DRAWS),
+        "subject": list(fit.subjects),
+        "parameter": list(fit.names),
+    }
+    return xr.Dataset(values, coords=coordinates)
+
+
+def predicted_group(
+    data: ModelData, rows: dict[str, NDArray[np.float32]], observed: xr.Dataset
+) -> xr.Dataset:
+    """Return simulated answers [R, rows of the data, in order of time] as a group.
+
+    Its rows are those of `observed`, in whose order they are put.
+    """
+    _, _, position = data.sequences.in_order()
+    values = {
+        name: (("chain", "draw", "row"), found[None][..., position])
+        for name, found in rows.items()
+        if name in observed
+    }
+    count = len(next(iter(rows.values()), ()))
+    return xr.Dataset(values, coords={"chain": [0], "draw": np.arange(count)})
+
+
+def _prefixes(data: ModelData) -> int:
+    """Count the trials whose likelihoods make those of all trials, for one draw."""
+    length = np.asarray(data.sequences.length)
+    return int((length * (length + 1) // 2).sum() if data.model.remembers else length.sum())

@@ -1,0 +1,114 @@
+"""Measures of sessions: that of a subject is a mean over them, and truths are lived through."""
+
+from __future__ import annotations
+
+import copy
+import json
+from abc import abstractmethod
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import Environment, Trials
+
+from .measure import SubjectMeasure, Values, sessions_of, with_columns
+
+SEED = 1994  # of the sessions by which a truth is computed
+SESSIONS = 2**11  # that are lived for it, over all agents together
+FEWEST = 2  # of each agent
+
+
+class SessionMeasure(SubjectMeasure):
+    """A number of each session; that of a subject is the mean over its sessions.
+
+    The truth of agents is the mean over sessions from a fixed seed, the same for all of them. It
+    hangs on the design: `in_place` returns the measure whose truth is that of an experiment.
+
+    Attributes
+    ----------
+    kind
+        The experiment; the truth is meant in its default design.
+    columns
+        What is read.
+    reason
+        Why a session has no value.
+    """
+
+    kind: ClassVar[type[Environment]]
+    columns: tuple[str, ...]
+    reason: str
+    null = float("nan")
+    rational = ""
+
+    def __init_subclass__(cls) -> None:
+        """Name the experiment."""
+        super().__init_subclass__()
+        if "kind" in vars(cls):
+            cls.environments = (cls.kind.name,)
+
+    def __init__(self) -> None:
+        self.environment = self.kind()
+
+    @abstractmethod
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the number of each session, NaN where it has none, [sessions].
+
+        Parameters
+        ----------
+        session, trial
+            Number of the session, from 0 on and ascending, and of the trial in it, [rows].
+        columns
+            What `columns` names, NaN where nothing was given, each [rows].
+        """
+
+    def values(self, trials: Trials) -> Values:
+        """Return each subject's mean over sessions."""
+        frame = with_columns(trials, self.name, self.columns)
+        session = sessions_of(trials)
+        columns = {name: trials.numbers(name) for name in self.columns}
+        number = self.by_session(session, frame["trial"].to_numpy(dtype=np.int64), columns)
+        subject, names = pd.factorize(frame["subject"])
+        whose = subject[np.unique(session, return_index=True)[1]]
+        return Values.means(whose, number, len(names), self.reason)
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the mean over sessions of this design, [n]; the null of rational agents."""
+        n = len(theta)
+        if model.name == self.rational:
+            return np.full(n, self.null)
+        repeats = max(FEWEST, -(-SESSIONS // n))
+        lived = simulate_sessions(model, np.repeat(theta, repeats, axis=0), self.environment, SEED)
+        columns = {name: np.asarray(lived.columns[name], dtype=float) for name in self.columns}
+        number = self.by_session(lived.subject, lived.trial, columns)
+        return Values.means(np.repeat(np.arange(n), repeats), number, n, self.reason).value
+
+    def in_place(self, environment: Environment) -> SessionMeasure:
+        """Return the measure whose truth is that of the experiment."""
+        if not isinstance(environment, self.kind):
+            return self
+        return _placed(self, json.dumps(environment.settings, sort_keys=True))
+
+
+@lru_cache(maxsize=64)  # one object each, by which curves of dials are kept
+def _placed(measure: SessionMeasure, settings: str) -> SessionMeasure:
+    chosen = measure.kind(**json.loads(settings))
+    if chosen.settings == measure.environment.settings:
+        return measure
+    placed = copy.copy(measure)
+    placed.environment = chosen
+    return placed
+
+
+def mean_by(group: NDArray[np.int64], number: Array, n: int) -> Array:
+    """Return the mean of numbers in each of n groups, NaN where there is none, [n]."""
+    with np.errstate(invalid="ignore"):
+        means: Array = np.bincount(group, number, n) / np.bincount(group, minlength=n)
+    return means

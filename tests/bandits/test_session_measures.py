@@ -1,0 +1,131 @@
+"""What follows reversals, wins and losses, and which decks are preferred: read off sessions."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from claims.score import SESSION, SUBJECT
+from scipy.stats import binom
+
+from knownminds.agents import AGENTS, RandomResponder, RescorlaWagner, simulate
+from knownminds.environments import IowaGambling, ReversalLearning, Trials, make
+from knownminds.environments.bandits.iowa_gambling import GAINS, LOSSES
+from knownminds.inference import MEASURES, NetScore, TrialsToCriterion
+
+MINDS = {"reversal_learning": RescorlaWagner, "iowa_gambling": AGENTS["prospect_valence_delta"]}
+
+
+def trials_of(**columns):
+    frame = pd.DataFrame(columns)
+    frame["outcome"] = np.where(frame["action"].isna(), "malformed", "ok")
+    return Trials.from_frame(frame.assign(trial=range(len(frame)), subject="a"))
+
+
+def two_blocks():
+    better = [0, 0, 0, 1, 1, 1, 1, 1, 0, 0]
+    action = [0, 1, 0, 0, None, 0, 1, 0, 1, 1]
+    reward = [1, -1, 1, -1, None, -1, 1, -1, -1, 1]
+    return trials_of(better=better, action=pd.array(action, "Int64"), reward=reward)
+
+
+BY_HAND = {
+    "perseverative_errors": 2.0,  # two after either reversal, a play without an answer apart
+    "trials_to_criterion": 3.0,  # three on end are chosen nowhere: four answered plays, and two
+    "win_stay": 1 / 3,  # of wins on plays 0, 2 and 6 the second is followed by the same
+    "lose_shift": 3 / 4,  # of losses on 1, 5, 7 and 8 the last; after 3 nothing was answered
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_a_session_that_is_counted_by_hand(name):
+    assert MEASURES[name].values(two_blocks()).value == pytest.approx([BY_HAND[name]])
+
+
+def with_gaps(frame, seed):
+    rng = np.random.default_rng(seed)
+    gone = rng.random(len(frame)) < 0.1
+    for column in {"action", "reward", "gain", "loss"} & set(frame):
+        frame.loc[gone, column] = None
+    frame.loc[gone, "outcome"] = "refused"
+    ends = frame.groupby(["subject", "session"])["trial"].transform("max")
+    return frame[(rng.random(len(frame)) > 0.05) | (frame["trial"] == ends)]
+
+
+@pytest.mark.parametrize("place", MINDS)
+def test_it_is_what_loops_over_trials_count_in_sessions_with_gaps(place):
+    model = MINDS[place]
+    theta = model.parameters.draw(np.random.default_rng(3), 4)
+    frame = simulate(model, np.repeat(theta, 2, axis=0), make(place), 3).to_frame()
+    number = frame["subject"].astype(int)
+    frame["subject"], frame["session"] = (number // 2).astype(str), (number % 2).astype(str)
+    trials = Trials.from_frame(with_gaps(frame, 4))
+    names = [name for name in SESSION if place in MEASURES[name].environments]
+    assert len(names) == {"reversal_learning": 4, "iowa_gambling": 9}[place]
+    for name in names:
+        expected = [SUBJECT[name](own) for _, own in trials.frame.groupby("subject", sort=False)]
+        assert MEASURES[name].values(trials).value == pytest.approx(np.array(expected)), name
+
+
+def paid_by_lot(n_cards=100):
+    """Mean of a card where each deck is as likely on every trial, from the published decks."""
+    taken = binom.sf(np.arange(n_cards), n_cards, 0.25)  # that the k-th card of a deck is taken
+    net = [np.resize(gain - losses, n_cards) for gain, losses in zip(GAINS, LOSSES, strict=True)]
+    return sum(taken @ cards for cards in net) / n_cards
+
+
+CHANCE = {"perseverative_errors": 1.0, "win_stay": 0.5, "lose_shift": 0.5, "payoff": paid_by_lot(),
+          "net_score": 0.0, "net_score_rise": 0.0, "rare_loss_preference": 0.0}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANCE)
+def test_who_chooses_by_lot_has_what_the_page_says(name):
+    measure = MEASURES[name]
+    lived = simulate(RandomResponder, np.zeros((400, 0)), measure.environment, 5)
+    found = measure.estimate(lived)
+    # Four standard errors; the last block of a session cuts a run of errors, and a streak is
+    # followed by its like a little less often in short sessions: up to .02 and .005.
+    short = {"perseverative_errors": 0.02, "win_stay": 0.005, "lose_shift": 0.005}.get(name, 0.0)
+    assert abs(found.value - CHANCE[name]) < 4 * found.standard_error + short
+
+
+def test_who_always_knows_makes_no_error_and_needs_three_plays():
+    place = ReversalLearning(n_plays=60, block_length=(10, 10))
+    frame = simulate(RandomResponder, np.zeros((3, 0)), place, 5).to_frame()
+    frame["action"] = frame["better"]
+    told = Trials.from_frame(frame)
+    assert MEASURES["perseverative_errors"].values(told).value.tolist() == [0.0] * 3
+    assert MEASURES["trials_to_criterion"].values(told).value.tolist() == [3.0] * 3
+    assert TrialsToCriterion(8).values(told).value.tolist() == [8.0] * 3
+
+
+def test_who_never_turns_round_is_not_left_out():
+    place = ReversalLearning(n_plays=30, block_length=(10, 10))
+    frame = simulate(RandomResponder, np.zeros((1, 0)), place, 5).to_frame()
+    frame["action"] = frame["better"].iloc[0]
+    told = Trials.from_frame(frame)
+    assert MEASURES["perseverative_errors"].values(told).value.tolist() == [(10 + 0) / 2]
+    assert MEASURES["trials_to_criterion"].values(told).value.tolist() == [(10 + 3) / 2]
+
+
+def test_a_rest_of_a_session_is_a_block_from_ten_cards_on():
+    def rise(n_cards):
+        action = [0] * 20 + [2] * (n_cards - 20)
+        return MEASURES["net_score_rise"].values(trials_of(action=action))
+
+    assert rise(29).reason == ("no two blocks of cards",)
+    assert rise(30).value.tolist() == [40.0]
+    assert rise(49).value.tolist() == [40.0]
+    assert NetScore(2).values(trials_of(action=[0] * 20)).reason == ("no card in the block",)
+
+
+def test_the_truth_is_that_of_the_design_in_which_it_is_asked():
+    model, measure = MINDS["iowa_gambling"], MEASURES["payoff"]
+    theta = model.parameters.constrain(model.parameters.mean)[None]
+    large = measure.in_place(IowaGambling(scale=10.0))
+    assert measure.in_place(IowaGambling()) is measure
+    assert large is measure.in_place(IowaGambling(scale=10.0))
+    lived = simulate(model, np.repeat(theta, 300, axis=0), IowaGambling(scale=10.0), 2)
+    found = large.estimate(lived)
+    # The truth rests on 2,048 sessions itself.
+    error = found.standard_error * np.sqrt(1 + 300 / 2048)
+    assert abs(found.value - large.truth(model, theta)[0]) < 4 * error
+    assert abs(found.value - measure.truth(model, theta)[0]) > 8 * error

@@ -1,0 +1,261 @@
+"""The page of revealed belief: each number by a route of its own, and data with gaps."""
+
+from math import comb
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from claims import check
+from claims.benchmark_revealed_belief import REPORT
+from scipy.stats import spearmanr
+from scipy.stats import t as student
+
+from knownminds.agents import BeliefSampler, simulate
+from knownminds.environments import Choice, Coins, Dice, Preference, session_stream
+from knownminds.environments.conditions import conditions_of
+from knownminds.inference.chance.belief_contexts import baseline_of, context_table, increases
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs
+from knownminds.validation.benchmarks.revealed_belief import revealed_result, sections
+from knownminds.validation.chance.context_words import in_words
+from knownminds.validation.pages import figures as draw
+
+PLACES = {
+    f"{one.name}/{form}": one
+    for form in ("continuation", "stated")
+    for one in (
+        Dice(1, 6, form=form),
+        Coins(2, form=form, weights=(1, 3)),
+        Choice(4, form=form),
+        Preference(form=form, weights=(1,)),
+    )
+}
+MINDS = {"even": {}, "leaning": {"bias_first": 1.0, "bias_repeat": 1.5}}
+DRAWS = 12
+
+
+def lived(who, cell, seed):
+    place = PLACES[cell]
+    if place.form == "stated":
+        rows, rng = [], np.random.default_rng(seed)
+        design = place.draw(session_stream(seed))
+        seen = place.reset(options={"design": design})[0]
+        while seen is not None:
+            right = who == "even" or rng.random() < 0.4
+            action = seen["correct"] if right else (seen["correct"] + 1) % 5
+            rows.append({**seen, "action": int(action), "outcome": "ok"})
+            seen = place.step(int(action))[0]
+        frame = pd.DataFrame(rows).assign(subject=f"{who}/{cell}", session="0")
+    else:
+        names = BeliefSampler.parameters.names
+        theta = {name: 1.0 if name == "temperature" else 0.0 for name in names} | MINDS[who]
+        theta = {name: theta[name] for name in names}
+        frame = simulate(
+            BeliefSampler, np.tile(list(theta.values()), (DRAWS, 1)), place, seed
+        ).to_frame()
+        frame["subject"] = frame["subject"].astype(str) + f"/{who}/{cell}"
+    told = {"participant": who, "cell": cell, "environment": place.name, "experiment": place.name}
+    return frame.assign(**conditions_of(place), **told)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Figures are laid out, but not written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(draw, "svg", lambda figure: figure)
+        yield
+
+
+@pytest.fixture(scope="module")
+def trials():
+    parts = [lived(who, cell, 7 * k + j) for k, cell in enumerate(PLACES)
+             for j, who in enumerate(MINDS)]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
+
+
+def about(**more):
+    return SimpleNamespace(places=PLACES, seed=0, people=None, features=None, **more)
+
+
+@pytest.fixture(scope="module")
+def page(trials):
+    return {one.name: one for one in sections(trials, about())}
+
+
+def counts_of(trials, who, **where):
+    """How often each action was taken in a context, and how many there are."""
+    own = trials[(trials["participant"] == who) & (trials["form"] == "continuation")]
+    for name, value in where.items():
+        own = own[own[name] == value]
+    return np.bincount(own["action"].astype(int), minlength=0), len(own)
+
+
+def test_distances_are_those_of_plain_counts(trials, page):
+    rows = page["contexts"].frames["contexts"]
+    named = rows[(rows["participant"] == "leaning")].set_index("words")
+    counts, n = counts_of(trials, "leaning", environment="dice", kind=0)
+    assert n == DRAWS
+    share = np.append(counts, np.zeros(6 - len(counts))) / n
+    row = named.loc["one die of 6 faces, thrown once"]
+    assert row["chebyshev"] == pytest.approx(np.abs(share - 1 / 6).max())
+    assert row["manhattan"] == pytest.approx(np.abs(share - 1 / 6).sum())
+    p, q = ((x + 1e-6) / (1 + 6e-6) for x in (np.full(6, 1 / 6), share))
+    assert row["kl_sum"] == pytest.approx(((p - q) * np.log(p / q)).sum())
+    # A mean over the contexts of a part, with Student's interval before it is bounded.
+    distances = page["distances"].frames["distances"]
+    part = rows[(rows["participant"] == "leaning") & rows["words"].str.contains("thrown again")]
+    found = distances[
+        (distances["participant"] == "leaning")
+        & (distances["variant"] == "dice, independent")
+        & (distances["measure"] == "chebyshev")
+        & distances["size"].isna()
+    ].iloc[0]
+    assert found["n"] == len(part) == 3
+    assert found["value"] == pytest.approx(part["chebyshev"].mean())
+    assert found["low"] < found["value"] < found["high"]
+
+
+def test_noise_is_what_draws_of_the_truth_show(page):
+    """Two coins, 12 draws: the mean largest difference by enumerating all outcomes."""
+    distances = page["distances"].frames["distances"]
+    truth = np.array([0.25, 0.5, 0.25])
+    mean = second = 0.0
+    for a in range(DRAWS + 1):
+        for b in range(DRAWS + 1 - a):
+            c = DRAWS - a - b
+            ways = comb(DRAWS, a) * comb(DRAWS - a, b)
+            weight = ways * np.prod(truth ** np.array([a, b, c]))
+            largest = np.abs(np.array([a, b, c]) / DRAWS - truth).max()
+            mean, second = mean + weight * largest, second + weight * largest**2
+    found = distances[
+        (distances["variant"] == "coins, single")
+        & (distances["size"] == "2 coins, 1 to 1")
+        & (distances["measure"] == "chebyshev")
+    ]["noise"]
+    error = np.sqrt((second - mean**2) / 400)  # of the samples that are drawn
+    assert np.abs(found - mean).max() < 4 * error
+
+
+def test_increase_is_over_the_context_without_a_past(page):
+    rows = page["increase"].frames["increase"]
+    contexts = page["contexts"].frames["contexts"]
+    named = contexts[contexts["participant"] == "even"].set_index("words")["chebyshev"]
+    own = rows[(rows["participant"] == "even") & (rows["what"] == "revealed")].set_index("words")
+    after, before = (
+        "one of four options, picked again; B the first time",
+        "one of four options, picked once",
+    )
+    assert own.loc[after, "increase"] == pytest.approx(named[after] - named[before])
+    told = "two coins"
+    assert not any(name.endswith("tossed once") for name in own.index if told in name)
+    name = "coins 2, face 1, weight 3, kind 2, previous 0"
+    assert baseline_of("coins", name) == "coins 2, face 1, weight 3, kind 0, previous -1"
+    alone = pd.DataFrame({"scenario": ["coins"], "context": [name], "x": [1.0]})
+    assert np.isnan(increases(alone, "x")["increase"].iloc[0])
+
+
+def test_excluded_mass_is_the_share_of_impossible_sums(trials, page):
+    rows = page["excluded"].frames["excluded"]
+    row = rows[
+        (rows["participant"] == "leaning")
+        & (rows["words"] == "one die of 6 faces, the number is even")
+    ].iloc[0]
+    own = trials[
+        (trials["participant"] == "leaning")
+        & (trials["environment"] == "dice")
+        & (trials["form"] == "continuation")
+        & (trials["kind"] == 3)
+        & (trials["observation"] == 2)
+    ]
+    assert row["excluded"] == pytest.approx((own["action"].astype(int) % 2 == 0).mean())
+    assert row["excluded_outcomes"] == 3
+    assert (rows["excluded_outcomes"] > 0).all()
+
+
+def test_stated_answers_are_scored_and_set_beside_revealed_ones(trials, page):
+    stated = page["stated"].frames["stated"].set_index(["participant", "variant"])
+    assert (stated.loc["even"]["value"] == 0).all()
+    own = trials[(trials["participant"] == "leaning") & (trials["form"] == "stated")]
+    dice = own[(own["environment"] == "dice") & (own["kind"] == 4)]
+    wrong = (dice["action"].astype(int) != dice["correct"]).to_numpy()
+    row = stated.loc[("leaning", "dice, two known")]
+    assert row["value"] == pytest.approx(wrong.mean())
+    assert row["n"] == len(dice) == 10
+    assert 0 <= row["low"] < row["value"] < row["high"] <= 1
+    both = page["both_ways"].frames["both_ways"]
+    mine = both[both["participant"] == "even"]
+    # Whoever gives the right letter states the truth to three decimals.
+    assert np.abs(mine["stated"] - mine["truth"]).max() <= 5.1e-4
+    table = page["both_ways"].tables[0][2]
+    (line,) = [row for row in table if row[0] == "leaning" and row[2] == "all"]
+    theirs = both[both["participant"] == "leaning"]
+    rho = spearmanr(theirs["revealed"].round(9), theirs["stated"].round(9)).statistic
+    assert float(line[4]) == pytest.approx(rho, abs=5.1e-4)
+    error = (theirs["stated"] - theirs["truth"]).abs()
+    half = student.ppf(0.975, len(error) - 1) * error.sem()
+    assert line[7] == f"{error.mean():.3f} ({error.mean() - half:.3f} to {error.mean() + half:.3f})"
+
+
+def test_biases_are_found_in_who_has_them(page):
+    rows = page["biases"].frames["biases"].set_index(["participant", "scenario", "mark"])
+    assert rows.loc[("leaning", "dice", "first"), "low"] > 0
+    # 12 draws in each of 23 contexts: an even mind's bias is 0 but for 4 standard errors.
+    even = rows.loc[("even", "dice", "first")]
+    assert abs(even["value"]) < 4 * np.sqrt(0.25 * 0.75 / (12 * 23)) + 0.02
+
+
+def test_contexts_have_words_and_one_can_be_drawn(trials, page):
+    words = {
+        ("dice", "dice 2, faces 6, kind 1, previous 4, observation -1, second -1"):
+            "two dice of 6 faces, thrown again; the first throw shows 4",
+        ("dice", "dice 1, faces 8, kind 4, previous -1, observation 2, second 4"):
+            "one die of 8 faces, the number is even and not the lowest",
+        ("coins", "coins 3, face 0, weight 5, kind 2, previous 1"):
+            "heads among three coins, 5 times as often as not, in two tosses together; 1 in the "
+            "first",
+        ("preference", "pair 1, first 1, weight 2, kind 1, previous 0"):
+            "right or left, right 2 times as often, drawn again; left the first time",
+    }  # fmt: skip
+    for (scenario, context), told in words.items():
+        assert in_words(scenario, context) == told
+    named = page["contexts"].frames["contexts"]
+    pairs = named[["scenario", "context", "words"]].drop_duplicates()
+    assert pairs["words"].is_unique
+    chosen = "heads among two coins, tossed once"
+    made = sections(trials[trials["environment"] == "coins"], about(), context=chosen)
+    assert made[-1].sentences[0].startswith(f"Below, {chosen}:")
+    with pytest.raises(ValueError, match="has all"):
+        sections(trials[trials["environment"] == "coins"], about(), context="three moons")
+
+
+def test_every_sentence_is_listed(trials, page):
+    bare = sections(trials[trials["cell"] == "choice/continuation"], about())
+    for one in [*page.values(), *bare]:
+        check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
+
+
+def test_gaps_are_told(trials):
+    own = trials[trials["environment"].isin(["coins", "choice"])].copy()
+    gone = own["participant"] == "leaning"
+    own.loc[gone, "outcome"] = "refused"
+    own.loc[gone, "action"] = pd.NA
+    made = {one.name: one for one in sections(own, about())}
+    told = {(row[0], row[1]): row for _, _, rows in made["answers"].tables for row in rows}
+    assert "no readable answer" in told["leaning", "continuation"][2]
+    assert "no readable answer" not in told["even", "continuation"][2]
+    assert set(made["biases"].frames["biases"]["participant"]) == {"even"}
+    with pytest.raises(ValueError, match="there are none"):
+        sections(own.assign(environment="collider"), about())
+
+
+def test_flagged_contexts_have_no_distances():
+    beliefs = RevealedBeliefs.sampled([[1, 0, 0, 0]], [9], ["A", "B", "C", "D"])
+    named = beliefs.__class__(**{
+        **{f: getattr(beliefs, f) for f in beliefs.__dataclass_fields__},
+        "contexts": ("options 4, kind 0, previous -1",), "scenarios": ("choice",),
+        "truth": np.full(4, 0.25),
+    })  # fmt: skip
+    table = context_table(named)
+    assert table["flag"].iloc[0]
+    assert np.isnan(table["chebyshev"].iloc[0])
+    assert revealed_result is not None

@@ -1,0 +1,184 @@
+"""Predictive checks: panels are read off rows, and wrong models are caught."""
+
+from collections import defaultdict
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import mahalanobis
+from scipy.stats import binom
+
+from knownminds.agents import AGENTS, ForgettingLearner, RescorlaWagner, simulate
+from knownminds.environments import ENVIRONMENTS, Trials, make
+from knownminds.environments.panels import panels_of, usual_panels
+from knownminds.inference import Unknowns
+from knownminds.validation.data import predictive
+from knownminds.validation.data.fit import fit, read_fit
+from knownminds.validation.data.predictive import (
+    check_fit,
+    discrepancies,
+    recorded_rows,
+    replicated_from,
+)
+from knownminds.validation.data.support import Relived
+
+FEWER = {
+    "diagnosis": {"n_contexts": 20, "repeats": 2},
+    "horizon": {"n_games": 20},
+    "probabilistic_reasoning": {"n_problems": 20},
+}
+
+
+def people(model, place, n, seed):
+    theta = model.parameters.draw(np.random.default_rng(seed), n)
+    return simulate(model, theta, place, seed), theta
+
+
+def lived_by(trials, place):
+    return Relived.of(trials.frame, place, trials.frame["subject"])
+
+
+def check(trials, place, model, draws, replicates=None):
+    """Hold trials against sessions that draws [D, N, K] of a model live."""
+    relived = lived_by(trials, place)
+    usable = np.ones(relived.n_units, dtype=bool)
+    made = replicated_from(relived, place, Unknowns.of(model), model, draws, usable, 1)
+    return check_fit(trials.frame, made, "posterior")
+
+
+@pytest.fixture
+def few(monkeypatch):
+    monkeypatch.setattr(predictive, "SIMULATED_ROWS", 1)
+    monkeypatch.setattr(predictive, "LEAST_REPLICATES", 40)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_experiment_declares_what_to_look_at_and_true_models_show_it(name, few):
+    place = make(name, **FEWER.get(name, {}))
+    players = [m for m in AGENTS.values() if m.plays(place) and len(m.parameters)]
+    model = players[-1]
+    trials, theta = people(model, place, 8, 3)
+    assert place.panels
+    found = check(trials, place, model, theta[None])
+    assert len({panel.title for panel in found.panels}) == len(found.panels) >= 2
+    for panel in found.panels:
+        for cell in panel.cells:
+            assert cell.low <= cell.middle <= cell.high
+            assert np.isfinite([cell.x, cell.data, cell.low, cell.high]).all()
+    # Under true parameters, whose p is uniform, the least of k panels' is below .01 / k in 1% of
+    # experiments; 41 replicates and data give p of at least 1 / 41.
+    assert min(panel.p for panel in found.panels) > 0.01 / len(found.panels)
+    # and an experiment of the user's own, which declares none, has the usual ones
+    rows = recorded_rows(trials.frame, place, lived_by(trials, place), np.arange(8))
+    usual = [p for panel in usual_panels(place) if (p := panel.cells(rows)) is not None]
+    assert usual
+
+
+def rows_of(trials, place):
+    relived = lived_by(trials, place)
+    return recorded_rows(trials.frame, place, relived, np.arange(relived.n_units))
+
+
+def shown(trials, place, title):
+    """Return the cells of a panel of the data: (series, x) -> mean."""
+    rows = rows_of(trials, place)
+    panel = next(p for p in panels_of(place) if p.title == title)
+    cells = panel.cells(rows)
+    mean, _ = cells.means(rows, np.zeros(len(rows), dtype=int), 1)
+    return {(int(s), float(x)): m for s, x, m in zip(cells.series, cells.x, mean[0], strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("title", "visits"), [("staying after outcomes", 5), ("returning to what was left", 8)]
+)
+def test_staying_and_returning_are_what_a_slow_loop_counts(title, visits):
+    place = make("instrumental_learning", n_visits=visits)
+    trials, _ = people(RescorlaWagner, place, 12, 5)
+    stays, returns = defaultdict(list), defaultdict(list)
+    for _, own in trials.frame.groupby(["subject", "context"], sort=False):
+        action, reward = own["action"].tolist(), own["reward"].tolist()
+        for t in range(1, len(action)):
+            stays[int(reward[t - 1] > 0.5), t + 1.0].append(action[t] == action[t - 1])
+            other = 1 - action[t - 1]
+            if other in action[:t]:
+                last = max(k for k in range(t) if action[k] == other)
+                series, lag = int(reward[last] > 0.5), float(min(t - last, 5))
+                returns[series, lag].append(action[t] == other)
+    counted = {"staying after outcomes": stays, "returning to what was left": returns}[title]
+    slow = {key: np.mean(values) for key, values in counted.items() if len(values) >= 5}
+    assert shown(trials, place, title) == pytest.approx(slow)
+
+
+def test_shuttles_after_outcomes_are_what_a_slow_loop_counts():
+    place = make("two_step", n_days=30)
+    trials, _ = people(AGENTS["two_step_hybrid"], place, 10, 2)
+    counted = defaultdict(list)
+    for _, own in trials.frame.groupby("subject", sort=False):
+        days = [own.iloc[k : k + 2].to_dict("records") for k in range(0, len(own), 2)]
+        for (first, second), (after, _) in pairwise(days):
+            common = second["state"] == first["action"]
+            counted[0, 2.0 * common + second["reward"]].append(after["action"] == first["action"])
+    slow = {key: np.mean(values) for key, values in counted.items()}
+    assert shown(trials, place, "shuttles after outcomes") == pytest.approx(slow)
+
+
+def test_the_discrepancy_is_a_squared_mahalanobis_distance():
+    means = np.random.default_rng(1).normal(size=(50, 4))
+    means[:, 3] = 0.2  # a mean that never varies tells nothing
+    own = means[:, :3]
+    spread = own.std(axis=0)
+    shrunk = 0.95 * np.corrcoef(own.T) + 0.05 * np.eye(3)
+    inverse = np.linalg.inv(shrunk * np.outer(spread, spread))
+    slow = [mahalanobis(row, own.mean(axis=0), inverse) ** 2 for row in own]
+    assert discrepancies(means) == pytest.approx(slow)
+
+
+def test_a_p_is_uniform_where_parameters_are_drawn_from_the_prior(few):
+    """Of data and replicates from one law none is special: a rank, whose law is known."""
+    place, model = make("instrumental_learning", n_visits=4), RescorlaWagner
+    found = []
+    for seed in range(40):
+        theta = model.parameters.draw(np.random.default_rng(seed), 41 * 4).reshape(41, 4, -1)
+        trials = simulate(model, theta[0], place, seed)
+        found += [p.p for p in check(trials, place, model, theta[1:]).panels[:1]]
+    # 40 ranks: the number below .5 is Binomial(40, about .5), and outside 9 .. 31 once in 4,000
+    assert binom.ppf(1e-4, 40, 0.5) <= np.sum(np.array(found) < 0.5) <= binom.ppf(1 - 1e-4, 40, 0.5)
+
+
+def test_a_fit_says_whether_the_model_looks_like_the_data(monkeypatch, tmp_path):
+    """People forget half of what they do not choose; a model that does not forget is caught."""
+    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 20)
+    place = make("instrumental_learning")
+    theta = ForgettingLearner.parameters.draw(np.random.default_rng(1), 40)
+    theta[:, ForgettingLearner.parameters.index("phi")] = 0.5
+    trials = simulate(ForgettingLearner, theta, place, 1)
+    wrong = fit(trials, "rescorla_wagner", workers=1)
+    right = fit(trials, "forgetting_learner", workers=1)
+    assert "returning to what was left" in {panel.title for panel in wrong.predictive.missed}
+    assert not right.predictive.missed
+    assert wrong.predictive.drawn_from == "posterior"
+    wrong.save(tmp_path)
+    again = read_fit(tmp_path).predictive
+    assert again == wrong.predictive
+    assert again.to_frame()["panel"].nunique() == len(again.panels)
+
+
+def test_a_column_that_is_missing_leaves_its_panel_out():
+    place = make("reversal_learning")
+    trials, _ = people(RescorlaWagner, place, 4, 1)
+    frame = trials.to_frame().drop(columns=["better", "block"])
+    rows = rows_of(Trials.from_frame(frame), place)
+    by_title = {panel.title: panel.cells(rows) for panel in panels_of(place)}
+    assert by_title["after a reversal"] is None
+    assert by_title["learning curve"] is not None
+
+
+def test_nobody_who_answered_leaves_nothing_to_see():
+    place = make("instrumental_learning", n_visits=4)
+    trials, theta = people(RescorlaWagner, place, 3, 1)
+    relived = lived_by(trials, place)
+    made = replicated_from(
+        relived, place, Unknowns.of(RescorlaWagner), RescorlaWagner, theta[None],
+        np.zeros(3, dtype=bool), 0,
+    )  # fmt: skip
+    assert check_fit(trials.frame, made, "posterior") is None

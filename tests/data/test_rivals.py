@@ -1,0 +1,137 @@
+"""Rivals: subjects left out are predicted, weighed, and what cannot be compared is told."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.special import logsumexp
+from scipy.stats import norm
+
+from knownminds.agents import AGENTS, ForgettingLearner, Perseverator, RescorlaWagner, simulate
+from knownminds.environments import Trials, make
+from knownminds.inference import ModelData
+from knownminds.inference.posteriors.integrated_group import IntegratedGroup
+from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
+from knownminds.validation.data import rivals as rivals_module
+from knownminds.validation.data.fit import fit, read_fit
+
+PLACE = make("instrumental_learning", n_visits=12)
+
+
+def people(model, n, seed, **held):
+    theta = model.parameters.draw(np.random.default_rng(seed), n)
+    for name, value in held.items():
+        theta[:, model.parameters.index(name)] = value
+    return simulate(model, theta, PLACE, seed)
+
+
+def by_quadrature(trials):
+    """Return log p(y_i | others) of a model of one parameter on grids of z, mean and sd."""
+    data = ModelData.read(Perseverator, trials, 2)
+    (kappa,) = Perseverator.parameters
+    z = np.linspace(-8, 8, 601)
+    theta = kappa.support.constrain(kappa.mean + kappa.sd * z)
+    each = np.stack([data.log_likelihood(np.full((len(data), 1), t))[0] for t in theta])
+    mean, sd = np.linspace(-3, 3, 61), np.exp(np.linspace(np.log(0.05), np.log(5), 61))
+    marginal = np.empty((len(mean), len(sd), len(data)))
+    for b, spread in enumerate(sd):
+        law = norm.logpdf(z[None], mean[:, None], spread)
+        law -= logsumexp(law, axis=1, keepdims=True)
+        marginal[:, b] = logsumexp(law[..., None] + each[None], axis=1)
+    scale = kappa.group_sd / kappa.sd
+    # spreads are spaced evenly in their logarithm, whose volume is sd
+    prior = norm.logpdf(mean)[:, None] + norm.logpdf(sd / scale)[None] + np.log(sd)[None]
+    whole = marginal.sum(axis=2)
+    found = []
+    for i in range(len(data)):
+        rest = whole - marginal[..., i] + prior
+        found.append(logsumexp(rest + marginal[..., i]) - logsumexp(rest))
+    return np.array(found)
+
+
+def test_left_out_subjects_are_predicted_as_quadrature_over_the_group_says():
+    trials = people(Perseverator, 12, 1)
+    truth = by_quadrature(trials)
+    group = IntegratedGroup.of(ModelData.read(Perseverator, trials, 2))
+    found = group.leave_one_out()
+    assert found.unreliable == 0
+    # 1,024 weighted draws: a weight's relative sd below 1 leaves errors of 1/32 in each; 4 of them
+    assert np.abs(found.elpd - truth).max() < 0.125
+    assert abs(found.total - truth.sum()) < 0.125 * 12**0.5
+
+
+def test_two_subjects_and_one_without_an_answer():
+    frame = people(RescorlaWagner, 3, 2).to_frame()
+    silent = frame["subject"] == "2"
+    frame.loc[silent, ["action", "reward"]] = None
+    frame.loc[silent, "outcome"] = "refused"
+    trials = Trials.from_frame(frame)
+    found = fit(trials, "rescorla_wagner", environment="instrumental_learning",
+                against=["random_responder"], workers=1)  # fmt: skip
+    assert found.rivals.subjects == 2
+    assert found.rivals.by_subject["subject"].tolist() == ["0", "1"]
+    chance = found.rivals.by_subject["random_responder"].to_numpy()
+    assert chance == pytest.approx(48 * np.log(0.5))
+    assert not found.rivals.clear or abs(found.rivals.rivals[1].difference) > 4
+
+
+def test_weights_are_the_best_mixture_and_frequencies_count_subjects():
+    rng = np.random.default_rng(4)
+    elpd = rng.normal([0.0, 0.4, -1.0], 3.0, size=(40, 3))
+
+    def loss(x):
+        share = np.exp(x - logsumexp(x))
+        return -logsumexp(elpd + np.log(share), axis=1).sum()
+
+    best = minimize(loss, np.zeros(3), method="Nelder-Mead", options={"maxiter": 4000}).x
+    assert stacking_weights(elpd) == pytest.approx(np.exp(best - logsumexp(best)), abs=2e-3)
+    # Evidence that decides: models are counted, and the law of frequencies is Dirichlet
+    winner = np.repeat([0, 1], [30, 10])
+    sure = np.full((40, 2), -50.0)
+    sure[np.arange(40), winner] = 0.0
+    found = protected_exceedance(sure)
+    assert found.counts == pytest.approx([31, 11], abs=1e-6)
+    draws = rng.dirichlet([31, 11], 200_000)
+    # a share of 200,000 draws has an error of at most .0011
+    assert found.exceedance[0] == pytest.approx((draws[:, 0] > 0.5).mean(), abs=0.005)
+    # Evidence that says nothing: all models are alike
+    alike = protected_exceedance(np.zeros((10, 3)))
+    assert alike.protected == pytest.approx(np.full(3, 1 / 3))
+    assert alike.omnibus > 0.5
+
+
+def test_the_true_model_predicts_best_and_what_cannot_play_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(rivals_module, "MINDS", 30)
+    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 20)
+    trials = people(ForgettingLearner, 30, 3, phi=0.6, beta=8.0)
+    found = fit(trials, "rescorla_wagner", workers=1,
+                against=["forgetting_learner", "noisy_or", "random_responder"])  # fmt: skip
+    compared = found.rivals
+    assert compared.rivals[0].name == "forgetting_learner"
+    assert set(compared.left_out) == {"noisy_or"}
+    assert "Left out of the comparison: noisy_or" in " ".join(found.sentences)
+    total = compared.by_subject[[rival.name for rival in compared.rivals]].sum()
+    assert total.tolist() == pytest.approx([rival.elpd for rival in compared.rivals])
+    assert sum(rival.weight for rival in compared.rivals) == pytest.approx(1)
+    told = {each.name: each for each in compared.apart}
+    assert told["random_responder"].together["random_responder"] > 0.9
+    found.save(tmp_path)
+    again = read_fit(tmp_path).rivals
+    assert again == compared
+    assert again.by_subject.equals(compared.by_subject)
+
+
+def test_a_rival_of_another_name_is_offered_the_nearest(knownminds, tmp_path):
+    people(RescorlaWagner, 2, 1).save(tmp_path / "t.csv")
+    words = ["fit", tmp_path / "t.csv", "--model", "rescorla_wagner"]
+    code, out, err = knownminds(*words, "--against", "forgeting_learner", "--out", tmp_path / "f")
+    assert (code, out) == (2, "")
+    assert "forgetting_learner" in err
+    assert not (tmp_path / "f").exists()
+
+
+def test_all_models_of_an_experiment_may_be_rivals():
+    chosen, left_out = rivals_module.chosen_rivals(RescorlaWagner, PLACE, (), True)
+    able = {name for name, model in AGENTS.items() if model.plays(PLACE)}
+    assert {model.name for model in chosen} == able
+    assert chosen[0] is RescorlaWagner
+    assert not left_out

@@ -1,0 +1,175 @@
+"""Any table comes in by a mapping: columns, values, units, gaps, shapes; what is open is asked."""
+
+import pandas as pd
+import pytest
+import their_files
+
+from knownminds.environments import Trials
+from knownminds.validation.data.exchange import import_sources
+from knownminds.validation.imports.account import Tally
+from knownminds.validation.imports.mapping import ColumnMap, read_map
+from knownminds.validation.imports.proposal import propose
+from knownminds.validation.imports.tables import read_table
+
+CASINO = """person;casino;side;won;speed
+ann;1;left;1;0,52
+ann;2;right;0;1,5
+ann;1;timeout;0;9,0
+ben;4;right;1;0,7
+"""
+EXPLAINED = ("subject=person,context=casino,action=side,reward=won", "context: from 1",
+             "side: left=0,right=1", "speed: seconds to ms")  # fmt: skip
+
+
+def write(folder, text, name="t.csv"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_columns_values_units_and_gaps_are_understood(tmp_path, knownminds):
+    file = write(tmp_path, CASINO)
+    maps = [word for text in EXPLAINED for word in ("--map", text)]
+    code, said, err = knownminds(
+        "import", file, *maps, "--missing", "timeout", "--environment", "instrumental_learning",
+        "--out", tmp_path / "t.parquet", "--save-map", tmp_path / "mine.toml",
+    )  # fmt: skip
+    assert code == 0, err
+    frame = Trials.load(tmp_path / "t.parquet").frame
+    assert frame["subject"].tolist() == ["ann", "ann", "ann", "ben"]
+    assert frame["trial"].tolist() == [0, 1, 2, 0]
+    assert frame["context"].tolist() == [0, 1, 0, 3]
+    assert frame["action"].tolist() == [0, 1, pd.NA, 1]
+    assert frame["outcome"].tolist() == ["ok", "ok", "empty", "ok"]
+    assert frame["reward"].isna().tolist() == [False, False, True, False]
+    assert frame["speed"].tolist() == [520.0, 1500.0, 9000.0, 700.0]
+    assert "decimal commas in 'speed'" in said
+    assert "outcomes    3 ok, 1 empty" in said
+    # The mapping that was kept does the same again.
+    code, _, err = knownminds("import", file, "--map", tmp_path / "mine.toml",
+                              "--environment", "instrumental_learning",
+                              "--out", tmp_path / "u.parquet")  # fmt: skip
+    assert code == 0, err
+    assert Trials.load(tmp_path / "u.parquet").frame.equals(frame)
+
+
+@pytest.mark.parametrize(
+    ("maps", "sentence"),
+    [
+        (("subject=persn",), "Nearest: person"),
+        (("subject=person,action=side,reward=won", "side: left=0,right=1"), "has 'timeout' as"),
+        (("subject=person,action=side,reward=won",), "has 'left'"),
+        (("subject=person,reward=won",), "needs the columns context"),
+        (("subject=person,action=person",), "can serve once"),
+    ],
+)
+def test_what_a_mapping_leaves_open_is_one_sentence(maps, sentence, tmp_path):
+    file = write(tmp_path, CASINO)
+    with pytest.raises(ValueError, match=sentence):
+        import_sources([file], environment="instrumental_learning", mapping=read_map(maps))
+
+
+def test_answers_on_another_scale_are_asked_about(tmp_path):
+    rows = "\n".join(f"p,{k},{k / 40},b,C1,ppp" for k in range(4))
+    file = write(tmp_path, f"who,n,said,task,queried,sense\n{rows}\n")
+    told = read_map(["subject=who,trial=n,response=said"])
+    settings = {"domains": ["weather"], "senses": ["ppp"]}
+    with pytest.raises(ValueError, match="'response: share'"):
+        import_sources([file], environment="collider", mapping=told, settings=settings)
+    shares = told.merged(read_map(["said: share"]))
+    found = import_sources([file], environment="collider", mapping=shares, settings=settings)
+    assert found.trials.frame["response"].tolist() == [0.0, 2.5, 5.0, 7.5]
+
+
+def test_rows_of_a_day_a_balloon_or_a_play_are_understood(tmp_path):
+    made = their_files.days(seed=4, runs=1)
+    text = made.text.replace("run,trial,action1,state,action2", "who,day,one,where,two")
+    values = [f"{c}: X=0,Y=1" for c in ("one", "where")] + ["two: D=0,F=1,J=0,K=1"]
+    told = read_map(["subject=who,trial=day,action1=one,state=where,action2=two", *values])
+    text = text.replace("Xis", "none")
+    found = import_sources(
+        [write(tmp_path, text)], environment="two_step", settings={"n_days": 10},
+        mapping=told.merged(ColumnMap(missing=("none",))),
+    )  # fmt: skip
+    frame = found.trials.frame
+    for truth in made.trials:
+        row = frame[frame["trial"] == truth["trial"]].iloc[0]
+        assert (row["stage"], row["state"]) == (truth["stage"], truth["state"])
+        assert (
+            pd.isna(row["action"]) if truth["action"] is None else row["action"] == truth["action"]
+        )
+    made = their_files.hb_balloons(seed=4)
+    told = read_map(["subject=subjID,exploded=explosion"])
+    found = import_sources([write(tmp_path, made.text, "b.txt")], environment="balloon_risk",
+                           mapping=told, settings={"maxima": [12], "n_balloons": 8})  # fmt: skip
+    assert found.trials.frame["action"].tolist() == [one["action"] for one in made.trials]
+    made = their_files.games(seed=4)
+    told = read_map(["subject=kind,game=run,play=trial,action=choice"])
+    text = made.text.lstrip("\ufeff").replace("\n", ",me\n").replace("reward,me", "reward,kind", 1)
+    found = import_sources([write(tmp_path, text, "g.csv")], environment="horizon", mapping=told)
+    assert found.trials.frame["mean_0"].tolist() == pytest.approx(
+        [t["mean_0"] for t in made.trials]
+    )
+
+
+def test_screens_of_a_browser_are_trials_where_a_mapping_says_so(tmp_path):
+    made = their_files.screens(seed=5)
+    told = read_map([
+        "subject=id,trial=trial_index,action=response.Q0,context=casino,reward=points",
+        "response.Q0: left=0,right=1", "casino: from 1",
+    ])  # fmt: skip
+    where = {"trial_type": "html-button-response"}
+    found = import_sources([write(tmp_path, made.text, "study.txt")], mapping=told, where=where,
+                           environment="instrumental_learning")  # fmt: skip
+    rows = found.trials.frame.to_dict("records")
+    assert len(rows) == len(made.trials)
+    for row, truth in zip(rows, made.trials, strict=True):
+        for name, value in truth.items():
+            assert pd.isna(row[name]) if value is None else row[name] == value
+    assert found.account.outcomes == made.counted
+    assert any("trial_type is not html" in entry.what for entry in found.account.entries)
+
+
+def test_a_table_without_a_mapping_gets_a_proposal_that_works(tmp_path, knownminds):
+    file = write(tmp_path, CASINO.replace("ann;1;timeout;0;9,0\n", ""))
+    code, said, err = knownminds("import", file, "--out", tmp_path / "t.parquet",
+                                 "--save-map", tmp_path / "m.toml",
+                                 "--environment", "instrumental_learning")  # fmt: skip
+    assert code == 2
+    assert not (tmp_path / "t.parquet").exists()
+    assert "As instrumental_learning:" in said
+    assert "side, the only column of 2 texts: left is 0, right is 1; check that" in said
+    assert err.count("\n") == 1
+    file = write(tmp_path, CASINO.replace("ann;1;timeout;0;9,0\n", "").replace("side", "choice"))
+    code, said, err = knownminds("import", file, "--save-map", tmp_path / "m.toml",
+                                 "--environment", "instrumental_learning")  # fmt: skip
+    assert "left is 0, right is 1; check that" in said
+    code, said, err = knownminds("import", file, "--map", tmp_path / "m.toml",
+                                 "--out", tmp_path / "t.parquet")  # fmt: skip
+    assert code == 0, err
+    assert Trials.load(tmp_path / "t.parquet").frame["context"].tolist() == [0, 1, 3]
+
+
+def test_each_proposal_is_of_an_experiment_whose_columns_are_there(tmp_path):
+    for make, expected in ((their_files.hb_sums, "temporal_discounting"),
+                           (their_files.hb_cards, "iowa_gambling")):  # fmt: skip
+        table = read_table(write(tmp_path, make(seed=1).text), Tally())
+        found = propose(table)
+        assert expected in [one.mapping.environment for one in found], make
+        for one in found:
+            assert set(one.mapping.columns.values()) <= set(table.cells.columns)
+            assert len(set(one.mapping.columns.values())) == len(one.mapping.columns)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a = ", "cannot be read as a mapping"),
+        ("strange = 1", "has 'strange'"),
+        ("columns = 3", "'columns' of a mapping is a table"),
+        ("[values.x]\nleft = 'a'", "Values are mapped to numbers"),
+        ("[units]\nx = 'miles'", "A unit is one of"),
+    ],
+)
+def test_a_damaged_mapping_is_one_sentence(text, sentence, tmp_path):
+    with pytest.raises(ValueError, match=sentence):
+        ColumnMap.read(write(tmp_path, text, "m.toml"))

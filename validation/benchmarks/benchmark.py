@@ -1,0 +1,411 @@
+"""A benchmark in its folder: what was planned, what each cell has come to, and all trials."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import AGENTS
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import ANSWERED, Outcome, Trials
+from knownminds.environments.record.folders import writable, write_text
+from knownminds.environments.record.result import plain
+from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
+from knownminds.llm_adapters.runs.ledger import NANO, Ledger
+from knownminds.llm_adapters.runs.participant import RUN, conditions
+from knownminds.llm_adapters.runs.runner import TRIALS, read_run
+from knownminds.validation.data.trials_of_runs import put_together, with_columns, with_conditions
+from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.study import versions
+
+from .plan import Cell, Plan, read_plan, theta_of
+from .registry import CELL, KNOWN, PARTICIPANT, VARIANT, About, Benchmark, benchmark_of
+
+FILE = "benchmark.json"
+PLAN = "plan.toml"
+RUNS = "runs"
+MINDS = "known"
+# Of trials, what no page needs and takes most of the room.
+_LEFT_OUT = ["raw_text", "prompt_hash", "note"]
+FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
+UNREAD = "no readable answer"
+
+
+@dataclass(frozen=True, eq=False)
+class BenchmarkResult(Reported):
+    """What models and known minds have done in the cells of a benchmark.
+
+    Parameters
+    ----------
+    folder
+        Where it is kept.
+    plan
+        What was planned.
+    models
+        "provider:model", in the order in which they were named.
+    cells
+        One row per model and cell: sessions and how many ended, trials, readable, each outcome,
+        calls, tokens, dollars (at most; NaN without a price), status, and why it is not finished.
+    trials
+        All trials of everybody, with their conditions.
+    options
+        How the page is made: small, features, people, seed.
+    """
+
+    file: ClassVar[str] = FILE
+
+    folder: Path
+    plan: Plan
+    models: tuple[str, ...]
+    cells: pd.DataFrame
+    trials: pd.DataFrame
+    options: Mapping[str, Any]
+    versions: Mapping[str, str]
+
+    @property
+    def benchmark(self) -> Benchmark:
+        """The benchmark."""
+        return benchmark_of(self.plan.benchmark)
+
+    @property
+    def complete(self) -> bool:
+        """Whether every cell was lived to its end."""
+        return bool(self.cells["status"].isin([FINISHED, UNREAD]).all())
+
+    @property
+    def about(self) -> About:
+        """What its page can be made of besides the trials."""
+        truth = {
+            name: {
+                cell.name: dict(mind)
+                for cell in self.plan.cells
+                if (mind := self.plan.mind(name, cell)) is not None
+            }
+            for name in self.plan.known
+        }
+        files = {name: self.options.get(name) for name in ("features", "people")}
+        return About(
+            places=self.plan.places,
+            participants=(*self.models, *self.plan.known),
+            known=tuple(self.plan.known),
+            truth=truth,
+            paraphrases=int(self.options.get("paraphrases") or 1),
+            seed=self.plan.seed,
+            **{name: None if path is None else Path(path) for name, path in files.items()},
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per model and cell."""
+        return self.cells.copy()
+
+    def content(self) -> dict[str, Any]:
+        """What `to_json` holds."""
+        return {
+            "benchmark": self.plan.benchmark,
+            "models": list(self.models),
+            "known": list(self.plan.known),
+            "complete": self.complete,
+            "cells": self.cells,
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+        }
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """What has become of the cells."""
+        return {"cells": self.cells}
+
+    def __str__(self) -> str:
+        """A line per model and cell."""
+        lines = [
+            f"{self.plan.benchmark}: {len(self.models)} models, {len(self.plan.cells)} cells, "
+            f"known minds: {', '.join(self.plan.known) or 'none'}"
+        ]
+        for row in self.cells.to_dict("records"):
+            money = "" if np.isnan(row["dollars"]) else f", ${row['dollars']:.4f}"
+            why = f" ({row['reason']})" if row["reason"] else ""
+            lines.append(
+                f"{row['model']} in {row['cell']}: {row['status']}{why}; {row['ended']} of "
+                f"{row['sessions']} sessions, {row['readable']} of {row['trials']} trials "
+                f"readable{money}"
+            )
+        return "\n".join(lines)
+
+
+def folder_of_model(folder: Path, model: str) -> Path:
+    """Return where the runs of a model are kept; each has a folder of its own."""
+    plainly = re.sub(r"[^\w.=-]+", "-", model).strip("-")
+    return folder / RUNS / f"{plainly}-{sha256(model.encode()).hexdigest()[:6]}"
+
+
+def folder_of_cell(folder: Path, model: str, cell: Cell) -> Path:
+    """Return where the run of a model in a cell is kept."""
+    return folder_of_model(folder, model) / cell.name.replace("/", "+")
+
+
+def begin(
+    folder: Path,
+    plan: Plan,
+    models: Sequence[str],
+    options: Mapping[str, Any],
+    blocked: Mapping[tuple[str, str], str],
+) -> None:
+    """Write down what is planned, before the first call; a folder of another plan is refused.
+
+    Parameters
+    ----------
+    blocked
+        By model and cell, why it cannot be played.
+    """
+    asked, models = set(models), list(models)
+    kept = dict(options)
+    if (folder / FILE).is_file():
+        found = _kept(folder)
+        before = (folder / PLAN).read_text(encoding="utf-8")
+        same = {"small": kept.get("small"), "seed": kept.get("seed")}
+        own = {name: found["options"].get(name) for name in same}
+        if before != plan.text or own != same:
+            raise ValueError(
+                f"A folder holds one plan; that in {folder} is another than is asked for now "
+                "(or --small or --seed differs). Name another folder."
+            )
+        models = list(dict.fromkeys([*found["models"], *models]))
+        kept = found["options"] | {k: v for k, v in kept.items() if v is not None}
+        told = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
+        blocked = {k: why for k, why in told.items() if k[0] not in asked} | dict(blocked)
+    content = {
+        "benchmark": plan.benchmark,
+        "models": models,
+        "options": kept,
+        "blocked": [{"model": m, "cell": c, "reason": why} for (m, c), why in blocked.items()],
+        "versions": versions(),
+    }
+    with writable(folder) as place:
+        write_text(place / PLAN, plan.text)
+        write_text(place / FILE, json.dumps(plain(content), indent=1))
+        (place / MINDS).mkdir(exist_ok=True)
+    for name in plan.known:
+        for cell in plan.cells:
+            _let_known_mind_play(folder, plan, name, cell)
+
+
+def read_benchmark(folder: str | Path) -> BenchmarkResult:
+    """Read a benchmark from its folder: what there is, finished or not; nothing is asked.
+
+    Raises
+    ------
+    ValueError
+        If the folder holds none, or is damaged.
+    """
+    place = Path(folder)
+    found = _kept(place)
+    options = found["options"]
+    plan = read_plan(
+        found["benchmark"],
+        place / PLAN,
+        small=bool(options.get("small")),
+        seed=options.get("seed"),
+    )
+    blocked = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
+    rows: list[dict[str, Any]] = []
+    parts: dict[str, pd.DataFrame] = {}
+    for model in found["models"]:
+        for cell in plan.cells:
+            run = folder_of_cell(place, model, cell)
+            row, frame = _cell_of(run, model, cell, blocked.get((model, cell.name), ""))
+            rows.append(row)
+            if frame is not None:
+                parts[f"{model}/{cell.name}"] = _told_apart(frame, model, cell, False)
+    for name in plan.known:
+        for cell in plan.cells:
+            file = _mind_file(place, name, cell)
+            if file.is_file():
+                frame = with_conditions(file).frame
+                parts[f"{name}/{cell.name}"] = _told_apart(frame, name, cell, True)
+    trials = with_columns(put_together(parts)) if parts else pd.DataFrame()
+    return BenchmarkResult(
+        folder=place,
+        plan=plan,
+        models=tuple(found["models"]),
+        cells=pd.DataFrame(rows),
+        trials=trials,
+        options=options,
+        versions=found["versions"],
+    )
+
+
+def models_in(folder: Path) -> tuple[str, ...]:
+    """Return the models of a benchmark's folder, in the order in which they came."""
+    return tuple(_kept(folder)["models"])
+
+
+def take_inspect_logs(
+    folder: Path, plan: Plan, logs: Sequence[str | Path], options: Mapping[str, Any]
+) -> list[str]:
+    """Take the trials of Inspect's logs into a benchmark, each into the cell it was made of.
+
+    Returns a line for each log. The model of a log is called as Inspect calls it.
+
+    Raises
+    ------
+    ValueError
+        If a file is no log of such a task, of no cell of the plan, or of a cell that is there.
+    """
+    from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
+
+    files = [file for place in map(Path, logs) for file in _logs_in(place)]
+    taken: dict[tuple[str, str], tuple[Path, Trials, Cell]] = {}
+    for file in files:
+        trials = read_inspect_log(file)
+        cell = _cell_of_trials(trials, plan, file)
+        model = f"inspect:{trials.frame['model'].iloc[0]}"
+        run = folder_of_cell(folder, model, cell)
+        if (model, cell.name) in taken or (run / LEDGER).is_file():
+            raise ValueError(
+                f"A model has one log of each cell; {model} has several of {cell.name}, the last "
+                f"in {file.name}. Leave one."
+            )
+        taken[model, cell.name] = file, trials, cell
+    begin(folder, plan, list(dict.fromkeys(model for model, _ in taken)), options, {})
+    for (model, _), (_, trials, cell) in taken.items():
+        run = folder_of_cell(folder, model, cell)
+        with writable(run):
+            trials.save(run / TRIALS)
+    return [
+        f"{file.name}: {model} in {name}, {len(trials)} trials"
+        for (model, name), (file, trials, _) in taken.items()
+    ]
+
+
+def _logs_in(place: Path) -> list[Path]:
+    if not place.is_dir():
+        return [place]
+    found = sorted(file for file in place.rglob("*") if file.suffix in (".eval", ".json"))
+    if not found:
+        raise ValueError(
+            f"A folder of logs of Inspect's holds .eval or .json files; {place} has none."
+        )
+    return found
+
+
+def _cell_of_trials(trials: Trials, plan: Plan, file: Path) -> Cell:
+    """Return the cell whose experiment and settings trials have."""
+    for cell in plan.cells:
+        told = trials.settings.get(cell.environment.name)
+        own = plain(cell.environment.settings)
+        if told is not None and all(own.get(name) == value for name, value in told.items()):
+            return cell
+    name = trials.frame["environment"].iloc[0]
+    raise ValueError(
+        f"A log is of a cell of the plan; that of {name} in {file.name} has other settings than "
+        f"any. Cells: {', '.join(cell.name for cell in plan.cells)}."
+    )
+
+
+def finished(run: Path, cell: Cell) -> bool:
+    """Say whether a run has come to the end of all of a cell's sessions."""
+    if not ((run / LEDGER).is_file() and (run / TRIALS).is_file()):
+        return False
+    with Ledger.read(run) as ledger:
+        last = ledger.starts()[-1]
+        done = last.ended is not None and not last.reason and not last.sessions
+        return done and ledger.sessions == cell.sessions
+
+
+def _kept(folder: Path) -> dict[str, Any]:
+    file = folder / FILE
+    try:
+        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        if not {"benchmark", "models", "options", "blocked", "versions"} <= found.keys():
+            raise ValueError("entries are missing")
+    except (OSError, ValueError) as error:
+        raise ValueError(f"{file} is damaged or not of knownminds ({error}).") from None
+    return found
+
+
+def _cell_of(
+    run: Path, model: str, cell: Cell, blocked: str
+) -> tuple[dict[str, Any], pd.DataFrame | None]:
+    """Return what a cell has come to, and its trials, if there are any."""
+    row: dict[str, Any] = {
+        "model": model, "cell": cell.name, "sessions": cell.sessions, "ended": 0, "trials": 0,
+        "readable": 0, **{outcome.value: 0 for outcome in Outcome}, "calls": 0, "tokens": 0,
+        "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
+    }  # fmt: skip
+    if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
+        trials = with_conditions(run)  # from a log of Inspect's
+        return row | _counts(trials, trials.n_sessions, cell.sessions), trials.frame
+    if not (run / LEDGER).is_file():
+        return row, None
+    with Ledger.read(run) as ledger:
+        account, price, last = ledger.account(), ledger.price, ledger.starts()[-1]
+        asked = ledger.sessions
+    trials: Trials | None
+    if last.ended is None or not (run / TRIALS).is_file():
+        lived = read_run(run, cell.environment)
+        trials, left, stopped = lived.trials, len(lived.unfinished), lived.stopped
+    else:
+        trials, left = with_conditions(run), len(last.sessions)
+        if last.reason and not left:  # sessions that share the run's reason are not told singly
+            lived = read_run(run, cell.environment)
+            left, stopped = len(lived.unfinished), lived.stopped
+        else:
+            stopped = last.reason or next(iter(last.sessions.values()), "")
+    ended = asked - left
+    row |= {"calls": sum(account.calls.values()), "ended": ended}
+    row["tokens"] = account.input_tokens + account.output_tokens
+    if price is not None:
+        row["dollars"] = float(Decimal(account.paid + account.reserved) / NANO)
+    row |= _counts(trials, ended, cell.sessions)
+    over = row["status"] != UNFINISHED
+    row["reason"] = "" if over else stopped or blocked
+    return row, None if trials is None else trials.frame
+
+
+def _counts(trials: Trials | None, ended: int, sessions: int) -> dict[str, Any]:
+    """Count the trials of a cell, and say whether it is finished and can be read."""
+    row: dict[str, Any] = {"ended": ended, "trials": 0, "readable": 0}
+    if trials is not None:
+        outcomes = trials.frame["outcome"].value_counts()
+        row |= {str(name): int(n) for name, n in outcomes.items()}
+        read = trials.frame["outcome"].isin(ANSWERED)
+        row |= {"trials": len(trials), "readable": int(read.sum())}
+    over = ended >= sessions
+    unread = over and row["trials"] and not row["readable"]
+    return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
+
+
+def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.DataFrame:
+    """Return trials with who played which cell; `model` is the name that the user knows."""
+    kept = frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+    told = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant}
+    return kept.assign(**told, model=name)
+
+
+def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
+    plainly = re.sub(r"[^\w.=-]+", "-", name)
+    return folder / MINDS / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
+
+
+def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
+    """Let a known mind live the sessions that models live, and keep its trials."""
+    mind, file = plan.mind(name, cell), _mind_file(folder, name, cell)
+    if mind is None or file.is_file():
+        return
+    theta = theta_of(mind, cell.environment)
+    every = np.tile(theta, (cell.sessions, 1))
+    lived = simulate_sessions(
+        AGENTS[mind["model"]], every, cell.environment, plan.seed, address=RUN
+    )
+    frame = lived.to_trials().frame
+    told = {"model": name, "model_served": mind["model"], **conditions(cell.environment, None)}
+    new = {column: value for column, value in told.items() if column not in frame}
+    Trials.from_frame(frame.assign(**new), environment=cell.environment).save(file)

@@ -1,0 +1,591 @@
+"""The page of CogBench: performances and metrics, distances to people, thoughts, features, a map.
+
+After Coda-Forno, Binz, Wang and Schulz (2024), in the order of their figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import chi2, norm
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, Trials
+from knownminds.inference import MEASURES, Estimate
+from knownminds.inference.measure import reason_of
+from knownminds.inference.performance import performance
+from knownminds.validation.data.feature_regression import FeatureRegression, feature_regression
+from knownminds.validation.data.phenotype import (
+    METRICS,
+    PERFORMANCE,
+    Phenotype,
+    random_score,
+    read_reference,
+)
+from knownminds.validation.engine.question import command_line
+from knownminds.validation.pages import figures as draw
+from knownminds.validation.pages.page import Section, between, table
+
+from .plan import BASE
+from .registry import CELL, PARTICIPANT, About
+
+PLACES = (
+    "probabilistic_reasoning", "horizon", "restless_bandit", "instrumental_learning", "two_step",
+    "temporal_discounting", "balloon_risk",
+)  # fmt: skip
+PERFORMANCES = tuple(f"{place}{PERFORMANCE}" for place in PLACES if place != "temporal_discounting")
+# What the paper asks of thoughts: which score, in which experiment.
+THOUGHTS = {
+    f"probabilistic_reasoning{PERFORMANCE}": "probabilistic_reasoning",
+    "model_basedness": "two_step",
+}
+RATIONAL = "rational"  # the known mind that stands where no values of people are given
+DRAWS = 2000  # of the scores, for the interval of a distance
+NULL_SESSIONS = 200  # of random answers
+SHOWN = (PARTICIPANT, "score", "value", "standard_error", "low", "high", "n", "unit", "reason")
+
+
+def sections(trials: pd.DataFrame, about: About) -> list[Section]:
+    """Return the parts of the page."""
+    scores = scores_of(trials, about)
+    base = scores[scores["variant"] == BASE]
+    scale, told = _scale(base, about)
+    return [
+        _of_scores(base, PERFORMANCES, about, scale, told, "performances"),
+        _of_scores(base, METRICS, about, scale, told, "metrics"),
+        _radar(base, about, scale, told),
+        _distances(base, about, scale, told),
+        _thoughts(scores, about),
+        _regression(base, about),
+        _map(base, about),
+    ]
+
+
+# Scores -----------------------------------------------------------------------------------------
+
+
+def scores_of(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return every score of every participant in every variant of its experiment.
+
+    One row each: participant, variant, cell, score, value, standard_error, low, high, n, unit,
+    and reason, why there is no value.
+    """
+    rows: list[dict[str, Any]] = []
+    cells = trials.groupby([PARTICIPANT, CELL], sort=False)
+    played = {(str(key[0]), str(key[1])): part for key, part in cells}  # type: ignore[index]
+    for who in about.participants:
+        for cell, place in about.places.items():
+            part = played.get((who, cell))
+            own = [name for name in METRICS if place.name in MEASURES[name].environments]
+            names = [f"{place.name}{PERFORMANCE}", *own]
+            names = [name for name in names if name in (*PERFORMANCES, *METRICS)]
+            for name, found, why in _estimates(part, place, names):
+                variant = cell.partition("/")[2] or BASE
+                rows.append(
+                    {
+                        PARTICIPANT: who, "variant": variant, "cell": cell, "score": name,
+                        "value": found.value, "standard_error": found.standard_error,
+                        "low": found.low, "high": found.high, "n": found.n, "unit": found.unit,
+                        "reason": why,
+                    }
+                )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _estimates(
+    part: pd.DataFrame | None, place: Environment, names: Sequence[str]
+) -> list[tuple[str, Estimate, str]]:
+    """Estimate scores of one participant in a cell; one that cannot be had has a reason."""
+    nothing = Estimate("", np.nan, np.nan, np.nan, np.nan, 0, "subject", np.nan, {})
+    if part is None:
+        return [(name, nothing, "not played") for name in names]
+    found: list[tuple[str, Estimate, str]] = []
+    try:
+        record = _record(part, place)
+    except ValueError as error:
+        return [(name, nothing, str(error)) for name in names]
+    for name in names:
+        try:
+            one = (
+                performance(record, place)
+                if name.endswith(PERFORMANCE)
+                else MEASURES[name].estimate(record)
+            )
+        except ValueError as error:
+            found.append((name, nothing, str(error)))
+            continue
+        found.append((name, one, "" if np.isfinite(one.value) else reason_of(one)))
+    return found
+
+
+def _record(part: pd.DataFrame, place: Environment) -> Trials:
+    """Return the trials of a cell without columns of other experiments."""
+    own = part.dropna(axis="columns", how="all")
+    for column in ("action", "response", "reward"):  # empty where nothing was answered
+        if column in part and column not in own:
+            own = own.assign(**{column: part[column]})
+    return Trials.from_frame(own.reset_index(drop=True), environment=place)
+
+
+def _scale(base: pd.DataFrame, about: About) -> tuple[dict[str, tuple[float, float]], str]:
+    """Return of each score what random answers and the reference score, and what to say of it."""
+    zero = {}
+    for name in (*PERFORMANCES, *METRICS):
+        rows = base[base["score"] == name]
+        if len(rows):
+            place = about.places[str(rows["cell"].iloc[0])]
+            zero[name] = random_score(name, place, NULL_SESSIONS, about.seed)
+    if about.people is not None:
+        one = read_reference(about.people)
+        told = "On the scale, 0 is random answers in the same design and 1 are people (--people)."
+    else:
+        own = base[base[PARTICIPANT] == RATIONAL].set_index("score")["value"]
+        one = {str(name): float(value) for name, value in own.items()}
+        told = (
+            "No values of people were given (--people), and none ship. On the scale, 0 is random "
+            "answers in the same design and 1 the known mind called rational, which is no person."
+        )
+    return {name: (value, one.get(name, np.nan)) for name, value in zero.items()}, told
+
+
+def _phenotype(
+    base: pd.DataFrame,
+    names: Sequence[str],
+    who: Sequence[str],
+    scale: Mapping[str, tuple[float, float]],
+    released: bool = False,
+) -> Phenotype:
+    """Return scores on the scale from random answers to the reference."""
+    cells = base.set_index([PARTICIPANT, "score"])
+    kept = [name for name in names if name in scale]
+
+    def matrix(column: str) -> Any:
+        return cells[column].unstack("score").reindex(index=list(who), columns=kept).to_numpy()
+
+    ends = np.array([scale[name] for name in kept])
+    reasons = np.where(np.isfinite(ends).all(axis=1), matrix("reason"), "no reference")
+    return Phenotype(
+        participants=tuple(who),
+        metrics=tuple(kept),
+        score=matrix("value").astype(float),
+        standard_error=matrix("standard_error").astype(float),
+        low=matrix("low").astype(float),
+        high=matrix("high").astype(float),
+        random=ends[:, 0],
+        reference=ends[:, 1],
+        reason=tuple(tuple(map(str, row)) for row in reasons),
+        released=released,
+    )
+
+
+def _of_scores(
+    base: pd.DataFrame,
+    names: Sequence[str],
+    about: About,
+    scale: Mapping[str, tuple[float, float]],
+    told: str,
+    which: str,
+) -> Section:
+    """Return the bars and the table of the performances, or of the metrics."""
+    rows = base[base["score"].isin(names)]
+    found = _phenotype(base, names, about.participants, scale)
+    sentences = [told]
+    title = "Performances" if which == "performances" else "Ten behavioural metrics"
+    if which == "performances":
+        sentences.append(
+            "Temporal discounting is the seventh experiment; what it scores is behaviour and "
+            "stands among the metrics, as in the paper."
+        )
+    sentences += _without_sign(found)
+    ends = [{"score": name, "random": scale[name][0], "reference": scale[name][1]}
+            for name in found.metrics]  # fmt: skip
+    return Section(
+        which,
+        title,
+        sentences,
+        [
+            _score_table(title, rows),
+            table(
+                f"The scale of the {which}",
+                ends,
+                ("score", "{score}"),
+                ("random answers", "{random:.3f}"),
+                ("reference", "{reference:.3f}"),
+            ),
+        ],
+        [(f"{title}, each from random answers (dashed) to the reference (line).",
+          draw.svg(found.bars()))] if found.metrics else [],
+        frames={which: rows[list(SHOWN)], f"{which}_scale": pd.DataFrame(ends)},
+        scores=rows[[PARTICIPANT, "score", "cell", "value", "standard_error"]],
+    )  # fmt: skip
+
+
+def _score_table(title: str, rows: pd.DataFrame) -> Any:
+    return table(
+        title,
+        rows,
+        ("participant", "{participant}"),
+        ("score", "{score}"),
+        ("value", "{value:.3f}"),
+        ("95% interval", between),
+        ("rests on", lambda row: f"{row['n']} {row['unit']}s" if row["n"] else "-"),
+        ("missing", "{reason}"),
+    )
+
+
+def _without_sign(found: Phenotype) -> list[str]:
+    """Tell where the published code, which drops signs, would show the opposite."""
+    lost = [
+        f"{who} in {metric} ({value:.2f})"
+        for who, row in zip(found.participants, found.normalised, strict=True)
+        for metric, value in zip(found.metrics, row, strict=True)
+        if value < 0
+    ]
+    if not lost:
+        return []
+    return [
+        "The published code drops the sign of a score on this scale, so that who lies as far below "
+        "random answers as the reference lies above them looks like the reference. Here the sign "
+        f"is kept; below 0 are {'; '.join(lost)}."
+    ]
+
+
+def _radar(
+    base: pd.DataFrame, about: About, scale: Mapping[str, tuple[float, float]], told: str
+) -> Section:
+    who = [*about.models, *(name for name in about.known if name == RATIONAL)]
+    found = _phenotype(base, METRICS, who, scale)
+    drawn = [("The metrics of each participant on one scale.", draw.svg(found.radar()))]
+    return Section(
+        "radar",
+        "Behaviour at a glance",
+        [told],
+        [],
+        drawn if found.metrics else [],
+        frames={"radar": found.to_frame()},
+    )
+
+
+# Distances --------------------------------------------------------------------------------------
+
+
+def distances(found: Phenotype, seed: int) -> pd.DataFrame:
+    """Return how far each participant lies from the reference over its metrics.
+
+    The root of the mean squared difference from 1 on the normalised scale, over the metrics that
+    have a value, so that participants with other numbers of metrics can be compared; without
+    signs as the published code has it. The interval holds the middle 95% of draws of the scores
+    from normal distributions with their standard errors.
+    """
+    rng = np.random.default_rng([seed, 0xC09])
+    rows = []
+    for who, value, error in zip(
+        found.participants, found.normalised, found.normalised_error, strict=True
+    ):
+        held = np.isfinite(value)
+        row: dict[str, Any] = {PARTICIPANT: who, "metrics": int(held.sum())}
+        for name, given in (("distance", value), ("without_sign", np.abs(value))):
+            row[name] = float(np.sqrt(np.mean((given[held] - 1) ** 2))) if held.any() else np.nan
+        spread = np.where(np.isfinite(error), error, 0.0)[held]
+        drawn = value[held] + spread * rng.standard_normal((DRAWS, held.sum()))
+        far = np.sqrt(np.mean((drawn - 1) ** 2, axis=1)) if held.any() else np.array([np.nan])
+        row["low"], row["high"] = np.quantile(far, [0.025, 0.975])
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _distances(
+    base: pd.DataFrame, about: About, scale: Mapping[str, tuple[float, float]], told: str
+) -> Section:
+    found = distances(_phenotype(base, METRICS, about.participants, scale), about.seed)
+    found = found.sort_values("distance", kind="stable")
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(6.4, 0.32 * len(found) + 1.1)
+    y = np.arange(len(found))
+    axis.hlines(y, found["low"], found["high"], color=draw.BLUE, linewidth=1.2)
+    axis.plot(found["distance"], y, "o", color=draw.BLUE, markersize=5, label="with sign")
+    axis.plot(found["without_sign"], y, "x", color=draw.ORANGE, markersize=6, label="without sign")
+    axis.set_yticks(y, found[PARTICIPANT])
+    axis.invert_yaxis()
+    axis.set_xlabel("distance to the reference")
+    draw.key(figure, axis)
+    return Section(
+        "distances",
+        "Distance to people",
+        [
+            told,
+            "The distance is the root of the mean squared difference from the reference over the "
+            "metrics that have a value. Errors of scores make it larger, never smaller, so few "
+            "sessions look less alike.",
+        ],
+        [
+            table(
+                "Distances",
+                found,
+                ("participant", "{participant}"),
+                ("metrics", "{metrics}"),
+                ("distance", "{distance:.3f}"),
+                ("95% interval", between),
+                ("without sign", "{without_sign:.3f}"),
+            )
+        ],
+        [("How far each participant lies from the reference.", draw.svg(figure))],
+        frames={"distances": found},
+    )
+
+
+# Thoughts ---------------------------------------------------------------------------------------
+
+
+def pooled(gap: Array, error: Array) -> dict[str, float]:
+    """Pool differences by the inverse of their variances, as one effect and as several.
+
+    "value" and "standard_error" take all participants for one effect, as the paper does; "q" with
+    its p-value "heterogeneity" tests that (Cochran 1954), and "random", "random_error" take
+    effects to differ between participants (DerSimonian and Laird 1986).
+    """
+    weight = error**-2.0
+    value = float(np.sum(weight * gap) / np.sum(weight))
+    q, free = float(np.sum(weight * (gap - value) ** 2)), len(gap) - 1
+    scale = np.sum(weight) - np.sum(weight**2) / np.sum(weight)
+    between_ = max(0.0, (q - free) / scale) if free else 0.0
+    looser = 1.0 / (error**2 + between_)
+    return {
+        "value": value,
+        "standard_error": float(np.sum(weight) ** -0.5),
+        "q": q,
+        "heterogeneity": float(chi2.sf(q, free)) if free else np.nan,
+        "random": float(np.sum(looser * gap) / np.sum(looser)),
+        "random_error": float(np.sum(looser) ** -0.5),
+    }
+
+
+def thoughts(scores: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
+    """Return what each way of thinking adds to the score without, by participant and pooled."""
+    rows: list[dict[str, Any]] = []
+    for score in THOUGHTS:
+        own = scores[(scores["score"] == score) & scores[PARTICIPANT].isin(who)]
+        plain = own[own["variant"] == BASE].set_index(PARTICIPANT)
+        for variant, part in own[own["variant"] != BASE].groupby("variant", sort=False):
+            asked = part.set_index(PARTICIPANT)
+            gap = asked["value"] - plain["value"].reindex(asked.index)
+            error = np.hypot(asked["standard_error"], plain["standard_error"].reindex(asked.index))
+            for name in asked.index:
+                rows.append(
+                    _gap(score, str(variant), str(name), float(gap[name]), float(error[name]))
+                )
+            held = np.isfinite(gap) & (error > 0)
+            if held.sum() > 1:
+                both = pooled(gap[held].to_numpy(), error[held].to_numpy())
+                n = int(held.sum())
+                one = _gap(score, str(variant), f"all {n}", both["value"], both["standard_error"])
+                other = _gap(
+                    score, str(variant), f"all {n}, effects that differ",
+                    both["random"], both["random_error"],
+                )  # fmt: skip
+                rows += [one | {"heterogeneity": both["heterogeneity"]}, other]
+    return pd.DataFrame(rows)
+
+
+def _gap(score: str, variant: str, who: str, value: float, error: float) -> dict[str, Any]:
+    half = norm.ppf(0.975) * error
+    return {
+        "score": score, "variant": variant, PARTICIPANT: who, "value": value,
+        "standard_error": error, "low": value - half, "high": value + half,
+        "heterogeneity": np.nan,
+    }  # fmt: skip
+
+
+def _thoughts(scores: pd.DataFrame, about: About) -> Section:
+    title = "Chain of thought and step back, against the plain question"
+    found = thoughts(scores, about.models)
+    if found.empty:
+        return Section("thoughts", title, ["The plan asks for thoughts in no experiment."])
+    figure, axes = draw.panels(len(THOUGHTS), columns=2)
+    figure.set_size_inches(9.0, 0.26 * len(found) + 1.2)
+    for axis, score in zip(axes, THOUGHTS, strict=True):
+        own = found[found["score"] == score].reset_index(drop=True)
+        for (variant, part), style in zip(
+            own.groupby("variant", sort=False), draw.styles(2), strict=False
+        ):
+            axis.hlines(part.index, part["low"], part["high"], color=style[0], linewidth=1.2)
+            axis.plot(part["value"], part.index, style[1], color=style[0], label=str(variant))
+        axis.axvline(0, color=draw.GREY, linewidth=1, linestyle="--")
+        axis.set_yticks(range(len(own)), own[PARTICIPANT], fontsize=draw.SMALL)
+        axis.invert_yaxis()
+        draw.entitle(axis, score.replace("_", " "))
+    draw.key(figure, axes[0])
+    return Section(
+        "thoughts",
+        title,
+        [
+            "Each difference is from the same model without thoughts, on the same sessions; its "
+            "error takes the two as independent, which is too wide where they go together. They "
+            "are pooled by the inverse of their variances: as one effect, as in the paper, and as "
+            "effects that differ between models. Where p for one effect is small, the first says "
+            "little.",
+        ],
+        [
+            table(
+                "Differences from the plain question",
+                found,
+                ("score", "{score}"),
+                ("thoughts", "{variant}"),
+                ("participant", "{participant}"),
+                ("difference", "{value:.3f}"),
+                ("95% interval", between),
+                ("p for one effect", "{heterogeneity:.3g}"),
+            )
+        ],
+        [("What thoughts add, model by model and pooled.", draw.svg(figure))],
+        frames={"thoughts": found},
+    )
+
+
+# Features ---------------------------------------------------------------------------------------
+
+
+def average_performance(base: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
+    """Return the mean of the standardised performances of each participant, as a score of its own.
+
+    Each performance is standardised over participants; who lacks one has the mean of the others.
+    """
+    own = base[base["score"].isin(PERFORMANCES) & base[PARTICIPANT].isin(who)]
+    wide = own.pivot_table(index=PARTICIPANT, columns="score", values="value", sort=False)
+    spread = wide.std(ddof=1)
+    mean = ((wide - wide.mean()) / spread.where(spread > 0)).mean(axis=1)
+    return pd.DataFrame(
+        {"participant": mean.index, "metric": "average performance", "score": mean.to_numpy()}
+    )
+
+
+def _regression(base: pd.DataFrame, about: About) -> Section:
+    title = "What of models goes with their scores"
+    if about.features is None:
+        return Section(
+            "features",
+            title,
+            [
+                "Scores are regressed on features of models where a table of these is given: "
+                "--features FILE, a CSV file with the columns participant, base_model, and numbers "
+                "(0 and 1 for no and yes). The file features.csv beside the shipped plans is an "
+                "example."
+            ],
+        )
+    known = pd.read_csv(about.features)
+    regressors = [c for c in known if c not in ("participant", "base_model")]
+    who = about.models
+    metrics = base[base["score"].isin(METRICS) & base[PARTICIPANT].isin(who)]
+    metrics = metrics.rename(columns={PARTICIPANT: "participant", "score": "metric"})
+    metrics = metrics[["participant", "metric", "value"]].rename(columns={"value": "score"})
+    every = pd.concat([average_performance(base, who), metrics], ignore_index=True)
+    found: list[FeatureRegression] = []
+    sentences = [
+        "A regression of each score on the features, with an intercept for each base model; both "
+        "standardised. With few models it says little, however small p is."
+    ]
+    for metric, part in every.groupby("metric", sort=False):
+        try:
+            found.append(feature_regression(part, known, regressors=regressors, standardise=True))
+        except ValueError as error:
+            sentences.append(f"{metric}: none, {error}")
+    if not found:
+        return Section("features", title, sentences)
+    effects = pd.concat([one.to_frame() for one in found], ignore_index=True)
+    return Section(
+        "features",
+        title,
+        sentences,
+        [
+            table(
+                "Regressions on features",
+                effects,
+                ("score", "{metric}"),
+                ("feature", "{feature}"),
+                ("coefficient", "{coefficient:.3f}"),
+                ("95% interval", between),
+                ("p", "{p_value:.3g}"),
+                ("participants", "{participants}"),
+                ("base models", "{base_models}"),
+                ("status", "{status}"),
+            )
+        ],
+        frames={"features": effects},
+        command=command_line(
+            "regress", "tables/metrics.csv", features=str(about.features), feature=regressors,
+            standardise=True, score="value",
+        ),
+    )  # fmt: skip
+
+
+# A map ------------------------------------------------------------------------------------------
+
+
+def flat_map(base: pd.DataFrame, who: Sequence[str]) -> tuple[pd.DataFrame, float]:
+    """Return a place in two dimensions for each participant, and the share of distance kept.
+
+    Classical scaling (Torgerson 1952) of the root mean squared differences of the standardised
+    metrics, over those that both of a pair have. Who shares none with somebody is left out.
+    """
+    own = base[base["score"].isin(METRICS) & base[PARTICIPANT].isin(who)]
+    wide = own.pivot_table(index=PARTICIPANT, columns="score", values="value", sort=False)
+    spread = wide.std(ddof=1)
+    z = ((wide - wide.mean()) / spread.where(spread > 0)).dropna(axis="columns", how="all")
+    values, names = z.to_numpy(), z.index.to_numpy()
+    square = np.zeros((0, 0))
+    while len(names):
+        gap = (values[:, None] - values[None]) ** 2
+        shared = np.isfinite(gap).sum(axis=2)
+        with np.errstate(invalid="ignore"):
+            square = np.nansum(gap, axis=2) / shared
+        lonely = np.isnan(square).sum(axis=1)
+        if not lonely.any():
+            break
+        kept = np.arange(len(names)) != int(lonely.argmax())
+        values, names = values[kept], names[kept]
+    if len(names) < 3:
+        return pd.DataFrame(columns=[PARTICIPANT, "x", "y"]), np.nan
+    centre = np.eye(len(names)) - 1 / len(names)
+    size, direction = np.linalg.eigh(-centre @ square @ centre / 2)
+    order = np.argsort(size)[::-1][:2]
+    place = direction[:, order] * np.sqrt(np.maximum(size[order], 0.0))
+    place = place * np.where(place[np.abs(place).argmax(axis=0), [0, 1]] < 0, -1.0, 1.0)
+    kept_share = float(np.maximum(size[order], 0.0).sum() / np.maximum(size, 0.0).sum())
+    return pd.DataFrame({PARTICIPANT: names, "x": place[:, 0], "y": place[:, 1]}), kept_share
+
+
+def _map(base: pd.DataFrame, about: About) -> Section:
+    title = "A map of behaviour"
+    found, share = flat_map(base, about.participants)
+    if found.empty:
+        return Section("map", title, ["A map needs three participants with metrics in common."])
+    left = [name for name in about.participants if name not in set(found[PARTICIPANT])]
+    figure, (axis,) = draw.panels(1)
+    figure.set_size_inches(6.4, 4.6)
+    for own, style, label in (
+        (~found[PARTICIPANT].isin(about.known), draw.styles(1)[0], "models"),
+        (found[PARTICIPANT].isin(about.known), (draw.ORANGE, "s", ""), "known minds"),
+    ):
+        axis.plot(found["x"][own], found["y"][own], style[1], color=style[0], label=label)
+    for row in found.to_dict("records"):
+        axis.annotate(row[PARTICIPANT], (row["x"], row["y"]), xytext=(4, 4),
+                      textcoords="offset points", fontsize=draw.SMALL)  # fmt: skip
+    axis.set_aspect("equal", adjustable="datalim")
+    axis.margins(0.15)
+    draw.key(figure, axis)
+    sentences = [
+        f"Who is near whom in the standardised metrics, {share:.0%} of whose distances two "
+        "dimensions keep (classical scaling, where the paper has UMAP, which keeps no distances)."
+    ]
+    if left:
+        sentences.append(f"Without metrics in common with the others: {', '.join(left)}.")
+    return Section(
+        "map",
+        title,
+        sentences,
+        figures=[("Participants whose metrics are alike lie near each other.", draw.svg(figure))],
+        frames={"map": found},
+    )

@@ -1,0 +1,136 @@
+"""Differences between two models on every score, once it is sure that they played the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.stats import norm
+from statsmodels.stats.multitest import multipletests
+
+from knownminds.validation.data.trials_of_runs import CONDITIONS
+from knownminds.validation.pages.page import Section, number, table
+
+from .registry import CELL, PARTICIPANT, About
+
+LEVEL = 0.05
+MOST_ROWS = 60  # of the table on the page; the CSV has all
+ALIKE = "no difference shown"
+# Who answers may differ, and which session; all else is a condition.
+_SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
+
+
+def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Section:
+    """Return the section that sets every two models side by side on every score.
+
+    Differences are of independent estimates, so that their error is the root of the sum of both
+    errors squared; intervals hold 95% of each by itself. p-values are two-sided, of a normal, and
+    corrected by Holm (1979) over all differences of the page.
+
+    Parameters
+    ----------
+    scores
+        One row per participant and score: participant, score, cell, value, standard_error.
+    """
+    conditions = conditions_by_cell(trials)
+    found = differences(scores, about.models, conditions)
+    if found.empty:
+        return Section("comparison", TITLE, ["There are no two models to compare."])
+    shown = found
+    sentences = [HOW]
+    if len(found) > MOST_ROWS:
+        shown = found[found["verdict"] != ALIKE].head(MOST_ROWS)
+        told = (found["verdict"] == ALIKE).sum()
+        sentences.append(
+            f"{told} of {len(found)} comparisons show no difference; the table has {len(shown)} "
+            "of the others, the CSV file all."
+        )
+    rows = table(
+        "Two models on a score",
+        shown,
+        ("score", "{score}"),
+        ("models", "{one} - {other}"),
+        ("difference", "{difference:.3f}"),
+        ("95% interval", lambda r: f"{number(r['low'])} to {number(r['high'])}"
+         if np.isfinite(r["low"]) else "-"),
+        ("p", "{p_value:.3g}"),
+        ("p, Holm", "{corrected:.3g}"),
+        ("verdict", "{verdict}"),
+    )  # fmt: skip
+    return Section("comparison", TITLE, sentences, [rows], frames={"differences": found})
+
+
+TITLE = "Two models at a time"
+HOW = (
+    "Every score of every two models: the difference with its 95% interval, and a verdict by the "
+    "p-value after Holm's correction over all differences on this page. Models that did not play "
+    "a cell under the same conditions are not compared in it."
+)
+
+
+def differences(
+    scores: pd.DataFrame, models: Sequence[str], conditions: dict[tuple[str, str], dict[str, Any]]
+) -> pd.DataFrame:
+    """Return one row per score and two models, with its corrected verdict."""
+    rows: list[dict[str, Any]] = []
+    for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
+        own = part.set_index(PARTICIPANT)[["value", "standard_error"]]
+        for one, other in combinations([m for m in models if m in own.index], 2):
+            a, b = own.loc[one], own.loc[other]
+            gap = float(a["value"] - b["value"])
+            error = float(np.hypot(a["standard_error"], b["standard_error"]))
+            row = {"score": score, "cell": cell, "one": one, "other": other}
+            why = unequal(conditions, one, other, str(cell))
+            if not why and not np.isfinite(gap):
+                why = "no value of " + (one if not np.isfinite(a["value"]) else other)
+            if not why and not error > 0:
+                why = "no standard error"
+            if why:
+                none = dict.fromkeys(("standard_error", "low", "high", "p_value"), np.nan)
+                rows.append({**row, "difference": gap, **none, "verdict": f"not compared: {why}"})
+                continue
+            half = norm.ppf(1 - LEVEL / 2) * error
+            told = {"standard_error": error, "low": gap - half, "high": gap + half}
+            p_value = 2 * norm.sf(abs(gap) / error)
+            rows.append({**row, "difference": gap, **told, "p_value": p_value, "verdict": ""})
+    found = pd.DataFrame(rows)
+    if found.empty:
+        return found
+    tested = found["p_value"].notna().to_numpy()
+    corrected = np.full(len(found), np.nan)
+    if tested.any():
+        corrected[tested] = multipletests(found["p_value"][tested], LEVEL, method="holm")[1]
+    above = np.where(found["difference"] > 0, found["one"], found["other"])
+    word = np.where(corrected < LEVEL, [f"{name} is above" for name in above], ALIKE)
+    found["corrected"] = corrected
+    found["verdict"] = np.where(tested, word, found["verdict"])
+    return found
+
+
+def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return by participant and cell which values each condition has."""
+    kept = [name for name in _SAME if name in trials]
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for key, part in trials.groupby([PARTICIPANT, CELL], sort=False, observed=True):
+        who, cell = key  # type: ignore[misc]  # of two columns
+        found[str(who), str(cell)] = {
+            name: tuple(sorted(part[name].dropna().astype(str).unique())) for name in kept
+        }
+    return found
+
+
+def unequal(
+    conditions: dict[tuple[str, str], dict[str, Any]], one: str, other: str, cell: str
+) -> str:
+    """Say which condition differs between two models in a cell; "" if none does."""
+    a, b = conditions.get((one, cell)), conditions.get((other, cell))
+    if a is None or b is None:
+        return f"{one if a is None else other} has not played {cell}"
+    for name in a:
+        if a[name] != b[name]:
+            told = [", ".join(values[name]) or "none" for values in (a, b)]
+            return f"{name} differs ({told[0]} and {told[1]})"
+    return ""

@@ -1,0 +1,87 @@
+"""Every cell of every benchmark as a task of Inspect's, beside the tasks of all experiments.
+
+``inspect eval knownminds/cogbench_two_step_step_back --model ...`` evaluates one with the plan that
+ships (``-T small=true`` a tenth of it, ``-T plan=mine.toml`` a plan of one's own, as long as it
+has the cell); ``knownminds benchmark cogbench --inspect LOGS --out F`` makes the page of the logs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from knownminds.environments import unknown
+from knownminds.llm_adapters.runs.inspect_tasks import TASKS, session_task
+from knownminds.llm_adapters.runs.participant import RUN
+
+from .plan import Cell, cell_names, read_plan
+from .registry import BENCHMARKS
+
+try:
+    from inspect_ai import task
+    from inspect_ai.model import GenerateConfig
+except ImportError:
+    raise ImportError(
+        'Inspect\'s tasks and logs need the inspect-ai package: pip install "knownminds[inspect]"'
+    ) from None
+
+__all__ = ["CELLS", "TASKS", "cell_task"]
+
+
+def cell_task(
+    benchmark: str,
+    cell: str,
+    plan: str | None = None,
+    small: bool = False,
+    session_seed: bool = True,
+) -> Any:
+    """Make a task of a cell: its sessions, with the sampling that the plan says.
+
+    Raises
+    ------
+    ValueError
+        If there is no such benchmark or cell, or the plan cannot be read.
+    """
+    found = read_plan(benchmark, plan, small=small)
+    cells = {one.name: one for one in found.cells}
+    if cell not in cells:
+        raise ValueError(unknown("cell", cell, cells))
+    own = cells[cell]
+    made = session_task(own.environment, own.sessions, found.seed, session_seed, address=RUN)
+    made.config = _config(own)
+    return made
+
+
+def _config(cell: Cell) -> GenerateConfig:
+    asked = cell.sampling
+    return GenerateConfig(
+        temperature=asked.temperature,
+        top_p=asked.top_p,
+        max_tokens=asked.max_tokens,
+        reasoning_effort=asked.reasoning,
+    )
+
+
+def task_name(benchmark: str, cell: str) -> str:
+    """Return how Inspect calls the task of a cell."""
+    return f"{benchmark}_{re.sub('[^0-9A-Za-z]+', '_', cell)}"
+
+
+def _task_of(benchmark: str, cell: str) -> Callable[..., Any]:
+    def build(plan: str | None = None, small: bool = False, session_seed: bool = True) -> Any:
+        return cell_task(benchmark, cell, plan, small, session_seed)
+
+    name = task_name(benchmark, cell)
+    build.__name__ = build.__qualname__ = name
+    build.__doc__ = f"The cell {cell} of the benchmark {benchmark}."
+    registered: Callable[..., Any] = task(name=name)(build)
+    return registered
+
+
+CELLS: dict[str, Callable[..., Any]] = {
+    task_name(name, cell): _task_of(name, cell)
+    for name, one in BENCHMARKS.items()
+    if one.plan.is_file()
+    for cell in cell_names(name)
+}

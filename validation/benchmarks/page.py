@@ -1,0 +1,92 @@
+"""The page of a benchmark: what has become of every cell, the paper's parts, the comparisons."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from knownminds.validation.engine.question import command_line
+from knownminds.validation.pages.page import Finding, Page, Section, listed, table
+
+from .benchmark import FINISHED, BenchmarkResult
+from .comparison import comparison
+
+SCORES = ["participant", "score", "cell", "value", "standard_error"]
+
+
+def benchmark_page(result: BenchmarkResult) -> Page:
+    """Return the page of a benchmark, finished or not."""
+    about, kind = result.about, result.benchmark
+    sections: list[Section] = []
+    if len(result.trials):
+        sections = [*kind.sections(result.trials, about)]
+        scores = [part.scores for part in sections if part.scores is not None]
+        if scores:
+            every = pd.concat(scores, ignore_index=True)[SCORES]
+            sections.append(comparison(every, result.trials, about))
+    options = {k: v for k, v in result.options.items() if v is not None}
+    return Page(
+        title=kind.title,
+        asked=[
+            ("paper", kind.paper),
+            ("models", ", ".join(result.models)),
+            ("known minds", ", ".join(about.known) or "none"),
+            ("cells", ", ".join(cell.name for cell in result.plan.cells)),
+            ("seed", str(result.plan.seed)),
+            *([("options", listed(options))] if options else []),
+        ],
+        findings=_findings(result),
+        sentences=[],
+        notes=[
+            "Known minds live the sessions that models live, as simulated agents whose parameters "
+            "stand in the plan. Trials without a readable answer are left out and counted."
+        ],
+        tables=[
+            table(
+                "What has become of every cell",
+                result.cells,
+                ("model", "{model}"),
+                ("cell", "{cell}"),
+                ("sessions", lambda row: f"{row['ended']} of {row['sessions']}"),
+                ("trials", "{trials:,}"),
+                ("readable", lambda row: f"{row['readable'] / row['trials']:.1%}"
+                 if row["trials"] else "-"),
+                ("refused", "{refused:,}"),
+                ("malformed", "{malformed:,}"),
+                ("error", "{error:,}"),
+                ("dollars", "{dollars:.4f}"),
+                ("status", "{status}"),
+            ),
+        ],
+        figures=[],
+        command=command_line(
+            "benchmark",
+            result.plan.benchmark,
+            llm=list(result.models),
+            plan=str(result.folder / "plan.toml"),
+            small=result.options.get("small"),
+            features=result.options.get("features"),
+            people=result.options.get("people"),
+            out=str(result.folder),
+        ),
+        versions=result.versions,
+        sections=sections,
+    )  # fmt: skip
+
+
+def _findings(result: BenchmarkResult) -> list[Finding]:
+    """Say of each model whether it has lived its cells, and what is missing."""
+    found = []
+    for model, rows in result.cells.groupby("model", sort=False):
+        done = rows["status"] == FINISHED
+        left = rows[~done]
+        why = "; ".join(
+            f"{row['cell']}: {row['status']}" + (f", {row['reason']}" if row["reason"] else "")
+            for row in left.to_dict("records")
+        )
+        word = (
+            "has lived every cell"
+            if done.all()
+            else (f"has lived {done.sum()} of {len(rows)} cells")
+        )
+        found.append(Finding(str(model), word, why, "" if done.all() else "fair"))
+    return found

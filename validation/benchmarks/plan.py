@@ -1,0 +1,267 @@
+"""Plans of benchmarks: which experiments, in which variants, for how many sessions, with whom."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from knownminds.agents import AGENTS
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, make, unknown
+from knownminds.llm_adapters import Sampling
+
+from .registry import benchmark_of
+
+BASE = "base"  # the variant in which an experiment is as the paper has it
+MOST_SESSIONS = 1_000_000
+_PLAN = ("benchmark", "seed", "small", "sampling", "experiments", "variants", "known", "models")
+_EXPERIMENT = ("environment", "sessions", "settings", "sampling", "variants", "small")
+_VARIANT = ("settings", "sampling", "sessions")
+_SMALL = ("settings", "sessions")
+_MODEL = ("base_url", "key_variable", "images", "timeout", "price", "sampling")
+
+
+@dataclass(frozen=True, eq=False)
+class Cell:
+    """An experiment in a variant, as everybody plays it.
+
+    Parameters
+    ----------
+    name
+        "EXPERIMENT", or "EXPERIMENT/VARIANT" where the variant is not the base.
+    experiment, variant
+        Their names in the plan.
+    environment
+        The experiment with its settings.
+    sessions
+        How many each participant lives.
+    sampling
+        How answers are drawn.
+    """
+
+    name: str
+    experiment: str
+    variant: str
+    environment: Environment
+    sessions: int
+    sampling: Sampling
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A benchmark's cells, the known minds that play them as well, and what models need.
+
+    Parameters
+    ----------
+    benchmark
+        Its name in `BENCHMARKS`.
+    cells
+        In the order of the plan.
+    known
+        By name of the known mind and name of an experiment (or cell), its model and parameters.
+    models
+        By "provider:model", how it is reached, what it costs, and its own sampling.
+    seed
+        From which all sessions follow.
+    text
+        The TOML that says all this.
+    """
+
+    benchmark: str
+    cells: tuple[Cell, ...]
+    known: Mapping[str, Mapping[str, Mapping[str, Any]]]
+    models: Mapping[str, Mapping[str, Any]]
+    seed: int
+    text: str
+
+    @property
+    def places(self) -> dict[str, Environment]:
+        """The experiment of each cell."""
+        return {cell.name: cell.environment for cell in self.cells}
+
+    def mind(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
+        """Return model and parameters of a known mind in a cell; None where it has none."""
+        own = self.known[name]
+        return own.get(cell.name, own.get(cell.experiment))
+
+
+def read_plan(
+    benchmark: str, file: str | Path | None = None, *, small: bool = False, seed: int | None = None
+) -> Plan:
+    """Read the plan of a benchmark: the one that ships, or a file of one's own.
+
+    Parameters
+    ----------
+    small
+        Whether every cell has a tenth of its sessions (the plan's `small`), at least one.
+    seed
+        Instead of the plan's.
+
+    Raises
+    ------
+    ValueError
+        With what is wrong, where, in a sentence.
+    """
+    path = benchmark_of(benchmark).plan if file is None else Path(file)
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"A plan is a readable TOML file; {path.name} is not: {error}") from None
+    _check_keys("A plan", found, _PLAN, ("benchmark", "experiments"))
+    if found["benchmark"] != benchmark:
+        raise ValueError(
+            f"The plan is of the benchmark {found['benchmark']!r}, and {benchmark!r} was asked "
+            "for. Name the plan's own."
+        )
+    cells = _cells(found, _number("small", found.get("small", 0.1), 0.0, 1.0) if small else None)
+    known = _table("known", found)
+    for name, minds in known.items():
+        _check_minds(name, minds, cells)
+    models = _table("models", found)
+    for name, how in models.items():
+        _check_keys(f"The model {name}", how, _MODEL)
+    own = found.get("seed", 0) if seed is None else seed
+    whole = isinstance(own, int) and not isinstance(own, bool) and own >= 0
+    if not whole:
+        raise ValueError(f"The seed of a plan is a whole number from 0 on; got {own!r}.")
+    return Plan(benchmark, cells, known, models, own, text)
+
+
+def cell_names(benchmark: str) -> list[str]:
+    """Return the names of the cells of the plan that ships, without making any experiment."""
+    found = tomllib.loads(benchmark_of(benchmark).plan.read_text(encoding="utf-8"))
+    return [
+        name if chosen == BASE else f"{name}/{chosen}"
+        for name, own in found["experiments"].items()
+        for chosen in own.get("variants", [BASE])
+    ]
+
+
+def _cells(found: Mapping[str, Any], share: float | None) -> tuple[Cell, ...]:
+    variants = {BASE: {}, **_table("variants", found)}
+    for name, variant in variants.items():
+        _check_keys(f"The variant {name}", variant, _VARIANT)
+    cells = []
+    for name, own in _table("experiments", found).items():
+        where = f"The experiment {name}"
+        _check_keys(where, own, _EXPERIMENT, ("sessions",))
+        small = _table("small", own)
+        _check_keys(f"{where} in small", small, _SMALL)
+        for chosen in own.get("variants", [BASE]):
+            if chosen not in variants:
+                raise ValueError(unknown("variant", str(chosen), variants, f" of {name}"))
+            variant = variants[chosen]
+            label = name if chosen == BASE else f"{name}/{chosen}"
+            settings = {**_table("settings", own), **_table("settings", variant)}
+            sessions = variant.get("sessions", own["sessions"])
+            n = _whole(f"sessions of {label}", sessions)
+            if share is not None:
+                settings |= _table("settings", small)
+                n = _whole(f"sessions of {label}", small.get("sessions", max(1, ceil(n * share))))
+            sampled = [_table("sampling", part) for part in (found, own, variant)]
+            cells.append(
+                Cell(
+                    label,
+                    name,
+                    str(chosen),
+                    _made(label, own.get("environment", name), settings),
+                    n,
+                    sampling_of(label, *sampled),
+                )
+            )
+    if not cells:
+        raise ValueError("A plan has one experiment at least; got none.")
+    return tuple(cells)
+
+
+def sampling_of(where: str, *tables: Mapping[str, Any]) -> Sampling:
+    """Return the sampling that several tables say, the last one before the others."""
+    told = {name: value for table in tables for name, value in table.items()}
+    known = [field.name for field in fields(Sampling) if field.name != "seed"]
+    for name in told:
+        if name not in known:
+            raise ValueError(unknown("setting of sampling", name, known, f" ({where})"))
+    try:
+        return Sampling(**told)
+    except TypeError as error:
+        raise ValueError(f"The sampling of {where} cannot be read: {error}.") from None
+
+
+def _made(label: str, name: Any, settings: Mapping[str, Any]) -> Environment:
+    try:
+        return make(str(name), **settings)
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"The cell {label} cannot be played: {error}") from None
+
+
+def _check_minds(name: str, minds: Any, cells: Collection[Cell]) -> None:
+    """Check that a known mind is one, and is at home where it is said to play."""
+    places = {cell.experiment: cell for cell in cells} | {cell.name: cell for cell in cells}
+    if not isinstance(minds, dict):
+        raise ValueError(f"The known mind {name} is a table of experiments; got {minds!r}.")
+    for where, told in minds.items():
+        if where not in places:
+            raise ValueError(unknown("cell", where, places, f" for the known mind {name}"))
+        if not isinstance(told, dict) or not isinstance(told.get("model"), str):
+            raise ValueError(
+                f"A known mind has a model and its parameters; {name} has {told!r} in {where}."
+            )
+        if told["model"] not in AGENTS:
+            raise ValueError(unknown("model", told["model"], AGENTS))
+        theta_of(told, places[where].environment)
+
+
+def theta_of(mind: Mapping[str, Any], environment: Environment) -> Array:
+    """Return the parameters of a known mind, [P]; those left out are at the centre of the prior.
+
+    Raises
+    ------
+    ValueError
+        If it cannot play the experiment, or has no such parameter or value.
+    """
+    agent = AGENTS[mind["model"]]
+    agent.check_plays(environment)
+    theta = agent.parameters.constrain(agent.parameters.mean)
+    for name, value in mind.items():
+        if name != "model":
+            theta[agent.parameters.index(name)] = value
+    agent.parameters.check(theta)
+    return theta
+
+
+def _check_keys(
+    what: str, table: Any, known: Collection[str], needed: Collection[str] = ()
+) -> None:
+    if not isinstance(table, dict):
+        raise ValueError(f"{what} is a table; got {table!r}.")
+    for key in table:
+        if key not in known:
+            raise ValueError(unknown("entry", key, known, f" in {what[0].lower()}{what[1:]}"))
+    for key in needed:
+        if key not in table:
+            raise ValueError(f"{what} says {key}; it has only {', '.join(table) or 'nothing'}.")
+
+
+def _table(name: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    table = found.get(name, {})
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} of a plan is a table; got {table!r}.")
+    return table
+
+
+def _whole(what: str, value: Any) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not (whole and 1 <= value <= MOST_SESSIONS):
+        raise ValueError(f"{what} are a whole number from 1 to {MOST_SESSIONS:,}; got {value!r}.")
+    return int(value)
+
+
+def _number(what: str, value: Any, low: float, high: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low < value <= high:
+        raise ValueError(f"{what} is a share above {low:g} and up to {high:g}; got {value!r}.")
+    return float(value)

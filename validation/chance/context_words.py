@@ -1,0 +1,78 @@
+"""Contexts of chance in words that a person would use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from knownminds.environments.chance import choice, coins, dice, preference
+from knownminds.inference.chance.belief_contexts import values_of_context
+
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
+_KNOWN = {
+    "smaller": "below the middle or on it",
+    "larger": "above the middle",
+    "even": "even",
+    "odd": "odd",
+    "not_first": "not the lowest",
+    "not_middle": "not the middle",
+}
+
+
+def in_words(scenario: str, context: str) -> str:
+    """Return what a context is about: "two dice of 6 faces, thrown again after 4"."""
+    return _WORDS[scenario](values_of_context(context))
+
+
+def observation_words(told: Mapping[str, int]) -> str:
+    """Return what is known of the sum of some dice: "even and not the lowest"; "" for nothing."""
+    names = [dice.OBSERVATIONS[told[k]] for k in ("observation", "second") if told[k] >= 0]
+    return " and ".join(_KNOWN[name] for name in names)
+
+
+def _dice(told: Mapping[str, int]) -> str:
+    n, kind = told["dice"], dice.KINDS[told["kind"]]
+    what = f"{_NUMBERS[n]} {'die' if n == 1 else 'dice'} of {told['faces']} faces"
+    known = observation_words(told)
+    noun = "number" if n == 1 else "sum"
+    return {
+        "single": f"{what}, thrown once",
+        "independent": f"{what}, thrown again; the first throw shows {told['previous']}",
+        "dependent": f"{what}, the sum of two throws; the first shows {told['previous']}",
+        "observation": f"{what}, the {noun} is {known}",
+        "two_observations": f"{what}, the {noun} is {known}",
+    }[kind]
+
+
+def _coins(told: Mapping[str, int]) -> str:
+    face, weight = coins.FACES[told["face"]], told["weight"]
+    what = f"{face} among {_NUMBERS[told['coins']]} coins"
+    what += "" if weight == 1 else f", {weight} times as often as not"
+    kind = coins.KINDS[told["kind"]]
+    return {
+        "single": f"{what}, tossed once",
+        "independent": f"{what}, tossed again; {told['previous']} in the first toss",
+        "dependent": f"{what}, in two tosses together; {told['previous']} in the first",
+    }[kind]
+
+
+def _choice(told: Mapping[str, int]) -> str:
+    what = f"one of {_NUMBERS[told['options']]} options"
+    before = choice.OPTIONS[told["previous"]] if told["previous"] >= 0 else ""
+    return f"{what}, picked again; {before} the first time" if before else f"{what}, picked once"
+
+
+def _preference(told: Mapping[str, int]) -> str:
+    names = preference.NAMES[told["pair"]]
+    first, other = names[told["first"]], names[1 - told["first"]]
+    weight = told["weight"]
+    what = f"{first} or {other}" + ("" if weight == 1 else f", {first} {weight} times as often")
+    before = names[told["previous"]] if told["previous"] >= 0 else ""
+    return f"{what}, drawn again; {before} the first time" if before else f"{what}, drawn once"
+
+
+_WORDS: Mapping[str, Callable[[Mapping[str, int]], str]] = {
+    "dice": _dice,
+    "coins": _coins,
+    "choice": _choice,
+    "preference": _preference,
+}

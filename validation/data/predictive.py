@@ -1,0 +1,350 @@
+"""Whether rows simulated from a fit look like those that were fitted, panel by panel.
+
+Draws of the parameters live the recorded sessions again: the same trials and stimuli, with choices,
+and the luck that they bring, of their own. What is looked at are the experiment's panels
+(`environments.panels`): means of what was done, by where it was done.
+
+The discrepancy of a panel is T(y) = (m(y) - M)' V^-1 (m(y) - M), where m(y) holds the means of its
+cells, and M and V are the mean and covariance of m over all replicates and the data together (of
+V, the correlations are shrunk by 5%, so that means that add up to a constant have an inverse). Its
+p is the share of replicates and data whose T is at least that of the data (Rubin
+1984; Gelman, Meng and Stern 1996). If the parameters were drawn from the prior that p would be
+uniform. The posterior has seen the data, so that under the true model it lies nearer to one half
+than a uniform number does: p below .05 comes in less than 5% of true models' fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import ANSWERED, Environment, session_stream
+from knownminds.environments.panels import Cells, Panel, Rows, panels_of
+from knownminds.inference.fits.model_data import Unknowns
+
+from .support import Relived, as_numbers
+
+MASS = 0.9
+LEVEL = 0.05  # of the p of each panel
+MOST_REPLICATES, LEAST_REPLICATES = 400, 200
+MOST_ROWS = 15_000  # of the data that are checked; subjects beyond that are passed over
+SIMULATED_ROWS = 2_500_000  # of all replicates, unless the fewest of these have more
+ROWS_AT_ONCE = 500_000  # of replicates that are held in memory
+MOST_LACKING = 0.05  # share of replicates that may show nothing in a cell of a panel
+SHRINKAGE = 0.05  # of the correlations between the means of a panel, toward none
+_KEY = 71  # of the stream by which sessions are lived again
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One mean of a panel: of the data, and the 5%, 50% and 95% quantiles of the replicates.
+
+    Parameters
+    ----------
+    series, place
+        What they are called; "" where they have no name.
+    x
+        Mean place along the panel.
+    rows
+        How many points of the data it rests on.
+    """
+
+    series: str
+    place: str
+    x: float
+    rows: int
+    data: float
+    low: float
+    middle: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PanelCheck:
+    """What a panel shows of the data and of the replicates.
+
+    Parameters
+    ----------
+    title, x, y
+        See `Panel`.
+    discrepancy, usual
+        T of the data, and the median T of the replicates.
+    p
+        Share of replicates and data with a T of at least that of the data.
+    """
+
+    title: str
+    x: str
+    y: str
+    discrepancy: float
+    usual: float
+    p: float
+    cells: tuple[Cell, ...]
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per cell."""
+        return pd.DataFrame([vars(cell) for cell in self.cells])
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """A posterior predictive check.
+
+    Parameters
+    ----------
+    replicates
+        How often the sessions were lived again.
+    drawn_from
+        "posterior", or "estimates" where there are no draws.
+    subjects, of
+        Of how many subjects, and how many there are.
+    panels
+        Those that the data show.
+    """
+
+    replicates: int
+    drawn_from: str
+    subjects: int
+    of: int
+    panels: tuple[PanelCheck, ...]
+
+    @property
+    def missed(self) -> tuple[PanelCheck, ...]:
+        """Panels that the model does not reproduce: those with a p of at most .05."""
+        return tuple(panel for panel in self.panels if panel.p <= LEVEL)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per cell of each panel."""
+        parts = [panel.to_frame().assign(panel=panel.title, p=panel.p) for panel in self.panels]
+        return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+    @classmethod
+    def from_dict(cls, found: Any) -> Predictive:
+        """Make a check of what its JSON holds."""
+
+        def number(value: Any) -> Any:
+            return np.nan if value is None else value
+
+        panels = []
+        for panel in found["panels"]:
+            cells = tuple(Cell(**{k: number(v) for k, v in c.items()}) for c in panel["cells"])
+            own = {k: number(v) for k, v in panel.items()}
+            panels.append(PanelCheck(**own | {"cells": cells}))
+        return cls(**found | {"panels": tuple(panels)})
+
+
+@dataclass(frozen=True)
+class Replicated:
+    """Sessions of some subjects that are lived again and again, by draws of the parameters.
+
+    Parameters
+    ----------
+    relived
+        The recorded sessions.
+    place
+        The experiment.
+    model
+        Who lives them.
+    theta, lapse
+        Draws of all parameters, [R, N, P], and of the lapse rate, [R, N] or None.
+    units
+        The subjects, positions in N.
+    seed
+        Of the stream.
+    """
+
+    relived: Relived
+    place: Environment
+    model: type[Agent]
+    theta: Array
+    lapse: Array | None
+    units: NDArray[np.int64]
+    seed: int
+
+    @property
+    def sessions(self) -> NDArray[np.int64]:
+        """The sessions that are lived, [M]."""
+        return np.flatnonzero(np.isin(self.relived.unit, self.units)).astype(np.int64)
+
+    def parts(self) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]]:
+        """Give replicates part by part: their numbers, and the columns of their rows.
+
+        "session" counts on from one replicate to the next of a part.
+        """
+        sessions = self.sessions
+        unit = self.relived.unit[sessions]
+        rows = max(int(self.relived.recorded.answered[sessions].sum()), 1)
+        at_once = max(ROWS_AT_ONCE // rows, 1)
+        for begin in range(0, len(self.theta), at_once):
+            which = np.arange(begin, min(begin + at_once, len(self.theta)))
+            theta = self.theta[which][:, unit].reshape(-1, self.theta.shape[2])
+            lapse = None if self.lapse is None else self.lapse[which][:, unit].ravel()
+            rng = session_stream(self.seed, _KEY, begin)
+            again = np.tile(sessions, len(which))
+            lived = self.relived.rows(self.model, self.place, theta, lapse, again, rng)
+            yield which, lived
+
+
+def recorded_rows(frame: pd.DataFrame, place: Environment, relived: Relived,
+                  units: NDArray[np.int64]) -> Rows:  # fmt: skip
+    """Return the answered rows of some subjects as panels read them."""
+    kept = frame["outcome"].isin(ANSWERED).to_numpy() & np.isin(
+        relived.unit[relived.session], units
+    )
+    fields = place.fields
+    names = (*fields.shown, *fields.hidden, *fields.feedback, "action", "response", "reward")
+    columns = {n: as_numbers(frame[n])[kept] for n in names if n in frame}
+    return Rows(place, columns, relived.session[kept])
+
+
+def check_panels(data: Rows, replicated: Replicated, panels: Sequence[Panel] | None = None
+                 ) -> tuple[PanelCheck, ...]:  # fmt: skip
+    """Hold panels of the data against those of the replicates."""
+    chosen = panels_of(data.environment) if panels is None else panels
+    cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
+    means: list[list[Array]] = [[] for _ in cells]
+    n_sessions = len(replicated.sessions)
+    lacking: set[int] = set()
+    for which, lived in replicated.parts():
+        rows = Rows(data.environment, lived, lived["session"], data)
+        owner = lived["session"] // n_sessions
+        for k, own in enumerate(cells):
+            if k in lacking:
+                continue
+            try:
+                means[k].append(own.means(rows, owner, len(which))[0])
+            except KeyError:  # a column that is told, but not known of sessions lived again
+                lacking.add(k)
+    found = [
+        _check(own, data, np.concatenate(means[k]))
+        for k, own in enumerate(cells)
+        if k not in lacking
+    ]
+    return tuple(panel for panel in found if panel is not None)
+
+
+def discrepancies(means: Array) -> Array:
+    """Return T of each row of means [R + 1, cells], see the module; [R + 1]."""
+    away = means - means.mean(axis=0)
+    spread = away.std(axis=0)
+    known = spread > 0
+    unit = away[:, known] / spread[known]
+    together = unit.T @ unit / len(unit)
+    together = (1 - SHRINKAGE) * together + SHRINKAGE * np.eye(len(together))
+    total: Array = (unit * np.linalg.solve(together, unit.T).T).sum(axis=1)
+    return total
+
+
+def _check(cells: Cells, data: Rows, replicates: Array) -> PanelCheck | None:
+    observed, count = cells.means(data, np.zeros(len(data), dtype=np.int64), 1)
+    kept = np.flatnonzero(np.isnan(replicates).mean(axis=0) <= MOST_LACKING)
+    if not len(kept):
+        return None
+    shown = replicates[:, kept]
+    filled = np.where(np.isnan(shown), np.nanmean(shown, axis=0), shown)
+    own = discrepancies(np.concatenate([observed[:, kept], filled]))
+    p = float((own >= own[0] * (1 - 1e-9)).mean())
+    low, middle, high = np.quantile(filled, [0.5 - MASS / 2, 0.5, 0.5 + MASS / 2], axis=0)
+    panel, series = cells.panel, cells.series[kept]
+    told = tuple(
+        Cell(
+            panel.series[s] if panel.series else "",
+            cells.places[c],
+            float(cells.x[c]),
+            int(count[0, c]),
+            float(observed[0, c]),
+            float(low[k]),
+            float(middle[k]),
+            float(high[k]),
+        )
+        for k, (c, s) in enumerate(zip(kept.tolist(), series.tolist(), strict=True))
+    )
+    usual = float(np.median(own[1:]))
+    return PanelCheck(panel.title, panel.x, panel.y, float(own[0]), usual, p, told)
+
+
+def replicates_for(n_rows: int, n_actions: int) -> int:
+    """Return how often sessions with so many rows are lived again."""
+    size = max(n_rows, 1) * max(n_actions // 2, 1)
+    return int(np.clip(SIMULATED_ROWS // size, LEAST_REPLICATES, MOST_REPLICATES))
+
+
+def some_units(rows_of_unit: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return subjects with rows, evenly from all, whose rows together are few enough."""
+    there = np.flatnonzero(rows_of_unit > 0)
+    share = min(MOST_ROWS / max(int(rows_of_unit.sum()), 1), 1.0)
+    count = max(int(len(there) * share), min(len(there), 1))
+    chosen = np.linspace(0, len(there) - 1, count).round().astype(np.int64)
+    return there[np.unique(chosen)].astype(np.int64)
+
+
+def replicated_from(
+    relived: Relived,
+    place: Environment,
+    unknowns: Unknowns,
+    model: type[Agent],
+    draws: Array,
+    usable: NDArray[np.bool_],
+    seed: int,
+) -> Replicated:
+    """Choose subjects and draws, and let the draws live the subjects' sessions.
+
+    Parameters
+    ----------
+    draws
+        Of the estimated parameters on the natural scale, [draws, N, K].
+    usable
+        Which subjects have draws that can be trusted, [N].
+    """
+    answered = relived.recorded.answered.sum(axis=1)
+    rows = np.bincount(relived.unit, answered, minlength=relived.n_units).astype(np.int64)
+    units = some_units(np.where(usable, rows, 0))
+    n = replicates_for(int(rows[units].sum()), place.n_actions)
+    which = np.linspace(0, len(draws) - 1, n).round().astype(np.int64)
+    chosen = draws[which]
+    theta = np.broadcast_to(unknowns.full, (*chosen.shape[:2], len(unknowns.full))).copy()
+    own = chosen[..., :-1] if unknowns.lapse else chosen
+    theta[..., unknowns.columns] = own
+    lapse = chosen[..., -1].copy() if unknowns.lapse else None
+    return Replicated(relived, place, model, theta, lapse, units, seed)
+
+
+def predicted_answers(replicated: Replicated, n_rows: int) -> dict[str, NDArray[np.float32]]:
+    """Return simulated answers for the rows of the data, [R, rows]; NaN where there are none.
+
+    `n_rows` is how many rows the data have; those of subjects who are passed over have none.
+    """
+    relived, sessions = replicated.relived, replicated.sessions
+    at = np.full(relived.recorded.there.shape, -1, dtype=np.int64)
+    at[relived.session, relived.slot] = np.arange(n_rows)
+    found: dict[str, NDArray[np.float32]] = {}
+    count = len(replicated.theta)
+    for which, lived in replicated.parts():
+        replicate, session = np.divmod(lived["session"], len(sessions))
+        row = at[sessions[session], lived["slot"]]
+        known = row >= 0
+        for name in ("action", "response"):
+            if name in lived:
+                whole = found.setdefault(name, np.full((count, n_rows), np.nan, dtype=np.float32))
+                whole[which[replicate[known]], row[known]] = lived[name][known]
+    return found
+
+
+def check_fit(frame: pd.DataFrame, replicated: Replicated, drawn_from: str) -> Predictive | None:
+    """Hold recorded rows against sessions lived again; None where there is nothing to see."""
+    if not len(replicated.units):
+        return None
+    place, relived = replicated.place, replicated.relived
+    data = recorded_rows(frame, place, relived, replicated.units)
+    panels = check_panels(data, replicated)
+    n = len(replicated.units)
+    if not panels:
+        return None
+    return Predictive(len(replicated.theta), drawn_from, n, relived.n_units, panels)

@@ -1,0 +1,205 @@
+"""Judgements on colliders as causAIgn keeps them: people's table and models' answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.environments import Collider
+
+from .account import DERIVED, LEFT_OUT, UNREADABLE, Table, Tally
+from .formats import Family, Format
+from .tables import answers, identified, stimuli, within
+
+TASKS = "aabbccddeeffgghhijjk"  # of the 20 questions, in the order of their numbers
+_QUERIED = np.array([*(["C1", "C2"] * 8), "E", "E", "E", "E"])
+_PRESENT = np.array([*([""] * 17), "C2", "C1", ""])[np.r_[0:16, 16, 17, 18, 19]]
+_SENSES = {0: "ppp", 3: "pmm", 5: "mpm", 6: "mmp"}
+_STORIES = ("economy", "sociology", "weather")
+_SHORT = {"econ": "economy", "soc": "sociology", "weath": "weather"}
+_CAUSES = {"X": "C1", "Y": "C2", "Z": "E"}
+_LIKELIHOOD = re.compile(r"<likelihood\s*>(.*?)</likelihood\s*>", re.IGNORECASE | re.DOTALL)
+_CONFIDENCE = re.compile(r"<confidence\s*>(.*?)</confidence\s*>", re.IGNORECASE | re.DOTALL)
+_OVERLOAD = re.compile(r"(econ|soc|weath)_ovl_(de|d|e)=(\w+)")
+
+
+def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+    """Read people's judgements, 0 to 100."""
+    table = identified(table, "s", tally)
+    cells = table.cells
+    letter, study = cells["letter.type"].str.lower(), cells["study.type"].astype("str")
+    queried = study.str.partition("|")[0].map(_CAUSES)
+    told = study.str.partition("|")[2]
+    first, second = told.str.contains("X=1"), told.str.contains("Y=1")
+    present = pd.Series(np.where(first, "C1", np.where(second, "C2", "")), index=cells.index)
+    domain = cells["domain"].replace({"society": "sociology"})
+    right = letter.isin(list(TASKS)) & queried.notna() & domain.isin(_STORIES)
+    right &= cells["attr.polarity"].isin(list(_SENSES.values())) & cells["s"].notna()
+    fits = pd.Series(list(zip(letter, queried, strict=True)), index=cells.index)
+    known = {(task, cause) for task, cause in zip(TASKS, _QUERIED.tolist(), strict=True)}
+    right &= fits.isin(known) & ((letter != "j") | (first ^ second))
+    tally.mark(
+        LEFT_OUT, "task, question, domain or polarity is none of the collider's", table, ~right
+    )
+    table = table.keep(right)
+    kept = right.to_numpy()
+    added = {"letter": letter, "queried": queried, "present": present, "story": domain}
+    told = {name: values[kept].to_numpy() for name, values in added.items()}
+    table, shown = stimuli(
+        replace(table, cells=table.cells.assign(**told)),
+        tally,
+        trial={"least": 0, "most": 1e6, "whole": True},
+    )
+    response, outcome, raw = answers(table, "y", tally, least=0, most=100)
+    own = table.cells
+    tally.mark(DERIVED, "society is our sociology", table, own["domain"] == "society")
+    frame = pd.DataFrame({
+        "subject": own["s"].astype("str"), "trial": shown["trial"].astype(np.int64),
+        "task": own["letter"], "queried": own["queried"],
+        "present": own["present"].where(own["letter"] == "j", ""), "domain": own["story"],
+        "sense": own["attr.polarity"], "response": response, "outcome": outcome, "raw_text": raw,
+    })  # fmt: skip
+    if "rt" in own:
+        frame["rt_s"] = within(table, "rt", tally, least=0)
+    return frame
+
+
+def _model(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
+    """Read models' answers; what was asked follows from the number of the prompt."""
+    cells = table.cells
+    number = within(table, "id", tally, least=1, most=480, whole=True)
+    index = np.nan_to_num(number, nan=1).astype(np.int64) - 1
+    sense = pd.Series(index // 20 % 8).map(_SENSES)
+    task = pd.Series(list(TASKS))[index % 20].reset_index(drop=True)
+    right = pd.Series(~np.isnan(number)) & sense.notna() & cells["subject"].notna()
+    for column, own in (("task", task), ("cntbl_cond", sense)):
+        if column in cells:
+            right &= cells[column].isna() | (cells[column] == own)
+    story, content, control = _stories(table, index)
+    right &= story.notna()
+    tally.mark(LEFT_OUT, "the prompt's number, or what stands beside it, is none of the collider's",
+               table, ~right)  # fmt: skip
+    wanted = given.get("control")
+    if control[right].nunique() > 1 and wanted is None:
+        raise ValueError(
+            f"Overloads and their controls have settings of their own; {table.file} has both. "
+            "Import one at a time: --set control=false."
+        )
+    if wanted is not None:
+        other = right & (control != bool(wanted))
+        tally.mark(LEFT_OUT, f"of the other half (control is not {bool(wanted)})", table, other)
+        right &= ~other
+    kept = right.to_numpy()
+    table = table.keep(kept)
+    cells = table.cells
+    index = index[kept]
+    tally.mark(DERIVED, "the question, from the prompt's number", table, np.ones(len(table)))
+    frame = _answered(table, tally)
+    kind = _text(cells, "prompt_category").str.strip()
+    version = table.name.split("_v_")[0].split("_")[0] if "_v_" in table.name else ""
+    temperature = _text(cells, "temperature")
+    effort = _text(cells, "reasoning_effort")
+    who = _text(cells, "subject").str.cat(effort, sep=" ").str.strip()
+    asked = kind + ("/" + temperature).where(temperature != "", "")
+    nth = pd.DataFrame({"w": who, "a": asked, "i": index}).groupby(["w", "a", "i"]).cumcount()
+    tally.mark(
+        DERIVED, "repeated passes over the prompts told apart by their order", table, nth > 0
+    )
+    return frame.assign(
+        subject=who, session=asked + ("/" + nth.astype("str")).where(nth > 0, ""),
+        trial=index, task=task[kept].to_numpy(), queried=_QUERIED[index % 20],
+        present=_PRESENT[index % 20], domain=story[kept].to_numpy(), sense=sense[kept].to_numpy(),
+        content_name=content[kept].to_numpy(), prompt_category=kind, temperature=temperature,
+        reasoning_effort=effort, verbosity=_text(cells, "verbosity"), prompt_version=version,
+    )  # fmt: skip
+
+
+def _text(cells: pd.DataFrame, column: str) -> pd.Series[Any]:
+    if column not in cells:
+        return pd.Series("", index=cells.index)
+    return cells[column].fillna("").astype("str").str.strip()
+
+
+def _stories(
+    table: Table, index: np.ndarray[Any, np.dtype[np.int64]]
+) -> tuple[pd.Series[Any], pd.Series[Any], pd.Series[Any]]:
+    """Return the story of each row, the name of its content, and whether it is a control."""
+    if "domain" not in table.cells:
+        plain = pd.Series(list(_STORIES))[np.minimum(index // 160, 2)].reset_index(drop=True)
+        return plain, pd.Series("", index=plain.index), pd.Series(False, index=plain.index)
+    name = table.cells["domain"].fillna("").astype("str")
+    overloaded = name.str.extract(_OVERLOAD)
+    story = name.replace({"society": "sociology"})
+    story = story.where(story.isin(_STORIES), overloaded[0].map(_SHORT))
+    abstract = name.str.startswith("abs")
+    position = {each: str(k) for k, each in enumerate(name[abstract].unique())}
+    if len(position) > 3:
+        raise ValueError(
+            f"A collider has three stories at most; {table.file} has {len(position)} abstract "
+            f"ones: {', '.join(position)}. Import some at a time: --where domain={name[0]}."
+        )
+    story = story.where(~abstract, name.map(position))
+    return story, name, overloaded[2] == "ctl"
+
+
+def _answered(table: Table, tally: Tally) -> pd.DataFrame:
+    """Read answers by the experiment's own parser; errors are no answers, and are told apart."""
+    text = table.cells["response"]
+    said = text.fillna("").astype("str")
+    failed = said.str.startswith("Error:")
+    tally.mark(UNREADABLE, "an error of the provider, no answer", table, failed)
+    parser = Collider()
+    fates: dict[str, tuple[float, str]] = {}
+    for each in said[~failed].unique():
+        tagged = _LIKELIHOOD.findall(each)
+        bare = tagged[0] if len(tagged) == 1 else each
+        if len(tagged) > 1:
+            fates[each] = (np.nan, "malformed")
+            continue
+        found = parser.parse(bare.strip(), {})
+        value = np.nan if found.response is None else float(found.response)
+        fates[each] = (value, str(found.outcome.value))
+    response = said.map({each: value for each, (value, _) in fates.items()}).astype(float)
+    outcome = said.map({each: fate for each, (_, fate) in fates.items()})
+    outcome = outcome.where(~failed, "error")
+    for fate in ("malformed", "refused", "empty", "truncated"):
+        tally.mark(UNREADABLE, f"an answer that is {fate}", table, outcome == fate)
+    frame = pd.DataFrame(
+        {"response": response.where(~failed), "outcome": outcome, "raw_text": text}
+    )
+    sure = said.str.extract(_CONFIDENCE)[0]
+    if sure.notna().any():
+        frame["stated_confidence"] = pd.to_numeric(sure, errors="coerce")
+    return frame
+
+
+def _settings(frame: pd.DataFrame, tables: Sequence[Table]) -> dict[str, Any]:
+    if "content_name" not in frame:
+        return {}
+    found = frame["content_name"].str.extract(_OVERLOAD).dropna()
+    if not len(found):
+        return {}
+    kinds = found[1].unique()
+    if len(kinds) > 1:
+        raise ValueError(
+            f"Settings belong to one experiment; the files hold overloads {', '.join(kinds)}. "
+            "Import them apart."
+        )
+    return {"overload": kinds[0], "control": bool((found[2] == "ctl").all())}
+
+
+CAUSALIGN = Family(
+    "causalign",
+    (
+        Format("causalign", "collider",
+               frozenset({"s", "domain", "attr.polarity", "letter.type", "study.type", "trial",
+                          "y"}), _people, help="people's judgements: semicolons, decimal commas"),
+        Format("causalign", "collider", frozenset({"id", "response", "prompt_category", "subject"}),
+               _model, settings=_settings, help="models' answers, one folder per experiment"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,140 @@
+"""Files of others to trials, with an account of what was understood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from knownminds.environments import Environment, Trials, make, unknown
+
+from .account import LEFT_OUT, TOLD, Account, Table, Tally, account_of
+from .formats import Format, format_of
+from .proposal import propose
+from .tables import read_table
+
+
+def import_tables(
+    files: Sequence[Path],
+    source: str | None = None,
+    *,
+    environment: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    where: Mapping[str, str] | None = None,
+    encoding: str | None = None,
+    missing: Sequence[str] = (),
+) -> tuple[Trials, Account]:
+    """Read tables in formats that are known, and say what was understood.
+
+    Parameters
+    ----------
+    files
+        Text tables; those of 0 bytes are passed over and counted.
+    source
+        None for what the heads tell; else a name of `formats.families`.
+    environment
+        Which experiment, where a head fits several.
+    settings
+        Of the experiment, beyond those that follow from the trials.
+    where
+        Only rows whose columns have these values, by their names in the file.
+    encoding, missing
+        See `tables.read_table`.
+
+    Raises
+    ------
+    ValueError
+        If a file is of no known format, no row can be used, or files are of several experiments.
+    """
+    tally = Tally()
+    tables: list[Table] = []
+    frames: list[pd.DataFrame] = []
+    formats: list[Format] = []
+    for file in files:
+        if file.is_file() and not file.stat().st_size and len(files) > 1:
+            tally.add(TOLD, f"{file.name} is empty and was passed over")
+            continue
+        table = chosen(read_table(file, tally, encoding=encoding, gaps=missing), where, tally)
+        fitting = format_of(table, source, environment)
+        if fitting is None:
+            raise UnexplainedError(table, source, environment)
+        known, ready = fitting
+        frame = known.read(ready, tally, settings or {})
+        tables.append(table)
+        if not len(frame):
+            tally.add(TOLD, f"no row of {file.name} could be used")
+            continue
+        formats.append(known)
+        frames.append(frame)
+    if not frames:
+        raise ValueError(_nothing(tables, tally))
+    names = sorted({known.environment for known in formats})
+    if len(names) > 1:
+        raise ValueError(
+            f"Trials of one experiment go into one file; these are of {', '.join(names)}. "
+            "Import them apart."
+        )
+    whole = pd.concat(frames, ignore_index=True)
+    place = _experiment(names[0], formats[0], whole, tables, settings or {})
+    if "raw_text" in whole and whole["raw_text"].isna().all():
+        whole = whole.drop(columns="raw_text")
+    trials = Trials.from_frame(whole, environment=place)
+    account = account_of(formats[0].name, names[0], tables, tally, trials.frame)
+    return trials, account
+
+
+class UnexplainedError(ValueError):
+    """A table of no known format; `proposals` are mappings that may explain it.
+
+    Parameters
+    ----------
+    table, source, environment
+        The table, and what was said of it.
+    """
+
+    def __init__(self, table: Table, source: str | None, environment: str | None) -> None:
+        self.proposals = propose(table, environment)
+        of = f"a table of {source}" if source else "of a format that is known"
+        names = ", ".join(one.mapping.environment for one in self.proposals)
+        may = f"It may be of {names}, as proposed above. " if names else ""
+        super().__init__(
+            f"{table.file} is not {of}: it has the columns "
+            f"{', '.join(map(str, table.cells.columns))}. {may}Say what they are with --map; "
+            "--save-map mine.toml keeps the proposal."
+        )
+
+
+def chosen(table: Table, where: Mapping[str, str] | None, tally: Tally) -> Table:
+    """Return the rows whose columns have these values; the others are counted."""
+    for column, value in (where or {}).items():
+        if column not in table.cells:
+            raise ValueError(unknown(f"column of {table.file}", column, table.cells.columns))
+        kept = (table.cells[column] == value).fillna(False)
+        tally.mark(LEFT_OUT, f"{column} is not {value} (--where)", table, ~kept)
+        if not kept.any():
+            raise ValueError(
+                f"--where keeps some rows; {column}={value} keeps none of {table.file}, which "
+                f"has {', '.join(map(str, table.cells[column].dropna().unique()[:5]))}."
+            )
+        table = table.keep(kept)
+    return table
+
+
+def _experiment(
+    name: str, known: Format, frame: pd.DataFrame, tables: Sequence[Table], given: Mapping[str, Any]
+) -> Environment | None:
+    if "content_name" in frame and frame["domain"].astype("str").isin(list("012")).any():
+        return None  # abstract content that is not told in words here
+    plain = make(name)
+    for setting in given:
+        if setting not in plain.settings:
+            raise ValueError(unknown(f"setting of {name}", setting, plain.settings))
+    return make(name, **{**known.settings(frame, tables), **given})
+
+
+def _nothing(tables: Sequence[Table], tally: Tally) -> str:
+    why = "; ".join(f"{entry.what} ({entry.rows} rows)" for entry in tally.entries if entry.rows)
+    names = ", ".join(table.file for table in tables[:3]) or "the files"
+    return f"An import makes at least one trial; {names} gave none: {why or 'no rows'}."

@@ -1,0 +1,201 @@
+"""What the columns and values of any table mean: said once, kept in a file, used again."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.record.folders import write_text
+
+UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str]] = {
+    "percent": (lambda x: x / 100, "hundredths become shares"),
+    "share": (lambda x: x * 100, "shares become percent"),
+    "seconds to ms": (lambda x: x * 1000, "seconds become milliseconds"),
+    "ms to seconds": (lambda x: x / 1000, "milliseconds become seconds"),
+    "from 1": (lambda x: x - 1, "counted from 0, not from 1"),
+    "without sign": (np.abs, "without its sign"),
+    "as is": (lambda x: x, "taken as it stands"),
+}
+_GRAMMAR = (
+    "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
+    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; or a .toml file"
+)
+
+
+@dataclass(frozen=True)
+class ColumnMap:
+    """What the columns of a table are.
+
+    Parameters
+    ----------
+    environment
+        The experiment; "" if it is named elsewhere.
+    columns
+        Our names -> theirs. What is not named keeps its name, as a condition.
+    values
+        By column, theirs or ours: the texts in it -> numbers of ours. A text that is not named is
+        an error, since the mapping is wrong then.
+    units
+        By column, theirs or ours: one of `UNITS`.
+    missing
+        What stands for no answer, besides an empty cell and NA; in columns of answers alone.
+    where
+        Which rows are trials: columns -> the value they have.
+    settings
+        Of the experiment.
+    """
+
+    environment: str = ""
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    where: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the units."""
+        for column, unit in self.units.items():
+            if unit not in UNITS:
+                raise ValueError(
+                    f"A unit is one of {', '.join(UNITS)}; that of {column!r} is {unit!r}. "
+                    f"{_GRAMMAR}."
+                )
+
+    def merged(self, other: ColumnMap) -> ColumnMap:
+        """Return both; where both say something, the other's counts."""
+        return ColumnMap(
+            other.environment or self.environment,
+            {**self.columns, **other.columns},
+            {**self.values, **other.values},
+            {**self.units, **other.units},
+            tuple(dict.fromkeys((*self.missing, *other.missing))),
+            {**self.where, **other.where},
+            {**self.settings, **other.settings},
+        )
+
+    def named(self, what: str, column: str) -> Any:
+        """Return what is said of a column of ours, by our name or theirs; None if nothing."""
+        told: Mapping[str, Any] = getattr(self, what)
+        return told.get(column, told.get(self.columns.get(column, column)))
+
+    def to_toml(self) -> str:
+        """Return the mapping as the text of a file; `read` understands it."""
+        lines = []
+        if self.environment:
+            lines.append(f"environment = {_quoted(self.environment)}")
+        if self.missing:
+            lines.append(f"missing = [{', '.join(map(_quoted, self.missing))}]")
+        for name in ("columns", "units", "where"):
+            lines += _section(name, getattr(self, name))
+        for column, values in self.values.items():
+            lines += _section(f"values.{_quoted(column)}", values)
+        lines += _section("settings", self.settings)
+        return "\n".join(lines) + "\n"
+
+    def save(self, file: str | Path) -> None:
+        """Write the mapping into a .toml file."""
+        write_text(Path(file), self.to_toml())
+
+    @classmethod
+    def read(cls, file: str | Path) -> ColumnMap:
+        """Read a .toml file.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or it is no mapping.
+        """
+        path = Path(file)
+        try:
+            told = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"{path} cannot be read as a mapping: {error}.") from None
+        known = {one.name for one in fields(cls)}
+        strange = sorted(set(told) - known)
+        if strange:
+            raise ValueError(
+                f"A mapping has {', '.join(sorted(known))}; {path.name} has {strange[0]!r}."
+            )
+        for name in ("columns", "values", "units", "where", "settings"):
+            if not isinstance(told.get(name, {}), dict):
+                raise ValueError(
+                    f"{name!r} of a mapping is a table; {path.name} has something else."
+                )
+        values = {
+            column: {text: _number(f"{column}: {text}", number) for text, number in each.items()}
+            for column, each in told.get("values", {}).items()
+        }
+        return cls(
+            **{**told, "values": values, "missing": tuple(map(str, told.get("missing", ())))}
+        )
+
+
+def read_map(texts: Sequence[str]) -> ColumnMap:
+    """Return what --map says, all of it together.
+
+    Raises
+    ------
+    ValueError
+        If a text is none of the forms.
+    """
+    whole = ColumnMap()
+    for text in texts:
+        whole = whole.merged(_one(text.strip()))
+    return whole
+
+
+def _one(text: str) -> ColumnMap:
+    if text.endswith(".toml"):
+        return ColumnMap.read(text)
+    column, colon, rest = text.partition(":")
+    if colon and "=" not in column:
+        column, rest = column.strip(), rest.strip()
+        if rest in UNITS:
+            return ColumnMap(units={column: rest})
+        if "=" not in rest:
+            raise ValueError(f"{_GRAMMAR}; got {text!r}.")
+        pairs = dict(_pairs(rest, text))
+        return ColumnMap(
+            values={column: {k: _number(f"{column}: {k}", v) for k, v in pairs.items()}}
+        )
+    return ColumnMap(columns=dict(_pairs(text, text)))
+
+
+def _pairs(text: str, whole: str) -> list[tuple[str, str]]:
+    found = []
+    for pair in text.split(","):
+        name, equals, value = pair.partition("=")
+        if not (equals and name.strip() and value.strip()):
+            raise ValueError(f"{_GRAMMAR}; got {whole!r}.")
+        found.append((name.strip(), value.strip()))
+    return found
+
+
+def _number(place: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"Values are mapped to numbers; {place} has {value!r}. {_GRAMMAR}."
+        ) from None
+
+
+def _section(name: str, told: Mapping[str, Any]) -> list[str]:
+    if not told:
+        return []
+    rows = [f"{_quoted(key)} = {_quoted(value)}" for key, value in told.items()]
+    return ["", f"[{name}]", *rows]
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return json.dumps(value, ensure_ascii=False)

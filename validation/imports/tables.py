@@ -1,0 +1,247 @@
+"""Text tables as they come: any delimiter, byte-order marks, damaged rows counted."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from pyarrow import ArrowException
+from pyarrow import csv as arrow_csv
+from pyarrow import string as arrow_string
+
+from .account import LEFT_OUT, TOLD, UNREADABLE, Table, Tally
+
+GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
+NUMBER = r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*"
+COMMA = r"\s*[+-]?\d+,\d+\s*"
+DELIMITERS = (",", ";", "\t")
+_VERSION = re.compile(r"data(?:V(\d+))?")
+_MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+_CUT = "the last line does not end in a line break, so it may have been cut; add one if it is whole"
+
+
+def read_table(
+    path: Path, tally: Tally, *, encoding: str | None = None, gaps: Sequence[str] = ()
+) -> Table:
+    """Read a text table; every cell is text, and what breaks its shape is left out and counted.
+
+    Parameters
+    ----------
+    path
+        A text file with a head, cells apart by comma, semicolon or tab.
+    tally
+        Counts the rows.
+    encoding
+        None for UTF-8, or UTF-16 with a byte-order mark.
+    gaps
+        What stands for nothing besides an empty cell, NA and NaN.
+
+    Raises
+    ------
+    ValueError
+        If the file is no text, has no rows, or names a column twice.
+    """
+    text = _text(path, encoding)
+    head = text.split("\n", 1)[0].rstrip("\r")
+    if not head.strip():
+        raise ValueError(f"A table has a head and rows; {path.name} begins with an empty line.")
+    delimiter = max(DELIMITERS, key=head.count)
+    names = next(csv.reader([head], delimiter=delimiter))
+    names = [name.strip() or f"column {k + 1}" for k, name in enumerate(names)]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise ValueError(
+            f"Column names must differ; {path.name} has {doubled[0]!r} "
+            f"{names.count(doubled[0])} times. Rename one."
+        )
+    wrong: list[tuple[int, int]] = []
+
+    def skip(row: arrow_csv.InvalidRow) -> str:
+        wrong.append((row.number, row.actual_columns))
+        return "skip"
+
+    body = text[len(text.split("\n", 1)[0]) + 1 :]
+    cut = bool(body) and not body.endswith("\n")
+    try:
+        table = arrow_csv.read_csv(
+            io.BytesIO(body.encode()),
+            read_options=arrow_csv.ReadOptions(column_names=names, use_threads=False),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=delimiter, newlines_in_values=True, invalid_row_handler=skip
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                column_types=dict.fromkeys(names, arrow_string()),
+                null_values=[*GAPS, *gaps],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+    except ArrowException as error:
+        raise ValueError(f"{path.name} cannot be read as a table: {error}") from None
+    cells = table.to_pandas()
+    bad = {number for number, _ in wrong}
+    total = len(cells) + len(bad)
+    if not total:
+        raise ValueError(f"A table has at least one row; {path.name} has a head alone.")
+    tally.rows += total
+    lines = np.array([n for n in range(1, total + 1) if n not in bad], dtype=np.int64)
+    found = Table(path.stem, path.name, cells, lines, delimiter, _version(path))
+    for number, columns in wrong[:1]:
+        what = f"another number of cells than the head ({len(names)})"
+        tally.add(LEFT_OUT, what, len(wrong), f"row {number} of {path.name} has {columns}")
+    if not len(cells):
+        raise ValueError(
+            f"Rows have as many cells as the head; in {path.name} none has {len(names)} "
+            f"(row {wrong[0][0]} has {wrong[0][1]}). Correct the head."
+        )
+    if len(wrong) > len(cells):
+        raise ValueError(
+            f"Rows have as many cells as the head ({len(names)}); {len(wrong)} of {total} rows of "
+            f"{path.name} have not (row {wrong[0][0]} has {wrong[0][1]}). Correct the head."
+        )
+    if cut and len(cells) and lines[-1] == total:
+        kept = np.arange(len(cells)) < len(cells) - 1
+        tally.mark(LEFT_OUT, _CUT, found, ~kept)
+        found = replace(found.keep(kept), cut=True)
+    return found
+
+
+def _text(path: Path, encoding: str | None) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror}.") from None
+    if not raw.strip():
+        raise ValueError(f"A table has a head and rows; {path.name} is empty.")
+    kind = encoding or next((k for mark, k in _MARKS.items() if raw.startswith(mark)), "utf-8")
+    try:
+        text = raw.decode(kind)
+    except (UnicodeDecodeError, LookupError):
+        raise ValueError(
+            f"A table is text in UTF-8; {path.name} cannot be read as {kind}. "
+            "Name its encoding (--encoding cp1252), or save it anew."
+        ) from None
+    if "\x00" in text:
+        raise ValueError(f"A table is text; {path.name} holds binary data.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _version(path: Path) -> str:
+    found = _VERSION.fullmatch(path.absolute().parent.name)
+    return f"V{found[1] or 1}" if found else ""
+
+
+def identified(table: Table, column: str, tally: Tally) -> Table:
+    """Leave out rows without a usable name in a column.
+
+    Where most names are whole numbers, one that is none is damaged.
+    """
+    names = table.cells[column].astype("str")
+    given = table.cells[column].notna()
+    whole = names.str.fullmatch(r"\d{1,12}") & given
+    numbered = whole.sum() > given.sum() / 2
+    tally.mark(LEFT_OUT, f"no usable {column!r}", table, ~(whole if numbered else given))
+    return table.keep(whole if numbered else given)
+
+
+def numbers(
+    table: Table, column: str, tally: Tally
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Return a column as numbers, NaN where there is none, and where a cell is no number.
+
+    A decimal comma is understood in a column where no cell has a decimal point, of a file that is
+    not itself separated by commas; it is told.
+    """
+    cells = table.cells[column]
+    given = cells.notna().to_numpy()
+    text = cells.astype("str")
+    if table.delimiter != ",":
+        commas = text.str.fullmatch(COMMA).to_numpy(dtype=bool) & given
+        points = text.str.contains(".", regex=False).to_numpy(dtype=bool) & given
+        if commas.any() and not points.any():
+            text = text.str.replace(",", ".", regex=False)
+            tally.add(TOLD, f"decimal commas in {column!r}")
+    right = text.str.fullmatch(NUMBER).to_numpy(dtype=bool) & given
+    values = pd.to_numeric(text.where(right), errors="coerce").to_numpy(
+        dtype=float, na_value=np.nan
+    )
+    right &= np.isfinite(values)
+    return np.where(right, values, np.nan), given & ~right
+
+
+def within(
+    table: Table,
+    column: str,
+    tally: Tally,
+    *,
+    least: float = -np.inf,
+    most: float = np.inf,
+    whole: bool = False,
+    allowed: Sequence[float] = (),
+) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN where none stands that can be there; those are marked.
+
+    What marks them is left to the caller, who knows whether the cell is an answer or a stimulus.
+    """
+    values, _ = numbers(table, column, tally)
+    right = (values >= least) & (values <= most)
+    if whole:
+        right &= values % 1 == 0
+    if allowed:
+        right &= np.isin(values, allowed)
+    return np.where(right, values, np.nan)
+
+
+def stimuli(
+    table: Table, tally: Tally, **columns: dict[str, Any]
+) -> tuple[Table, dict[str, NDArray[np.float64]]]:
+    """Return columns that a trial needs as numbers; rows without one of them are left out.
+
+    Parameters
+    ----------
+    columns
+        By name, how each is checked; see `within`.
+    """
+    found = {name: within(table, name, tally, **how) for name, how in columns.items()}
+    right = np.ones(len(table), dtype=bool)
+    for name, values in found.items():
+        lost = right & np.isnan(values)
+        tally.mark(LEFT_OUT, f"no usable {name!r}: {_rule(columns[name])}", table, lost)
+        right &= ~lost
+    return table.keep(right), {name: values[right] for name, values in found.items()}
+
+
+def answers(
+    table: Table, column: str, tally: Tally, **how: Any
+) -> tuple[NDArray[np.float64], NDArray[np.str_], pd.Series[Any]]:
+    """Return answers as numbers, what became of each, and the text of those that are no answer.
+
+    An empty cell has the outcome "empty", one that cannot be the answer "malformed".
+    """
+    values = within(table, column, tally, **how)
+    given = table.cells[column].notna().to_numpy()
+    wrong = given & np.isnan(values)
+    tally.mark(UNREADABLE, f"{column!r} is no answer: {_rule(how)}", table, wrong)
+    tally.mark(UNREADABLE, f"{column!r} is empty", table, ~given)
+    outcome = np.where(wrong, "malformed", np.where(given, "ok", "empty"))
+    return values, outcome, table.cells[column].where(wrong)
+
+
+def _rule(how: dict[str, Any]) -> str:
+    if how.get("allowed"):
+        return "one of " + ", ".join(f"{value:g}" for value in how["allowed"])
+    low, high = how.get("least", -np.inf), how.get("most", np.inf)
+    kind = "a whole number" if how.get("whole") else "a number"
+    if np.isfinite(low) and np.isfinite(high):
+        return f"{kind} from {low:g} to {high:g}"
+    if np.isfinite(low):
+        return f"{kind} from {low:g} on"
+    return kind
