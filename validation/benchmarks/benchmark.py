@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from pyarrow import ArrowException
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
@@ -23,7 +24,7 @@ from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
 from knownminds.llm_adapters.runs.ledger import NANO, Ledger
 from knownminds.llm_adapters.runs.participant import RUN, conditions
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
-from knownminds.validation.data.trials_of_runs import put_together, with_columns, with_conditions
+from knownminds.validation.data.trials_of_runs import put_together, with_columns
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
@@ -228,7 +229,7 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
         for cell in plan.cells:
             file = _mind_file(place, name, cell)
             if file.is_file():
-                frame = with_conditions(file).frame
+                frame = _read(file)
                 parts[f"{name}/{cell.name}"] = _told_apart(frame, name, cell, True)
     trials = with_columns(put_together(parts)) if parts else pd.DataFrame()
     return BenchmarkResult(
@@ -341,19 +342,21 @@ def _cell_of(
         "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
     }  # fmt: skip
     if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
-        trials = with_conditions(run)  # from a log of Inspect's
-        return row | _counts(trials, trials.n_sessions, cell.sessions), trials.frame
+        frame = _read(run / TRIALS)  # from a log of Inspect's
+        ended = len(frame[["subject", "session"]].drop_duplicates())
+        return row | _counts(frame, ended, cell.sessions), frame
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
         account, price, last = ledger.account(), ledger.price, ledger.starts()[-1]
         asked = ledger.sessions
-    trials: Trials | None
+    frame: pd.DataFrame | None
     if last.ended is None or not (run / TRIALS).is_file():
         lived = read_run(run, cell.environment)
-        trials, left, stopped = lived.trials, len(lived.unfinished), lived.stopped
+        frame = None if lived.trials is None else lived.trials.frame
+        left, stopped = len(lived.unfinished), lived.stopped
     else:
-        trials, left = with_conditions(run), len(last.sessions)
+        frame, left = _read(run / TRIALS), len(last.sessions)
         if last.reason and not left:  # sessions that share the run's reason are not told singly
             lived = read_run(run, cell.environment)
             left, stopped = len(lived.unfinished), lived.stopped
@@ -364,20 +367,29 @@ def _cell_of(
     row["tokens"] = account.input_tokens + account.output_tokens
     if price is not None:
         row["dollars"] = float(Decimal(account.paid + account.reserved) / NANO)
-    row |= _counts(trials, ended, cell.sessions)
+    row |= _counts(frame, ended, cell.sessions)
     over = row["status"] != UNFINISHED
     row["reason"] = "" if over else stopped or blocked
-    return row, None if trials is None else trials.frame
+    return row, frame
 
 
-def _counts(trials: Trials | None, ended: int, sessions: int) -> dict[str, Any]:
+def _read(file: Path) -> pd.DataFrame:
+    """Read trials that were checked when they were written, in a folder of our own."""
+    try:
+        frame = pd.read_parquet(file.absolute())
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{file} cannot be read as trials: {error}") from None
+    return frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+
+
+def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, Any]:
     """Count the trials of a cell, and say whether it is finished and can be read."""
     row: dict[str, Any] = {"ended": ended, "trials": 0, "readable": 0}
-    if trials is not None:
-        outcomes = trials.frame["outcome"].value_counts()
+    if frame is not None:
+        outcomes = frame["outcome"].value_counts()
         row |= {str(name): int(n) for name, n in outcomes.items()}
-        read = trials.frame["outcome"].isin(ANSWERED)
-        row |= {"trials": len(trials), "readable": int(read.sum())}
+        read = frame["outcome"].isin(ANSWERED)
+        row |= {"trials": len(frame), "readable": int(read.sum())}
     over = ended >= sessions
     unread = over and row["trials"] and not row["readable"]
     return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}

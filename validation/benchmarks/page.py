@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
+from knownminds.environments import ANSWERED, Outcome
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages.page import Finding, Page, Section, listed, table
 
@@ -50,10 +54,8 @@ def benchmark_page(result: BenchmarkResult) -> Page:
                 ("trials", "{trials:,}"),
                 ("readable", lambda row: f"{row['readable'] / row['trials']:.1%}"
                  if row["trials"] else "-"),
-                ("refused", "{refused:,}"),
-                ("malformed", "{malformed:,}"),
-                ("error", "{error:,}"),
-                ("dollars", "{dollars:.4f}"),
+                ("unread", _unread),
+                ("dollars", "{dollars:.2f}"),
                 ("status", "{status}"),
             ),
         ],
@@ -71,6 +73,12 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         versions=result.versions,
         sections=sections,
     )  # fmt: skip
+
+
+def _unread(row: Mapping[str, Any]) -> str:
+    """Say how many answers of which kind could not be read."""
+    kinds = [outcome.value for outcome in Outcome if outcome.value not in ANSWERED]
+    return ", ".join(f"{row[kind]:,} {kind}" for kind in kinds if row[kind]) or "-"
 
 
 def _findings(result: BenchmarkResult) -> list[Finding]:
