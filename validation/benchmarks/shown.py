@@ -96,7 +96,7 @@ def beside(
         [*key, *(held.get((key, head), "-") for head in dict.fromkeys(heads))]
         for key in dict.fromkeys(keys)
     ]
-    names = ["model" if name == WHO else name for name in lines]
+    names = ["model" if name == WHO else name.replace("_", " ") for name in lines]
     return title, [*names, *dict.fromkeys(heads)], written
 
 
