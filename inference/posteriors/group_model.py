@@ -31,6 +31,7 @@ from .regressors import Regressors
 from .sampling import (
     OutOfTimeError,
     Settings,
+    StoppedError,
     Tell,
     compile_for_nutpie,
     dataset_of,
@@ -502,6 +503,14 @@ class GroupModel:
                     trace = run_nutpie(compiled, settings, clock.left, clock.tell)
                 else:
                     trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+            except StoppedError as stopped:
+                if fit is None and stopped.trace is None:
+                    raise KeyboardInterrupt from None
+                tried.append(f"{settings}: stopped by hand")
+                clock.tell("stopped by hand; what was sampled is kept")
+                if fit is None:
+                    fit = self._finish(data, stopped.trace, settings, chosen)
+                break
             except OutOfTimeError:
                 if fit is None:
                     raise ValueError(
