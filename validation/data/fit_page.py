@@ -162,6 +162,7 @@ def fit_command(fit: Fit) -> str:
         environment=fit.environment,
         seed=options["seed"],
         columns=in_one(options["columns"]),
+        set=options.get("settings"),
         formula=options["formula"],
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
