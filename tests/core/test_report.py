@@ -523,7 +523,10 @@ def test_every_table_is_there_as_csv_latex_and_markdown(written, results):
     (file,) = (written / "tables").glob("1-*.csv")
     plain = pd.read_csv(file, dtype=str, keep_default_na=False)
     assert plain.columns.tolist() == list(head)
-    assert plain.to_numpy().tolist() == [list(row) for row in rows]
+    # what begins with a minus and is no number is kept from being a formula, see `csv_cells`
+    assert [[c.removeprefix("'") for c in row] for row in plain.to_numpy().tolist()] == [
+        list(row) for row in rows
+    ]
     marked = file.with_suffix(".md").read_text().splitlines()
     assert len(marked) == len(rows) + 2
     assert [cell.strip() for cell in marked[2].strip("|").split("|")] == list(rows[0])
