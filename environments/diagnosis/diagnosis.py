@@ -25,6 +25,7 @@ from knownminds.environments.fields import (
     Unless,
     Whole,
     as_given,
+    coded,
     setting,
 )
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
@@ -151,7 +152,7 @@ class Diagnosis(Environment):
             "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
         ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
-        Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
+        Field("elicitation", (0, len(ELICITATIONS) - 1), coded(ELICITATIONS)),
         Field(
             "part",
             lambda environment: (-1, environment.n_parts - 1),
