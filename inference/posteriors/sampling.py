@@ -1,4 +1,4 @@
-"""What every PyMC model of ours shares: how kernels enter it, and how it is run."""
+"""What all ways of sampling share: settings, how kernels are fed, and PyMC models run."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import nutpie
-import pymc as pm
 import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
+
+if TYPE_CHECKING:
+    import pymc as pm
 
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones
@@ -81,6 +82,8 @@ class Settings:
 
 def compile_for_nutpie(model: pm.Model) -> Any:
     """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    import nutpie  # with ArviZ and PyMC behind it: seconds
+
     with warnings.catch_warnings():
         # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
         warnings.simplefilter("ignore")
@@ -162,6 +165,8 @@ def run_nutpie(
     `StoppedError`. `tell` hears a line per chain after 2 seconds, and then ever more seldom, up to
     every half a minute.
     """
+    import nutpie
+
     listening = _Listening(compiled) if tell is not None else compiled
     with _quiet():
         running = nutpie.sample(
@@ -175,7 +180,7 @@ def run_nutpie(
         try:
             return _wait(running, listening, seconds, tell)
         except KeyboardInterrupt:  # wherever it came, in waiting or in telling
-            raise StoppedError(_so_far(running.abort())) from None
+            raise StoppedError(so_far(running.abort())) from None
 
 
 def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None) -> Any:
@@ -200,7 +205,7 @@ def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None
             tell(f"still sampling after {gone:.0f} s")
 
 
-def _so_far(trace: Any) -> dict[str, xr.Dataset] | None:
+def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
     """Return the draws of a sampler that was stopped, as many of each chain; None if too few.
 
     Chains that had hardly begun are left out.
@@ -225,6 +230,8 @@ def _so_far(trace: Any) -> dict[str, xr.Dataset] | None:
 
 def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
     """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
+    import pymc as pm
+
     with model, _quiet():
         pm.set_data(dict(data))
         return pm.sample(
