@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 from warnings import warn
@@ -356,12 +357,14 @@ class Environment(ABC):
         frame = trials.frame
         rewards = ("reward",) if self.feedback else ()
         needed = (*self.fields.stimulus, *answer_columns(self), *rewards, *self.fields.feedback)
-        for column in needed:
-            if column not in frame:
-                raise ValueError(
-                    f"Trials of {self.name} have a column {column!r}; got only "
-                    f"{', '.join(frame.columns)}. Map one with --columns {column}=YOUR_NAME."
-                )
+        missing = [column for column in needed if column not in frame]
+        if missing:
+            near = {name: get_close_matches(name, list(frame.columns), 1) for name in missing}
+            told = [f"{n!r} (nearest: {near[n][0]})" if near[n] else repr(n) for n in missing]
+            raise ValueError(
+                f"Trials of {self.name} have a column {', '.join(told)}; got only "
+                f"{', '.join(frame.columns)}. Map one with --columns {missing[0]}=YOUR_NAME."
+            )
         if self.given != "response":
             action = frame["action"]
             wrong = np.flatnonzero(((action < 0) | (action >= self.n_actions)).fillna(False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
@@ -16,6 +16,11 @@ Range = tuple[int, int] | tuple[float, float]
 Role = Literal["stimulus", "wording", "hidden", "feedback"]
 Rule = Callable[[str, Any], Any]
 ANYTHING: Range = (-np.inf, np.inf)
+
+
+def coded(names: Sequence[str]) -> str:
+    """Say which number stands for which name: "0 collider, 1 chain"."""
+    return ", ".join(f"{code} {name.replace('_', ' ')}" for code, name in enumerate(names))
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -274,7 +274,7 @@ def _ratio(part: Values, whole: Values) -> Values:
     return np.divide(part, whole, out=np.full_like(whole, np.nan), where=whole > 0)
 
 
-_DERIVED = {
+_DERIVED: Mapping[str, Callable[[Mapping[Source, Values], float], Values]] = {
     "wording": _wording,
     "retest": _retest,
     "reworded": _reworded,

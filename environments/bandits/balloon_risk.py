@@ -109,7 +109,11 @@ class BalloonRisk(Retelling):
             lambda environment: (0, environment.n_all - 1),
             "number of the balloon, from 0",
         ),
-        Field("type", lambda environment: (0, environment.n_types - 1), "position in `maxima`"),
+        Field(
+            "type",
+            lambda environment: (0, environment.n_types - 1),
+            "position among the `maxima`, from 0",
+        ),
         Field(
             "pump",
             lambda environment: (1, max(environment.maxima)),

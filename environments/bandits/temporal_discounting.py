@@ -23,6 +23,7 @@ from knownminds.environments.fields import (
     Rule,
     Told,
     Whole,
+    coded,
     setting,
 )
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
@@ -177,7 +178,7 @@ class TemporalDiscounting(Retelling):
     summary = "a sum soon or another one later, adaptive questionnaire or grid, no rewards"
     source = "Ruggeri et al. 2022, as in CogBench"
     fields = Fields(
-        Field("item", _held("item"), "position in `ITEMS`"),
+        Field("item", _held("item"), coded(ITEMS)),
         Field("sooner_amount", _held("sooner_amount"), "the sooner sum"),
         Field("sooner_delay", _held("sooner_delay"), "until the sooner sum", unit="months"),
         Field("later_amount", _held("later_amounts"), "the later sum", dependent=True),

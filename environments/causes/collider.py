@@ -25,6 +25,7 @@ from knownminds.environments.fields import (
     Told,
     Whole,
     as_given,
+    coded,
     setting,
 )
 from knownminds.environments.panels import Panel, Rows, looked, read_off
@@ -45,7 +46,7 @@ from knownminds.environments.words.cover_stories import (
     load_stories,
 )
 from knownminds.environments.words.final_answers import without_thoughts
-from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 
 from .causal_graph import (
     DIRECTIONS,
@@ -186,7 +187,7 @@ class Collider(Environment):
     source = "Rehder and Waldmann 2017; Dettki, Lake, Wu and Rehder 2025"
     fields = Fields(
         Field("graph", (0, len(GRAPHS) - 1), "0 collider, 1 chain, 2 fork"),
-        Field("query", (0, 2), "position of the variable asked about"),
+        Field("query", (0, 2), "variable asked about: 0 C1, 1 C2, 2 E (of chain and fork C3)"),
         Field("first", (NOT_TOLD, PRESENT), _TOLD.format("first")),
         Field("second", (NOT_TOLD, PRESENT), _TOLD.format("second")),
         Field("third", (NOT_TOLD, PRESENT), _TOLD.format("third")),
@@ -195,9 +196,9 @@ class Collider(Environment):
         Field(
             "domain",
             lambda environment: (0, max(len(environment._all_domains) - 1, 1)),
-            "which story",
+            "which story; of meaningful content " + coded(("economy", "sociology", "weather")),
         ),
-        Field("sense", (0, len(SENSES) - 1), "position in `SENSES`"),
+        Field("sense", (0, len(SENSES) - 1), coded(SENSES)),
         Field(
             "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
         ),
@@ -289,9 +290,7 @@ class Collider(Environment):
         '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
         "frame.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     stories: str | None = setting(
         None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Literal, get_args
 
-from knownminds.environments.fields import OneOf, SomeOf, setting
+from knownminds.environments.fields import OneOf, SomeOf, coded, setting
 
 from .chance import Chance, uniform_sum
 from .outcome_grid import (
@@ -61,7 +61,7 @@ class Dice(BrokenOff):
         "faces": (4, 12, "how many faces each has"),
         "kind": (0, 4, "0 single, 1 independent, 2 dependent, 3 one observation, 4 two"),
         "previous": (-1, 36, "sum of the first throw; -1 where there is none"),
-        "observation": (-1, 5, "what is known, a position in `OBSERVATIONS`; -1 for nothing"),
+        "observation": (-1, 5, f"what is known: {coded(OBSERVATIONS)}; -1 nothing"),
         "second": (-1, 5, "what else is known; -1 for nothing"),
     }
     scenario = 1

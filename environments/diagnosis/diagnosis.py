@@ -25,6 +25,7 @@ from knownminds.environments.fields import (
     Unless,
     Whole,
     as_given,
+    coded,
     setting,
 )
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
@@ -32,7 +33,7 @@ from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
-from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 from .belief_network import UNTOLD
@@ -151,7 +152,7 @@ class Diagnosis(Environment):
             "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
         ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
-        Field("elicitation", (0, len(ELICITATIONS) - 1), "position in `ELICITATIONS`"),
+        Field("elicitation", (0, len(ELICITATIONS) - 1), coded(ELICITATIONS)),
         Field(
             "part",
             lambda environment: (-1, environment.n_parts - 1),
@@ -222,9 +223,7 @@ class Diagnosis(Environment):
         '"none" asks for the lines of the answer alone; "chain_of_thought" and "step_back" for '
         "thoughts before them.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     auxiliary: str | None = setting(
         None,
         Told(as_given, "the name of a node, or None"),

@@ -22,6 +22,7 @@ from knownminds.environments.fields import (
     Unless,
     Whole,
     as_given,
+    coded,
     ends_of,
     setting,
 )
@@ -128,7 +129,7 @@ class Magnitude(Retelling):
         Field("value", lambda environment: (0.0, environment.ceiling), "the true magnitude"),
         Field("modality", (0, len(MODALITIES) - 1), "0 text, 1 image, 2 both"),
         Field("blur", (0.0, MOST_BLUR), "standard deviation of the Gaussian blur", unit="px"),
-        Field("condition", (0, len(CONDITIONS) - 1), "position in `CONDITIONS`"),
+        Field("condition", (0, len(CONDITIONS) - 1), coded(CONDITIONS)),
         Field(
             "item",
             lambda environment: (0, environment.n_items - 1),

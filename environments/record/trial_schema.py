@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,14 @@ class TrialSchema:
     environment : name of the experiment; "" for all
     answers : columns in which its answers stand
     version : of the schema
+    example : a row as a session has it, by column; of one experiment
     """
 
     columns: tuple[Column, ...]
     environment: str = ""
     answers: tuple[str, ...] = ("action", "response")
     version: int = SCHEMA_VERSION
+    example: Mapping[str, Any] = field(default_factory=dict)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per column: name, kind, required, unit, least, most, values, description."""
@@ -72,6 +75,7 @@ class TrialSchema:
             "type": "array",
             "minItems": 1,
             "items": row,
+            **({"examples": [[dict(self.example)]]} if self.example else {}),
         }
 
     def to_json(self) -> str:
@@ -87,8 +91,10 @@ class TrialSchema:
         head = ("column", "type", "required", "range", "unit", "meaning")
         widths = [max(len(row[k]) for row in (head, *rows)) for k in range(len(head))]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]
+        told = [f"{name}={'' if value is None else value}" for name, value in self.example.items()]
         return "\n".join([f"Trials of {self.environment or 'any experiment'}, "
-                          f"schema {self.version}", *lines])  # fmt: skip
+                          f"schema {self.version}", *lines,
+                          *(["", "for example: " + ", ".join(told)] if told else [])])  # fmt: skip
 
 
 def trial_schema(environment: Environment | None = None) -> TrialSchema:
@@ -96,16 +102,18 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
     if environment is None:
         return TrialSchema(COLUMNS)
     own: list[Column] = []
-    for field in environment.fields:
-        least, most = field.bounds(environment)
+    for own_field in environment.fields:
+        least, most = own_field.bounds(environment)
         whole = isinstance(least, int) and isinstance(most, int)
         own.append(
             Column(
-                field.name,
+                own_field.name,
                 "int" if whole else "float",
-                field.role in ("stimulus", "feedback"),
-                f"{field.help}; {_ROLES[field.role]}" if field.help else _ROLES[field.role],
-                field.unit,
+                own_field.role in ("stimulus", "feedback"),
+                f"{own_field.help}; {_ROLES[own_field.role]}"
+                if own_field.help
+                else _ROLES[own_field.role],
+                own_field.unit,
                 least=float(least) if np.isfinite(least) else None,
                 most=float(most) if np.isfinite(most) else None,
             )
@@ -122,7 +130,31 @@ def trial_schema(environment: Environment | None = None) -> TrialSchema:
         if column.name in answers:
             column = replace(column, required=True)
         columns += [column, *own] if column.name == "trial" else [column]
-    return TrialSchema(tuple(columns), environment.name, answers)
+    return TrialSchema(tuple(columns), environment.name, answers, example=_example(environment))
+
+
+def _example(environment: Environment) -> dict[str, Any]:
+    """Return the first trial of a session in which the first of all answers is given."""
+    observation, _ = environment.reset(seed=0)
+    low, _ = environment.response_range
+    asked = environment.given
+    if asked == "either":
+        shown = {name: np.array([observation[name]]) for name in environment.fields.stimulus}
+        asked = np.asarray(environment.asks(shown)).ravel()[0]
+    answers = {"action": 0, "response": float(low)}
+    given = {name: value for name, value in answers.items() if asked in (name, "both")}
+    told = {name: _plain(observation[name]) for name in environment.fields.stimulus}
+    _, reward, _, _, info = environment.step((0, float(low)) if asked == "both" else given[asked])
+    given |= {} if reward is None else {"reward": _plain(reward)}
+    given |= {name: _plain(value) for name, value in info.get("brought", {}).items()}
+    paid = ["reward"] if environment.feedback else []
+    given = {**dict.fromkeys((*answer_columns(environment), *paid)), **given}
+    return {"subject": "1", "session": "0", "trial": 0, **told, **given, "outcome": "ok"}
+
+
+def _plain(value: Any) -> Any:
+    number = float(value)
+    return int(number) if number.is_integer() else round(number, 6)
 
 
 def _property(column: Column) -> dict[str, Any]:

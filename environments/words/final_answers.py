@@ -10,16 +10,14 @@ from functools import lru_cache
 MARKER = "Answer:"  # opens the last line of an answer that may reason first
 
 _MOST_MARKER = 40  # characters
+_END = 20_000  # characters at the end of a text in which announcements are looked for
+_LAYERS = 8  # of signs around an answer
 _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»\n]*:)\s*[\"”“»]")
-_THOUGHTS = re.compile(
-    r"<(think|thinking|thoughts?)>.*?</\1>|◁think▷.*?◁/think▷|\[THINK\].*?\[/THINK\]",
-    re.IGNORECASE | re.DOTALL,
-)
 _THOUGHTS_END = re.compile(r"</(?:think|thinking|thoughts?)>|◁/think▷|\[/THINK\]", re.IGNORECASE)
 _THOUGHTS_BEGIN = re.compile(r"<(?:think|thinking|thoughts?)>|◁think▷|\[THINK\]", re.IGNORECASE)
 
 _BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
-_TAGGED = re.compile(r"<(answer|final_answer|final)>(.*?)</\1>", re.IGNORECASE | re.DOTALL)
+_TAGGED = re.compile(r"<(answer|final_answer|final)>(.{0,200}?)</\1>", re.IGNORECASE | re.DOTALL)
 _IN_JSON = re.compile(
     r"[\"'](?:final[_ ])?answer[\"']\s*:\s*(\"[^\"\n]*\"|'[^'\n]*'|[^\s,}\"']+)\s*(?=[,}])",
     re.IGNORECASE,
@@ -28,7 +26,7 @@ _IN_JSON = re.compile(
 _SET_OFF = re.compile(
     r"\*\*[^*\n]+\*\*\.?|__[^_\n]+__\.?|`[^`\n]+`\.?|\$[^$\n]+\$\.?|\\\(.+\\\)\.?"
 )
-_FENCE = re.compile(r"^\s*```\w*\s*$", re.MULTILINE)
+_FENCE = re.compile(r"^[^\S\n]*```\w*[^\S\n]*$", re.MULTILINE)
 
 _WRAPPED = (
     re.compile(r"```\w*\s*\n(.*)\n\s*```", re.DOTALL),
@@ -72,10 +70,8 @@ def marker_of(sentence: str) -> str | None:
 
 def without_thoughts(text: str, notes: list[str]) -> str:
     """Return a text without blocks of thoughts; empty if they have no end."""
-    said = _THOUGHTS.sub("\n", text)
-    ends = list(_THOUGHTS_END.finditer(said))
-    if ends:  # their beginning was part of the prompt
-        said = said[ends[-1].end() :]
+    end = max((found.end() for found in _THOUGHTS_END.finditer(text)), default=0)
+    said = text[end:]  # their beginning may have been part of the prompt
     begun = _THOUGHTS_BEGIN.search(said)
     if begun:
         said = said[: begun.start()]
@@ -90,8 +86,10 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
     What announces an answer: the marker or "answer:", at the beginning of a line or a sentence,
     with or without "final", "so", "the" and the like before it; "the answer is" there; the same as
     a heading above a line; ``\boxed{}``; an element <answer>, a field "answer" of JSON. Only where
-    there is none of these, a last line that is set off by signs, such as ``**B**``.
+    there is none of these, a last line that is set off by signs, such as ``**B**``. It is looked
+    for in the last 20,000 characters.
     """
+    text = text[-_END:]
     found = [*_in_words(text, marker)]
     found += [Final(m[1], m.start(), _line(text, m.end()), ("box",)) for m in _BOXED.finditer(text)]
     found += [
@@ -119,15 +117,16 @@ def final_answers(text: str, marker: str = MARKER) -> list[Final]:
 
 def unwrapped(said: str) -> str:
     """Return what stands within fences, commands of LaTeX, pairs of dollars and tags of HTML."""
-    while True:
+    for _ in range(_LAYERS):
         bare = said.strip().rstrip(".")
         for pattern in _WRAPPED:
             if inside := pattern.fullmatch(bare):
                 bare = inside[inside.lastindex or 1].strip()
                 break
         else:
-            return said
+            break
         said = bare
+    return said
 
 
 def _in_words(text: str, marker: str) -> Iterator[Final]:
@@ -161,7 +160,7 @@ def _heads(marker: str) -> re.Pattern[str]:
     word = re.escape(marker.rstrip(": "))
     names = word if word.casefold() == "answer" else f"{word}|answer"
     return re.compile(
-        r"(?:^|(?<=[.!?;:…]))[\s*_#>`\-–•\"'({\[]*"
+        r"(?:^|(?<=[.!?;:…]))(?:[^\S\n]|[*_#>`\-–•\"'({\[])*"
         r"(?:(?:so|thus|hence|therefore|then)\b,?\s+)?(?:(?:my|the|your|our)\s+)?"
         r"(?:(?:final|correct|best)\s+)?"
         rf"(?:{names})\b(?:[\s*_`\"']*:|\s+is\b:?|[ \t*_`#]*(?=\n|$))[ \t]?",

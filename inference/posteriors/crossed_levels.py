@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -135,6 +136,12 @@ class Levels:
             names += [f"{name}={value}" for value in values]
             factor += [f] * len(values)
         return cls(tuple(factors), tuple(names), np.array(factor), np.column_stack(columns))
+
+
+def in_units(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
+    """Return contrasts between levels in units of their spread; arrays or PyTensor variables."""
+    whole = sd**2 + error
+    return estimate * sd / whole + (error / whole) ** 0.5 * eta
 
 
 def units_of(trials: Trials, unit: Sequence[str]) -> pd.Series:

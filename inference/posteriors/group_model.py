@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from time import perf_counter
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
-import pymc as pm
-import pytensor.tensor as pt
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import gaussian_kde, norm
@@ -22,15 +20,18 @@ from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
 
 from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence
-from .crossed_levels import Levels, units_of
+from .crossed_levels import Levels, in_units, units_of
 from .regressors import Regressors
 from .sampling import (
     OutOfTimeError,
     Settings,
+    StoppedError,
     Tell,
     compile_for_nutpie,
     dataset_of,
@@ -40,9 +41,12 @@ from .sampling import (
     stacked,
 )
 from .subject_coordinates import SubjectCoordinates
-from .subject_law import SubjectLaw
 
-Sampler = Literal["nutpie", "pymc"]
+if TYPE_CHECKING:
+    import pymc as pm
+
+Sampler = Literal["compiled", "nutpie", "pymc"]
+SAMPLERS: tuple[Sampler, ...] = ("compiled", "nutpie", "pymc")
 
 ROUNDS = 5
 # In prior sds: within these the group that coordinates go by is taken as it was found.
@@ -244,12 +248,13 @@ class HierarchicalFit(SubjectResult):
 
 
 class Sampling(TypedDict, total=False):
-    """How a group is sampled: chains (4), draws (1,000) and tune (1,000) of each, seed, and these.
+    """How a group is sampled: chains (4), draws (1,000) and tune (500) of each, seed, and these.
 
     Parameters
     ----------
     sampler
-        "nutpie" runs the compiled model without Python in the loop; "pymc" is PyMC's own NUTS.
+        "compiled" is a NUTS of our own on a density that is compiled once for all models;
+        "nutpie" and "pymc" sample the same density as PyMC's graph, compiled for the occasion.
     target_accept
         Acceptance rate aimed at in the first round; more takes smaller steps, against divergences.
     cores
@@ -313,7 +318,7 @@ def hierarchical(
     all_trials
         Whether all trials are fitted by a model that has a `selection`.
     sampling
-        See `Sampling`; 4 chains of 1,000 draws after 1,000 of tuning by default.
+        See `Sampling`; 4 chains of 1,000 draws after 500 of tuning by default.
 
     Raises
     ------
@@ -385,19 +390,23 @@ class Clock:
 
 @dataclass
 class GroupModel:
-    """The PyMC model of a group, compiled once and sampled for any data of the same shape.
+    """The model of a group, sampled for any data of the same shape.
 
-    Compiling takes much longer than sampling: a recovery or calibration study builds one
-    `GroupModel` and calls `sample` for each replicate.
+    Attributes
+    ----------
+    pymc_model
+        The same density as a PyMC model, written down when it is first asked for: to be read, to
+        be extended, and to be held against.
     """
 
     model: type[Agent]
     unknowns: Unknowns
     n_subjects: int
     effects: tuple[str, ...]
-    pymc_model: pm.Model
     regressors: Regressors | None
-    levels: Levels | None = None
+    levels: Levels | None
+    deviations: Deviations
+    _data: ModelData = field(repr=False)
     _compiled: Any = None
 
     @classmethod
@@ -410,7 +419,7 @@ class GroupModel:
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
     ) -> GroupModel:
-        """Write the model down; compilation waits for the first `sample`."""
+        """Say what the group is made of."""
         unknowns = Unknowns.of(data.model, fixed, lapse)
         parameters = unknowns.parameters
         if len(parameters) == 0:
@@ -419,45 +428,25 @@ class GroupModel:
                 "Compare its log-likelihood instead (method map)."
             )
         effects = regressors.names if regressors else ()
-        coords = {"parameter": parameters.names, "subject": list(range(len(data)))}
-        if effects:
-            coords["term"] = effects
-        if levels is not None:
-            contrasts = list(range(len(levels.of_contrast)))
-            coords |= {"factor": levels.factors, "level": levels.names, "contrast": contrasts}
-        group_scale = [p.group_sd for p in parameters]
-        with pm.Model(coords=coords) as pymc_model:
-            chosen = {
-                name: pm.Data(name, value)
-                for name, value in SubjectCoordinates.of(data, unknowns, levels).inputs.items()
-            }
-            if levels is None:
-                mean = pm.Normal("group_mean", parameters.mean, parameters.sd, dims="parameter")
-            else:
-                mean = _with_levels(
-                    levels, parameters, chosen["level_estimate"], chosen["level_error"]
-                )
-            # A half-normal spread, written as a normal one of either sign: (sd, eta) and (-sd,
-            # -eta) are the same group, so |sd| has the half-normal law, and there is no wall at
-            # zero for the sampler to slow down at (1.4 to 1.6 times the effective sample size).
-            sd = pm.Normal("signed_sd", 0.0, group_scale, dims="parameter")
-            expected = mean
-            if regressors is not None:
-                spread = parameters.sd[regressors.parameter]
-                effect = pm.Normal("effect", 0.0, spread, dims="term")
-                design = pm.Data("design", regressors.by_subject)
-                onto = np.eye(len(parameters))[regressors.parameter]
-                expected = expected + pt.dot(design * effect, onto)
-            # One kernel for the subjects' law and their trials, in coordinates that are nearly
-            # independent of the group's means and spreads: see `SubjectCoordinates`.
-            eta = pm.Flat("eta", dims=("subject", "parameter"))
-            op = SubjectLaw(data.model, data.n_actions, unknowns)
-            arrays = kernel_inputs(data, unknowns.lapse)
-            inputs = [pm.Data(name, value) for name, value in arrays.items()]
-            expected = expected + pt.zeros_like(eta)
-            law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
-            pm.Potential("law_of_the_subjects", law.sum())
-        return cls(data.model, unknowns, len(data), effects, pymc_model, regressors, levels)
+        deviations = Deviations.plain(parameters, len(data), False)
+        return cls(data.model, unknowns, len(data), effects, regressors, levels, deviations, data)
+
+    @cached_property
+    def pymc_model(self) -> pm.Model:
+        """The density as PyMC's graph."""
+        from knownminds.inference.groups.group_graph import group_graph
+
+        chosen = self.coordinates(self._data)
+        return group_graph(
+            self._data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
+        )
+
+    def density(self, data: ModelData, chosen: SubjectCoordinates | None = None) -> GroupDensity:
+        """Return the density of these data as compiled code evaluates it."""
+        chosen = chosen or self.coordinates(data)
+        return GroupDensity.of(
+            data, self.unknowns, chosen, self.deviations, self.regressors, self.levels
+        )
 
     def sample(
         self,
@@ -465,8 +454,8 @@ class GroupModel:
         *,
         chains: int = 4,
         draws: int = 1000,
-        tune: int = 1000,
-        sampler: Sampler = "nutpie",
+        tune: int = 500,
+        sampler: Sampler = "compiled",
         target_accept: float = 0.8,
         seed: int = 0,
         cores: int | None = None,
@@ -480,8 +469,8 @@ class GroupModel:
                 f"The model was built for {self.n_subjects} subjects of {self.model.name}; got "
                 f"{len(data)} of {data.model.name}. Build another GroupModel."
             )
-        if sampler not in ("nutpie", "pymc"):
-            raise ValueError(f"Samplers are nutpie and pymc; got {sampler!r}.")
+        if sampler not in SAMPLERS:
+            raise ValueError(f"Samplers are {', '.join(SAMPLERS)}; got {sampler!r}.")
         if rounds < 1:
             raise ValueError(f"Sampling needs at least one round; got rounds={rounds}.")
         settings = Settings(chains, draws, tune, target_accept, seed, cores)
@@ -497,11 +486,22 @@ class GroupModel:
                     break
             clock.begin(f"round {number} of {rounds} at most: {settings}")
             try:
-                if sampler == "nutpie":
+                if sampler == "compiled":
+                    density = self.density(data, chosen)
+                    trace = density.sample(settings, clock.left, clock.tell)
+                elif sampler == "nutpie":
                     compiled = self.compile(data, chosen)
                     trace = run_nutpie(compiled, settings, clock.left, clock.tell)
                 else:
                     trace = run_pymc(self.pymc_model, self.inputs(data, chosen), settings)
+            except StoppedError as stopped:
+                if fit is None and stopped.trace is None:
+                    raise KeyboardInterrupt from None
+                tried.append(f"{settings}: stopped by hand")
+                clock.tell("stopped by hand; what was sampled is kept")
+                if fit is None:
+                    fit = self._finish(data, stopped.trace, settings, chosen)
+                break
             except OutOfTimeError:
                 if fit is None:
                     raise ValueError(
@@ -551,21 +551,27 @@ class GroupModel:
         self, data: ModelData, trace: Any, settings: Settings, chosen: SubjectCoordinates
     ) -> HierarchicalFit:
         posterior = dataset_of(trace, "posterior")
+        rows = self.density(data, chosen).rows(posterior)
         if self.levels is not None:
             posterior = _with_deviations(
                 posterior, self.levels, self.unknowns.parameters, chosen, settings.seed
             )
-        expected = _expected(posterior, self.unknowns.parameters, self.regressors, self.levels)
         shape = (posterior.sizes["chain"], posterior.sizes["draw"])
-        eta = stacked(posterior, "eta", "subject", "parameter")
-        values = chosen.values(eta, expected, stacked(posterior, "signed_sd", "parameter"))
-        z = xr.DataArray(
-            values.reshape(*shape, *values.shape[1:]),
-            dims=("chain", "draw", "subject", "parameter"),
+        dims = ("chain", "draw")
+        spread = abs(stacked(posterior, "signed_sd", "deviation"))
+        kept = posterior.drop_vars(["eta", "signed_sd"]).drop_dims(
+            ["owner", "deviation"], errors="ignore"
         )
-        kept = posterior.drop_vars(["eta", "signed_sd"])
-        kept = kept.assign(z=z, group_sd=abs(posterior["signed_sd"]))
-        kept = kept.assign_coords(subject=list(data.subjects))
+        kept = kept.assign(
+            z=((*dims, "subject", "parameter"), rows.reshape(*shape, *rows.shape[1:])),
+            group_sd=((*dims, "parameter"), spread.reshape(*shape, -1)),
+        )
+        names = {"parameter": list(self.unknowns.parameters.names), "subject": list(data.subjects)}
+        if self.effects:
+            names["term"] = list(self.effects)
+        if self.levels is not None:
+            names["factor"] = list(self.levels.factors)
+        kept = kept.assign_coords(names)
         sample_stats = statistics_of(dataset_of(trace, "sample_stats"))
         divergences = int(sample_stats["diverging"].sum())
         return HierarchicalFit(
@@ -584,39 +590,6 @@ class GroupModel:
         )
 
 
-def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:
-    """Add the levels' deviations to the present PyMC model; return what is expected of units.
-
-    Nothing tells the group's mean from the mean deviation of a factor's levels. What is sampled
-    is their sum, to which the units speak, and the contrasts between levels; the rest is drawn
-    afterwards (`Levels.spread_out`). A contrast w of levels with the spread sd, of which the units
-    give an estimate with an error, has given sd nearly the law Normal(m, v) of a normal prior and
-    a normal estimate; it is sampled as (w - m) / sqrt(v), which is round whatever the two are.
-    """
-    scale = np.tile([p.group_sd for p in parameters], (len(levels.factors), 1))
-    sd = pm.Normal("signed_level_sd", 0.0, scale, dims=("factor", "parameter"))
-    common = (sd**2 / levels.count[:, None]).sum(axis=0)
-    centre = pm.Normal(
-        "group_centre", parameters.mean, pt.sqrt(parameters.sd**2 + common), dims="parameter"
-    )
-    eta = pm.Flat("level_eta", dims=("contrast", "parameter"))
-    own = sd[levels.of_contrast]
-    deviation = _contrast(own, eta, estimate, error)
-    law = -0.5 * deviation**2 + 0.5 * pt.log(error / (own**2 + error))
-    pm.Potential("law_of_the_levels", law.sum())
-    level = pt.dot(levels.contrasts, own * deviation)
-    expected = centre + level[levels.of_subject[:, 0]]
-    for column in levels.of_subject.T[1:]:
-        expected = expected + level[column]
-    return expected
-
-
-def _contrast(sd: Any, eta: Any, estimate: Any, error: Any) -> Any:
-    """Return contrasts in units of sd; NumPy arrays or PyTensor variables."""
-    whole = sd**2 + error
-    return estimate * sd / whole + (error / whole) ** 0.5 * eta
-
-
 def _with_deviations(
     posterior: xr.Dataset,
     levels: Levels,
@@ -628,11 +601,11 @@ def _with_deviations(
     shape = (posterior.sizes["chain"], posterior.sizes["draw"])
     sd = stacked(posterior, "signed_level_sd", "factor", "parameter")
     own, eta = sd[:, levels.of_contrast], stacked(posterior, "level_eta", "contrast", "parameter")
-    contrast = own * _contrast(own, eta, chosen.level, chosen.level_error)
+    contrast = own * in_units(own, eta, chosen.level, chosen.level_error)
     centre = stacked(posterior, "group_centre", "parameter")
     group, level = levels.spread_out(centre, sd, contrast, parameters.mean, parameters.sd, seed)
     dims = ("chain", "draw")
-    kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"])
+    kept = posterior.drop_vars(["group_centre", "level_eta", "contrast"], errors="ignore")
     kept = kept.assign_coords(level=list(levels.names))
     return kept.assign(
         group_mean=((*dims, "parameter"), group.reshape(*shape, -1)),

@@ -1,4 +1,4 @@
-"""What every PyMC model of ours shares: how kernels enter it, and how it is run."""
+"""What all ways of sampling share: settings, how kernels are fed, and PyMC models run."""
 
 from __future__ import annotations
 
@@ -9,18 +9,26 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import nutpie
-import pymc as pm
+import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
 
+if TYPE_CHECKING:
+    import pymc as pm
+
 Tell = Callable[[str], None]
-HEARTBEAT = 30.0  # seconds between signs of life
+FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones
+PROGRESS_RATE = 500  # milliseconds between what a sampler says
+LEAST_STOPPED = 20  # draws of each chain that are worth keeping of a sampler that was stopped
+CHAINS = (
+    "{% for chain in chains %}{{ chain.finished_draws }} {{ chain.total_draws }} "
+    "{{ chain.divergences }};{% endfor %}"
+)
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class Settings:
 
 def compile_for_nutpie(model: pm.Model) -> Any:
     """Compile a PyMC model through numba; 20 to 30 seconds, once per structure."""
+    import nutpie  # with ArviZ and PyMC behind it: seconds
+
     with warnings.catch_warnings():
         # Numba tells that it cannot cache nutpie's wrapper; nothing is lost by it.
         warnings.simplefilter("ignore")
@@ -84,38 +94,144 @@ class OutOfTimeError(Exception):
     """Sampling was broken off at the end of its time."""
 
 
+class StoppedError(Exception):
+    """Sampling was stopped by hand; `trace` holds the draws so far, None if there are too few."""
+
+    def __init__(self, trace: Mapping[str, xr.Dataset] | None):
+        super().__init__("stopped by hand")
+        self.trace = trace
+
+
+@dataclass(frozen=True)
+class ChainProgress:
+    """How far a chain is: draws done and to be done, tuning included, and divergences."""
+
+    done: int
+    whole: int
+    divergences: int
+
+    def told(self, number: int, seconds: float) -> str:
+        """Say it, `seconds` after sampling began, with an estimate of the time that is left."""
+        left = ""
+        if 0 < self.done < self.whole:
+            left = f", about {seconds * (self.whole - self.done) / self.done:.0f} s left"
+        return (
+            f"chain {number}: {self.done} of {self.whole} draws, {self.divergences} divergences"
+            f"{left}"
+        )
+
+
+class _Listening:
+    """A compiled model whose sampler says how far its chains are.
+
+    nutpie fills a template with the state of each chain and hands it to a callback; its public
+    interface has that for notebooks alone.
+    """
+
+    def __init__(self, compiled: Any):
+        self._compiled = compiled
+        self.heard = ""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what the model has."""
+        return getattr(self._compiled, name)
+
+    def _make_sampler(self, settings: Any, mean: Any, cores: Any, told: Any, *more: Any) -> Any:
+        try:
+            from nutpie import _lib
+
+            told = _lib.ProgressType.template_callback(PROGRESS_RATE, CHAINS, cores, self._hear)
+        except (ImportError, AttributeError):  # another nutpie: it samples, and tells nothing
+            pass
+        return self._compiled._make_sampler(settings, mean, cores, told, *more)
+
+    def _hear(self, filled: str) -> None:
+        self.heard = filled
+
+    def chains(self) -> list[ChainProgress]:
+        """Return how far chains are; none until something was heard."""
+        try:
+            return [ChainProgress(*map(int, row.split())) for row in self.heard.split(";")[:-1]]
+        except (TypeError, ValueError):
+            return []
+
+
 def run_nutpie(
     compiled: Any, settings: Settings, seconds: float | None = None, tell: Tell | None = None
 ) -> Any:
     """Sample a compiled model; no Python runs between draws.
 
-    After `seconds` it is broken off and raises `OutOfTimeError`; `tell` hears every half a minute
-    that it still runs.
+    After `seconds` it is broken off and raises `OutOfTimeError`, and by an interrupt
+    `StoppedError`. `tell` hears a line per chain after 2 seconds, and then ever more seldom, up to
+    every half a minute.
     """
-    begun = perf_counter()
+    import nutpie
+
+    listening = _Listening(compiled) if tell is not None else compiled
     with _quiet():
         running = nutpie.sample(
-            compiled,
+            listening,
             **settings.arguments,
             seed=settings.seed,
             progress_bar=False,
             save_warmup=False,
             blocking=False,
         )
-        while True:
-            left = HEARTBEAT if seconds is None else seconds - (perf_counter() - begun)
-            try:
-                return running.wait(timeout=max(min(HEARTBEAT, left), 0.0))
-            except TimeoutError:
-                if left <= HEARTBEAT and seconds is not None:
-                    running.cancel()
-                    raise OutOfTimeError from None
-            if tell is not None:
-                tell(f"still sampling after {perf_counter() - begun:.0f} s")
+        try:
+            return _wait(running, listening, seconds, tell)
+        except KeyboardInterrupt:  # wherever it came, in waiting or in telling
+            raise StoppedError(so_far(running.abort())) from None
+
+
+def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None) -> Any:
+    """Wait for a sampler, and tell how far it is."""
+    begun, pause = perf_counter(), FIRST_WORD
+    while True:
+        left = pause if seconds is None else seconds - (perf_counter() - begun)
+        try:
+            return running.wait(timeout=max(min(pause, left), 0.0))
+        except TimeoutError:
+            if left <= pause and seconds is not None:
+                running.cancel()
+                raise OutOfTimeError from None
+        pause = min(2 * pause, HEARTBEAT)
+        if tell is None:
+            continue
+        gone = perf_counter() - begun
+        chains = listening.chains()
+        for number, chain in enumerate(chains, start=1):
+            tell(chain.told(number, gone))
+        if not chains:
+            tell(f"still sampling after {gone:.0f} s")
+
+
+def so_far(trace: Any) -> dict[str, xr.Dataset] | None:
+    """Return the draws of a sampler that was stopped, as many of each chain; None if too few.
+
+    Chains that had hardly begun are left out.
+    """
+    try:
+        posterior, told = (dataset_of(trace, name) for name in ("posterior", "sample_stats"))
+    except (KeyError, AttributeError):
+        return None
+    if "draw" not in posterior.sizes or not posterior.sizes["draw"]:
+        return None
+    there = np.ones((posterior.sizes["chain"], posterior.sizes["draw"]), dtype=bool)
+    for values in posterior.data_vars.values():
+        own = values.transpose("chain", "draw", ...).to_numpy()
+        there &= np.isfinite(own.reshape(*own.shape[:2], -1)).all(axis=2)
+    count = there.cumprod(axis=1).sum(axis=1)
+    begun = np.flatnonzero(count >= LEAST_STOPPED)
+    if not len(begun):
+        return None
+    some: dict[str, Any] = {"chain": begun, "draw": slice(0, int(count[begun].min()))}
+    return {"posterior": posterior.isel(some), "sample_stats": told.isel(some)}
 
 
 def run_pymc(model: pm.Model, data: Mapping[str, NDArray[Any]], settings: Settings) -> Any:
     """Sample with PyMC's own NUTS, for comparison and as the other opinion."""
+    import pymc as pm
+
     with model, _quiet():
         pm.set_data(dict(data))
         return pm.sample(

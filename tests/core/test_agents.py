@@ -3,7 +3,9 @@
 import re
 import sys
 from functools import cache
+from itertools import groupby, islice
 from math import exp
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -343,9 +345,10 @@ def test_simulated_choices_have_the_probabilities_the_agent_states(model):
     half = low + 0.505 * (high - low)
     # Where numbers are given, the first of each session is all that is looked at.
     least = 1 if model.given == "response" else None
-    for _, session in trials.frame.groupby("subject", sort=False):
+    by_subject = itemgetter("subject")
+    for _, session in groupby(trials.frame.to_dict("records"), key=by_subject):
         agent.reset()
-        for place, row in enumerate(session.iloc[:least].to_dict("records")):
+        for place, row in enumerate(islice(session, least)):
             action, response = given(row)
             if action is None and place:
                 continue

@@ -9,7 +9,6 @@ import pytest
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning
 from knownminds.inference import GroupModel, ModelData, Unknowns
-from knownminds.inference.posteriors import group_model
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 from knownminds.validation.data.fit import _warning
@@ -56,17 +55,16 @@ def rounds(built, monkeypatch):
         left = iter(ends)
         z = np.random.default_rng(0).normal(3.0, 0.1, (50, 6, 3))
 
-        def run(compiled, settings, seconds, tell):
+        def run(settings, seconds, tell):
             asked.settings.append(settings)
-            return None
 
         def finish(self, data, trace, settings, chosen):
             asked.coordinates.append(chosen)
             return Found(settings, *next(left), z)
 
-        monkeypatch.setattr(group_model, "run_nutpie", run)
+        density = SimpleNamespace(sample=run)
+        monkeypatch.setattr(GroupModel, "density", lambda *given: density)
         monkeypatch.setattr(GroupModel, "_finish", finish)
-        monkeypatch.setattr(GroupModel, "compile", lambda *given: None)
         return model.sample(data, **more), asked
 
     return sample
@@ -124,8 +122,7 @@ def test_a_first_round_that_is_not_done_in_time_says_what_to_do(built, monkeypat
     def late(*given):
         raise OutOfTimeError
 
-    monkeypatch.setattr(group_model, "run_nutpie", late)
-    monkeypatch.setattr(GroupModel, "compile", lambda *given: None)
+    monkeypatch.setattr(GroupModel, "density", lambda *given: SimpleNamespace(sample=late))
     with pytest.raises(ValueError, match=r"first round .* did not end.*--most-minutes"):
         model.sample(data, seconds=60.0)
 

@@ -1,6 +1,7 @@
 """Answers in the shapes that models give them, read by hand, by the parser and by an oracle."""
 
 import re
+import time
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -211,3 +212,28 @@ def test_a_template_whose_marker_would_not_be_found_is_refused(tmp_path):
     with pytest.raises(ValueError, match="says in quotes what opens the line with the answer"):
         InstrumentalLearning(reasoning="step_back", templates=str(own))
     assert InstrumentalLearning(templates=str(own)).reasoning == "none"  # needs none
+
+
+LONG = (
+    "\n",
+    "<think>",
+    "<answer>",
+    "$",
+    "**",
+    "answer\n",
+    "answer: ",
+    "\\boxed{",
+    "# ",
+    "```\n",
+    ". ",
+)
+
+
+@pytest.mark.parametrize("part", LONG)
+def test_no_text_takes_long_to_read(part):
+    text = "so\n" + part * (100_000 // len(part)) + "x"
+    begin = time.process_time()
+    for marked in (False, True):
+        assert parse_label(text, ("J", "F"), marked).action is None
+        assert parse_number(text, 0, 1, marked).response is None
+    assert time.process_time() - begin < 3.0  # some .1 s; what is quadratic takes minutes

@@ -38,7 +38,7 @@ def readable(trials: pd.DataFrame) -> pd.Series[bool]:
     """Say which trials have an answer that could be read, [rows]."""
     if "outcome" in trials:
         return trials["outcome"].isin(ANSWERED)
-    return trials[["action", "response"]].notna().any(axis=1)
+    return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
 
 
 def apart(trials: pd.DataFrame, own: Sequence[str] = ()) -> list[str]:
@@ -96,7 +96,7 @@ def beside(
         [*key, *(held.get((key, head), "-") for head in dict.fromkeys(heads))]
         for key in dict.fromkeys(keys)
     ]
-    names = ["model" if name == WHO else name for name in lines]
+    names = ["model" if name == WHO else name.replace("_", " ") for name in lines]
     return title, [*names, *dict.fromkeys(heads)], written
 
 

@@ -10,18 +10,27 @@ from typing import Any
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, environment_of, make, unknown
 from knownminds.environments.formats.psych_101 import read_psych_101, write_psych_101
 from knownminds.environments.formats.psych_ds import DESCRIPTION, read_psych_ds, write_psych_ds
-from knownminds.environments.record.folders import check_writable, writable
+from knownminds.environments.record.csv_cells import csv_text
+from knownminds.environments.record.folders import check_writable, writable, write_text
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.imports.account import Account, Tally
+from knownminds.validation.imports.exports import (
+    experiment_of,
+    hbayesdm_table,
+    hssm_table,
+    tab_separated,
+    write_with_dictionary,
+)
 from knownminds.validation.imports.importing import import_tables
 from knownminds.validation.imports.mapped import import_mapped
 from knownminds.validation.imports.mapping import ColumnMap
 from knownminds.validation.imports.tables import read_table
 
-WRITTEN = ("csv", "parquet", "psych-101", "psych-ds")
-OURS = (*WRITTEN, "inspect")
+BOTH = ("csv", "parquet", "psych-101", "psych-ds")
+WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
+OURS = (*BOTH, "inspect")
 THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "durations", "jspsych")
 READ = (*OURS, *THEIRS)
 TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
@@ -55,7 +64,7 @@ def export_trials(
     data
         A .csv or .parquet file, the folder of a run, or trials.
     out
-        A file; a folder for psych-ds.
+        A file; a folder for psych-ds and r.
     format
         None for what the ending of `out` says: .csv, .parquet, or .jsonl (psych-101).
     environment, settings
@@ -93,6 +102,13 @@ def export_trials(
             )
         elif kind == "psych-101":
             write_psych_101(trials, place, experiment, seed=seed)
+        elif kind == "hbayesdm":
+            table = hbayesdm_table(trials, experiment_of(trials, experiment))
+            write_text(place, tab_separated(table))
+        elif kind == "hssm":
+            write_text(place, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
+        elif kind == "r":
+            write_with_dictionary(trials, experiment, place)
         else:
             trials.save(place)
     return trials

@@ -31,7 +31,7 @@ from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.crossed_levels import units_of
 from knownminds.inference.posteriors.posterior import Posterior, posterior
-from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of
+from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
@@ -327,7 +327,7 @@ def compute(question: AskFit) -> Fit:
     agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
-    place = _environment_of(trials, question.environment, agent)
+    place = set_to(_environment_of(trials, question.environment, agent), question.settings)
     chosen_rivals(agent, place, question.against or (), False)  # a wrong name is told at once
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
@@ -341,6 +341,7 @@ def compute(question: AskFit) -> Fit:
         "fit_lapse": fit_lapse,
         "formula": list(formula or ()),
         "columns": dict(question.columns or {}),
+        **({"settings": dict(question.settings)} if question.settings else {}),
         "seed": seed,
         "pooled": question.pooled,
         "unit": list(unit or ()),

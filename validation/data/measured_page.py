@@ -83,6 +83,7 @@ def measured_command(measured: Measured) -> str:
         measure=options["measures"],
         environment=options["environment"],
         columns=in_one(options["columns"] or {}),
+        set=options.get("settings"),
         by=measured.by,
         released=options["released"],
         over=options.get("over"),

@@ -21,7 +21,7 @@ from knownminds.validation.options import (
     Seed,
     Workers,
 )
-from knownminds.validation.reading import read_mapping, read_numbers
+from knownminds.validation.reading import read_mapping, read_numbers, read_settings
 
 if TYPE_CHECKING:
     from knownminds.agents import Agent
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
     from .fit import Fit
 
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+]
 Columns = Annotated[
     str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
 ]
@@ -50,6 +53,8 @@ class AskFit(Question["Fit"]):
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
         Our column names -> the file's.
+    settings
+        Of the experiment, where the data do not tell them.
     formula
         Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
     unit
@@ -89,6 +94,7 @@ class AskFit(Question["Fit"]):
     model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
     environment: str | None = asks(ExperimentOption, default=None)
     columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
     method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
     formula: Sequence[str] | None = option(
         list[str] | None, '"alpha_positive ~ condition" (hierarchical).', default=None
@@ -164,6 +170,7 @@ class AskScore(Question[Any]):
     )
     environment: str | None = asks(ExperimentOption, default=None)
     columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
+    settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
     by: str | None = option(
         str | None, "A column whose values are samples of their own.", default=None
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, get_args
@@ -28,7 +28,7 @@ from knownminds.inference.causes.reasoner_measure import ReasonerMeasure
 from knownminds.inference.measure import reason_of, told_value
 from knownminds.inference.performance import performance
 from knownminds.validation.causes.causal_profile import CausalProfile, causal_profile
-from knownminds.validation.engine.arguments import one_of
+from knownminds.validation.engine.arguments import one_of, set_to
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
@@ -174,6 +174,7 @@ def score(
     *,
     environment: str | None = None,
     columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
     by: str | None = None,
     released: bool = False,
     over: Sequence[str] | None = None,
@@ -194,6 +195,8 @@ def score(
         The experiment, of data that do not name it.
     columns
         Our column names -> the file's.
+    settings
+        Of the experiment, where the data do not tell them; there is one then.
     by
         A column whose values are samples of their own, such as "model".
     released
@@ -221,7 +224,7 @@ def score(
     used: set[str] = set()
     causal: CausalProfile | None = None
     places: list[Environment] = []
-    for place, part in _experiments(trials, environment):
+    for place, part in _experiments(trials, environment, settings):
         places.append(place)
         outcomes[place.name] = outcome_rates(part)
         scored = [] if place.performance_bounds is None else [PERFORMANCE]
@@ -244,14 +247,10 @@ def score(
                 scoring=scoring,
                 released=released,
             )
-    lost = [name for name in names or () if name not in used]
-    if lost:
-        raise ValueError(
-            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
-            f"are of {', '.join(outcomes)}. Leave it out."
-        )
+    _check_used(names or (), used, outcomes)
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {}), **several_of(data)}
+    options |= {"settings": dict(settings)} if settings else {}
     if causal is None and (over or reference is not None):
         raise ValueError(
             "Conditions are compared, and a reference is used, in answers about a collider; the "
@@ -268,6 +267,16 @@ def score(
         options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
     return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
+
+
+def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> None:
+    """Raise ValueError at a measure that is of none of the trials' experiments."""
+    lost = [name for name in names if name not in used]
+    if lost:
+        raise ValueError(
+            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"are of {', '.join(places)}. Leave it out."
+        )
 
 
 def records_of(
@@ -297,7 +306,9 @@ def played_in(people: Mapping[str, Sequence[Trials]]) -> list[Environment]:
     return list(found.values())
 
 
-def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Trials]]:
+def _experiments(
+    trials: Trials, name: str | None, settings: Mapping[str, Any] | None = None
+) -> list[tuple[Environment, Trials]]:
     """Return the experiments of the trials, each with its own."""
     frame = trials.frame
     if name is not None:
@@ -308,11 +319,16 @@ def _experiments(trials: Trials, name: str | None) -> list[tuple[Environment, Tr
             "Measures are those of an experiment, and the trials do not name theirs. "
             f"Say which with --environment: one of {', '.join(ENVIRONMENTS)}."
         )
+    if settings and frame["environment"].nunique() > 1:
+        raise ValueError(
+            "Settings are those of one experiment; the trials are of "
+            f"{', '.join(frame['environment'].unique())}. Leave --set out, or split the file."
+        )
     found = []
     for place, part in frame.groupby("environment", sort=False):
         if place not in ENVIRONMENTS:
             raise ValueError(unknown("environment", str(place), ENVIRONMENTS))
-        environment = environment_of(Trials(part), str(place))
+        environment = set_to(environment_of(Trials(part), str(place)), settings)
         # Columns that only other experiments have are empty here, and no columns of these trials.
         own = part.dropna(axis="columns", how="all").reset_index(drop=True)
         reward = ["reward"] if environment.feedback and "reward" in part else []

@@ -54,6 +54,16 @@ def settings_but_size(environment: Environment) -> dict[str, Any]:
     return {k: v for k, v in environment.settings.items() if k != environment.size}
 
 
+def set_to(environment: Environment, settings: Mapping[str, Any] | None) -> Environment:
+    """Return an experiment with some settings of its own changed; ValueError names an unknown."""
+    if not settings:
+        return environment
+    for name in settings:
+        if name not in environment.settings:
+            raise ValueError(unknown(f"setting of {environment.name}", name, environment.settings))
+    return make(environment.name, **{**environment.settings, **settings})
+
+
 def resolve_model(model: type[Agent] | str) -> type[Agent]:
     """Return the model class of this name; ValueError names the nearest ones.
 

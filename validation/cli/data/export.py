@@ -16,10 +16,12 @@ from knownminds.validation.reading import read_mapping, read_settings
 @app.command()
 def export(
     data: Annotated[Path, typer.Argument(help="A .csv or .parquet file, or the folder of a run.")],
-    out: Annotated[Path, typer.Option(help="The file, or for psych-ds the folder.")],
+    out: Annotated[Path, typer.Option(help="The file, or for psych-ds and r the folder.")],
     format: Annotated[
         str | None,
-        typer.Option(help="csv, parquet, psych-101 or psych-ds; else as the file's name ends."),
+        typer.Option(
+            help="csv, parquet, psych-101, psych-ds, hbayesdm, hssm or r; else as the name ends."
+        ),
     ] = None,
     environment: ExperimentOption = None,
     columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
@@ -35,7 +37,7 @@ def export(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Write trials as a table, as Psych-101 texts, or as a Psych-DS folder."""
+    """Write trials as a table, of others' columns too, as Psych-101 texts or a Psych-DS folder."""
     from knownminds.validation.data.exchange import export_trials
 
     written = export_trials(

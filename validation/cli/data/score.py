@@ -31,6 +31,8 @@ def _score(given: dict[str, Any]) -> None:
             "Several runs are scored by one table, which takes no --measure, --released, "
             "--over, --reference or --scoring. Name a single run or file with those."
         )
+    if asked.settings and not single:
+        raise ValueError("Settings are those of one file of one experiment; leave --set out.")
     if given["out"] is not None:
         kind = "score" if single else "score of beliefs" if beliefs else "score of several runs"
         check_own_folder(kind, given["out"])
@@ -63,6 +65,7 @@ def _measures(asked: AskScore) -> Any:
         asked.measure,
         environment=asked.environment,
         columns=asked.columns,
+        settings=asked.settings,
         by=asked.by,
         released=asked.released,
         over=asked.over,

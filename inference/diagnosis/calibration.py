@@ -1,0 +1,83 @@
+"""How far stated beliefs are from the exact probability of the state."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from knownminds.inference.measure import t_tests
+
+from .belief_decisions import ELICITATIONS, BeliefDecisions
+
+BINS = 10  # of exact probability, of equal width
+
+
+def calibration(data: BeliefDecisions) -> pd.DataFrame:
+    """Return the error of stated beliefs against the exact posterior, one row per elicitation.
+
+    The root mean square of p - p* is over contexts, which weigh the same, and in each over its
+    repetitions. Its interval is that of the mean square, Student's over contexts and within 0 and
+    1, of whose ends the roots are taken: repetitions of a context are no further contexts.
+
+    Returns
+    -------
+    DataFrame
+        Columns elicitation, rmse, low, high, error (standard error), bias (mean of p - p*),
+        bias_low, bias_high, contexts
+        and answers; a row for each of `ELICITATIONS` that was asked for, NaN without an answer.
+    """
+    rows = []
+    asked = [name for name in ELICITATIONS if name in data.frame]
+    for name in asked:
+        off = data.frame[name] - data.frame["posterior"]
+        context = pd.Series(data.context, index=off.index)
+        squares = (off**2).groupby(context).mean().to_numpy(dtype=float)
+        means = off.groupby(context).mean().to_numpy(dtype=float)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            square = t_tests(squares[None], bounds=(0.0, 1.0))
+            mean = t_tests(means[None], bounds=(-1.0, 1.0))
+            rows.append(
+                {
+                    "elicitation": name,
+                    "rmse": float(np.sqrt(square.mean[0])),
+                    "low": float(np.sqrt(square.low[0])),
+                    "high": float(np.sqrt(square.high[0])),
+                    "error": float(square.standard_error[0] / (2 * np.sqrt(square.mean[0]))),
+                    "bias": float(mean.mean[0]),
+                    "bias_low": float(mean.low[0]),
+                    "bias_high": float(mean.high[0]),
+                    "contexts": int(np.isfinite(squares).sum()),
+                    "answers": int(off.notna().sum()),
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def reliability(data: BeliefDecisions, elicitation: str = "plain") -> pd.DataFrame:
+    """Return mean stated beliefs by exact probability, one row per bin that has contexts.
+
+    Returns
+    -------
+    DataFrame
+        Columns bin, exact (mean of p*), stated (mean over contexts of their mean p), low, high
+        (Student's 95% interval over contexts, within 0 and 1) and contexts.
+    """
+    frame = data.frame[[elicitation, "posterior"]].assign(context=data.context)
+    by = frame.dropna().groupby("context")[[elicitation, "posterior"]].mean()
+    place = np.minimum((by["posterior"] * BINS).astype(int), BINS - 1)
+    rows = []
+    for k, own in by.groupby(place):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            tests = t_tests(own[elicitation].to_numpy(dtype=float)[None], bounds=(0.0, 1.0))
+        rows.append(
+            {
+                "bin": int(str(k)),
+                "exact": float(own["posterior"].mean()),
+                "stated": float(tests.mean[0]),
+                "low": float(tests.low[0]),
+                "high": float(tests.high[0]),
+                "contexts": len(own),
+            }
+        )
+    columns = ["bin", "exact", "stated", "low", "high", "contexts"]
+    return pd.DataFrame(rows, columns=columns)

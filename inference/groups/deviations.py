@@ -1,0 +1,107 @@
+"""In what the subjects of a group deviate from it, and which of these deviations go together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array, Parameters
+
+ALONE = -1
+CONCENTRATION = 2.0  # eta of the law of Lewandowski, Kurowicka and Joe (2009); 1 is uniform
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """The Q deviations that each of N subjects has, and how they enter its M rows of parameters.
+
+    A subject has a row of parameters for each of its cells (such as sessions with and without a
+    drug), or a single one. First stands one deviation of each parameter, which enters all rows
+    alike; those of terms within subjects enter with the term's value.
+
+    Parameters
+    ----------
+    names : of the deviations, [Q]: "alpha", "alpha ~ drug[T.on]"
+    moved : the parameter that each moves, [Q]
+    subject : whose each row is, [M]
+    weight : with which a deviation enters a row, [M, Q]
+    block : deviations of the same number are correlated, [Q]; -1 for one that is alone
+    """
+
+    names: tuple[str, ...]
+    moved: NDArray[np.int64]
+    subject: NDArray[np.int64]
+    weight: Array
+    block: NDArray[np.int64]
+
+    @classmethod
+    def plain(cls, parameters: Parameters, n_subjects: int, correlated: bool) -> Deviations:
+        """Return those of subjects with a row each."""
+        k = len(parameters)
+        return cls(
+            parameters.names,
+            np.arange(k),
+            np.arange(n_subjects),
+            np.ones((n_subjects, k)),
+            np.full(k, 0 if correlated else ALONE),
+        )
+
+    @cached_property
+    def n_subjects(self) -> int:
+        """How many subjects there are."""
+        return int(self.subject.max()) + 1
+
+    @cached_property
+    def pairs(self) -> NDArray[np.int64]:
+        """Deviations that are correlated, (later, earlier), in order of the later one, [P, 2]."""
+        q = len(self.names)
+        found = [
+            (i, j)
+            for i in range(q)
+            for j in range(i)
+            if self.block[i] == self.block[j] and self.block[i] != ALONE
+        ]
+        return np.array(found, dtype=np.int64).reshape(-1, 2)
+
+    @cached_property
+    def exponents(self) -> Array:
+        """Of 1 - r**2 in the density of each pair's partial correlation r = tanh(x), by x, [P].
+
+        The law of correlations of Lewandowski, Kurowicka and Joe (2009, eq. 8): given all earlier
+        deviations of a block of n, the partial correlation with its j-th one (from 0) has a
+        symmetric beta law with the parameter eta + (n - 2 - j) / 2.
+        """
+        found = []
+        for i, j in self.pairs:
+            block = self.block == self.block[i]
+            earlier = int(block[:j].sum())
+            found.append(CONCENTRATION + (int(block.sum()) - 2 - earlier) / 2)
+        return np.array(found)
+
+    def roots(self, turn: Array) -> Array:
+        """Return the Cholesky roots [S, Q, Q] of the correlations, from x of each pair [S, P]."""
+        q = len(self.names)
+        root = np.zeros((len(turn), q, q))
+        rest = np.ones((len(turn), q))
+        for p, (i, j) in enumerate(self.pairs):
+            root[:, i, j] = np.tanh(turn[:, p]) * rest[:, i]
+            rest[:, i] /= np.cosh(turn[:, p])
+        root[:, np.arange(q), np.arange(q)] = rest
+        return root
+
+    def gathered(self, information: Array, score: Array) -> tuple[Array, Array, Array]:
+        """Sum what rows say of their parameters, L [M, K, K] and h [M, K], to what subjects do.
+
+        Returns W' L W [N, Q, Q] and W' h [N, Q] of each subject's deviations, summed over its
+        rows, and W' L of each row [M, Q, K].
+        """
+        q = len(self.names)
+        onto = self.weight[:, :, None] * information[:, self.moved]
+        each = onto[:, :, self.moved] * self.weight[:, None, :]
+        whole, own = np.zeros((self.n_subjects, q, q)), np.zeros((self.n_subjects, q))
+        np.add.at(whole, self.subject, each)
+        np.add.at(own, self.subject, self.weight * score[:, self.moved])
+        return whole, own, onto
