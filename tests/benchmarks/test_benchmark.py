@@ -18,6 +18,7 @@ from knownminds.validation.benchmarks.comparison import ALIKE, differences, uneq
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import BENCHMARKS
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
+from knownminds.validation.benchmarks.stability import stability
 from knownminds.validation.cli import main
 from knownminds.validation.data.phenotype import Phenotype
 
@@ -229,6 +230,35 @@ def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     )
     assert typed("benchmark", name, "--plan") == 0
     assert capsys.readouterr().out == plan.text
+
+
+def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text(WORDED, encoding="utf-8")
+    plan = read_plan("cogbench", file, paraphrases=2)
+    names = ["probabilistic_reasoning", "probabilistic_reasoning@paraphrase_2"]
+    assert [cell.key for cell in plan.cells] == names
+    llms = ["synthetic:weighted_bayes", "synthetic:random_rater"]
+    options = {"paraphrases": 2}
+    found = run_benchmark(plan, players_of(plan, llms), tmp_path / "F", options=options)
+    assert set(found.trials["cell"]) == {"probabilistic_reasoning"}
+    own = found.trials[~found.trials["known_mind"].astype(bool)]
+    assert own.groupby(["participant", "template"]).size().tolist() == [40] * 4
+    assert own["template_hash"].nunique() == 2
+    [row] = stability(found.trials, found.about).frames["stability"].to_dict("records")
+    assert (row["models"], row["wordings"]) == (2, 2)
+    # Minds to whom words are nothing live the same sessions again, number for number.
+    assert row["paraphrase"] + row["interaction"] < 0.01 < row["model"]
+    assert row["moved_more_by"] != "wording"
+
+
+WORDED = """
+benchmark = "cogbench"
+[experiments]
+probabilistic_reasoning = { sessions = 20 }
+[known.rational]
+probabilistic_reasoning = { model = "weighted_bayes", sigma = 0.05 }
+"""
 
 
 # Numbers of the page, by other routes -----------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from pyarrow import ArrowException
 
 from knownminds.agents import AGENTS
 from knownminds.agents.play import simulate_sessions
@@ -23,7 +24,8 @@ from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
 from knownminds.llm_adapters.runs.ledger import NANO, Ledger
 from knownminds.llm_adapters.runs.participant import RUN, conditions
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
-from knownminds.validation.data.trials_of_runs import put_together, with_columns, with_conditions
+from knownminds.validation.costs.wordings import SHIPPED
+from knownminds.validation.data.trials_of_runs import put_together, with_columns
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
@@ -132,8 +134,9 @@ class BenchmarkResult(Reported):
         for row in self.cells.to_dict("records"):
             money = "" if np.isnan(row["dollars"]) else f", ${row['dollars']:.4f}"
             why = f" ({row['reason']})" if row["reason"] else ""
+            words = "" if row["wording"] == SHIPPED else f" ({row['wording']})"
             lines.append(
-                f"{row['model']} in {row['cell']}: {row['status']}{why}; {row['ended']} of "
+                f"{row['model']} in {row['cell']}{words}: {row['status']}{why}; {row['ended']} of "
                 f"{row['sessions']} sessions, {row['readable']} of {row['trials']} trials "
                 f"readable{money}"
             )
@@ -148,7 +151,7 @@ def folder_of_model(folder: Path, model: str) -> Path:
 
 def folder_of_cell(folder: Path, model: str, cell: Cell) -> Path:
     """Return where the run of a model in a cell is kept."""
-    return folder_of_model(folder, model) / cell.name.replace("/", "+")
+    return folder_of_model(folder, model) / cell.key.replace("/", "+")
 
 
 def begin(
@@ -170,12 +173,12 @@ def begin(
     if (folder / FILE).is_file():
         found = _kept(folder)
         before = (folder / PLAN).read_text(encoding="utf-8")
-        same = {"small": kept.get("small"), "seed": kept.get("seed")}
+        same = {name: kept.get(name) for name in ("small", "seed", "paraphrases")}
         own = {name: found["options"].get(name) for name in same}
         if before != plan.text or own != same:
             raise ValueError(
                 f"A folder holds one plan; that in {folder} is another than is asked for now "
-                "(or --small or --seed differs). Name another folder."
+                "(or --small, --seed or --paraphrases differs). Name another folder."
             )
         models = list(dict.fromkeys([*found["models"], *models]))
         kept = found["options"] | {k: v for k, v in kept.items() if v is not None}
@@ -213,6 +216,7 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
         place / PLAN,
         small=bool(options.get("small")),
         seed=options.get("seed"),
+        paraphrases=int(options.get("paraphrases") or 1),
     )
     blocked = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
     rows: list[dict[str, Any]] = []
@@ -220,15 +224,15 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
     for model in found["models"]:
         for cell in plan.cells:
             run = folder_of_cell(place, model, cell)
-            row, frame = _cell_of(run, model, cell, blocked.get((model, cell.name), ""))
+            row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
             rows.append(row)
             if frame is not None:
-                parts[f"{model}/{cell.name}"] = _told_apart(frame, model, cell, False)
+                parts[f"{model}/{cell.key}"] = _told_apart(frame, model, cell, False)
     for name in plan.known:
         for cell in plan.cells:
             file = _mind_file(place, name, cell)
-            if file.is_file():
-                frame = with_conditions(file).frame
+            if file.is_file() and cell.wording == SHIPPED:
+                frame = _read(file)
                 parts[f"{name}/{cell.name}"] = _told_apart(frame, name, cell, True)
     trials = with_columns(put_together(parts)) if parts else pd.DataFrame()
     return BenchmarkResult(
@@ -336,24 +340,27 @@ def _cell_of(
 ) -> tuple[dict[str, Any], pd.DataFrame | None]:
     """Return what a cell has come to, and its trials, if there are any."""
     row: dict[str, Any] = {
-        "model": model, "cell": cell.name, "sessions": cell.sessions, "ended": 0, "trials": 0,
-        "readable": 0, **{outcome.value: 0 for outcome in Outcome}, "calls": 0, "tokens": 0,
+        "model": model, "cell": cell.name, "wording": cell.wording, "sessions": cell.sessions,
+        "ended": 0, "trials": 0, "readable": 0, **{outcome.value: 0 for outcome in Outcome},
+        "calls": 0, "tokens": 0,
         "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
     }  # fmt: skip
     if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
-        trials = with_conditions(run)  # from a log of Inspect's
-        return row | _counts(trials, trials.n_sessions, cell.sessions), trials.frame
+        frame = _read(run / TRIALS)  # from a log of Inspect's
+        ended = len(frame[["subject", "session"]].drop_duplicates())
+        return row | _counts(frame, ended, cell.sessions), frame
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
         account, price, last = ledger.account(), ledger.price, ledger.starts()[-1]
         asked = ledger.sessions
-    trials: Trials | None
+    frame: pd.DataFrame | None
     if last.ended is None or not (run / TRIALS).is_file():
         lived = read_run(run, cell.environment)
-        trials, left, stopped = lived.trials, len(lived.unfinished), lived.stopped
+        frame = None if lived.trials is None else lived.trials.frame
+        left, stopped = len(lived.unfinished), lived.stopped
     else:
-        trials, left = with_conditions(run), len(last.sessions)
+        frame, left = _read(run / TRIALS), len(last.sessions)
         if last.reason and not left:  # sessions that share the run's reason are not told singly
             lived = read_run(run, cell.environment)
             left, stopped = len(lived.unfinished), lived.stopped
@@ -364,20 +371,29 @@ def _cell_of(
     row["tokens"] = account.input_tokens + account.output_tokens
     if price is not None:
         row["dollars"] = float(Decimal(account.paid + account.reserved) / NANO)
-    row |= _counts(trials, ended, cell.sessions)
+    row |= _counts(frame, ended, cell.sessions)
     over = row["status"] != UNFINISHED
     row["reason"] = "" if over else stopped or blocked
-    return row, None if trials is None else trials.frame
+    return row, frame
 
 
-def _counts(trials: Trials | None, ended: int, sessions: int) -> dict[str, Any]:
+def _read(file: Path) -> pd.DataFrame:
+    """Read trials that were checked when they were written, in a folder of our own."""
+    try:
+        frame = pd.read_parquet(file.absolute())
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{file} cannot be read as trials: {error}") from None
+    return frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+
+
+def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, Any]:
     """Count the trials of a cell, and say whether it is finished and can be read."""
     row: dict[str, Any] = {"ended": ended, "trials": 0, "readable": 0}
-    if trials is not None:
-        outcomes = trials.frame["outcome"].value_counts()
+    if frame is not None:
+        outcomes = frame["outcome"].value_counts()
         row |= {str(name): int(n) for name, n in outcomes.items()}
-        read = trials.frame["outcome"].isin(ANSWERED)
-        row |= {"trials": len(trials), "readable": int(read.sum())}
+        read = frame["outcome"].isin(ANSWERED)
+        row |= {"trials": len(frame), "readable": int(read.sum())}
     over = ended >= sessions
     unread = over and row["trials"] and not row["readable"]
     return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
@@ -398,7 +414,7 @@ def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
 def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
     """Let a known mind live the sessions that models live, and keep its trials."""
     mind, file = plan.mind(name, cell), _mind_file(folder, name, cell)
-    if mind is None or file.is_file():
+    if mind is None or file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
         return
     theta = theta_of(mind, cell.environment)
     every = np.tile(theta, (cell.sessions, 1))

@@ -45,6 +45,11 @@ THOUGHTS = {
 RATIONAL = "rational"  # the known mind that stands where no values of people are given
 DRAWS = 2000  # of the scores, for the interval of a distance
 NULL_SESSIONS = 200  # of random answers
+# What a record has besides the fields of its experiment.
+READ = (
+    "environment", "subject", "session", "block", "trial", "action", "response", "reward",
+    "outcome",
+)  # fmt: skip
 SHOWN = (PARTICIPANT, "score", "value", "standard_error", "low", "high", "n", "unit", "reason")
 
 
@@ -122,12 +127,10 @@ def _estimates(
 
 
 def _record(part: pd.DataFrame, place: Environment) -> Trials:
-    """Return the trials of a cell without columns of other experiments."""
-    own = part.dropna(axis="columns", how="all")
-    for column in ("action", "response", "reward"):  # empty where nothing was answered
-        if column in part and column not in own:
-            own = own.assign(**{column: part[column]})
-    return Trials.from_frame(own.reset_index(drop=True), environment=place)
+    """Return the trials of a cell: what scores are read off, checked as any record is."""
+    own = [field.name for field in place.fields]
+    columns = [name for name in (*READ, *own) if name in part]
+    return Trials.from_frame(part[columns].reset_index(drop=True), environment=place)
 
 
 def _scale(base: pd.DataFrame, about: About) -> tuple[dict[str, tuple[float, float]], str]:

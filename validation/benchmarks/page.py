@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pandas as pd
 
+from knownminds.environments import ANSWERED, Outcome
+from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages.page import Finding, Page, Section, listed, table
 
 from .benchmark import FINISHED, BenchmarkResult
 from .comparison import comparison
+from .stability import stability
 
 SCORES = ["participant", "score", "cell", "value", "standard_error"]
 
@@ -23,6 +29,8 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         if scores:
             every = pd.concat(scores, ignore_index=True)[SCORES]
             sections.append(comparison(every, result.trials, about))
+        if about.paraphrases > 1:
+            sections.append(stability(result.trials, about))
     options = {k: v for k, v in result.options.items() if v is not None}
     return Page(
         title=kind.title,
@@ -45,15 +53,13 @@ def benchmark_page(result: BenchmarkResult) -> Page:
                 "What has become of every cell",
                 result.cells,
                 ("model", "{model}"),
-                ("cell", "{cell}"),
+                ("cell", _in_which),
                 ("sessions", lambda row: f"{row['ended']} of {row['sessions']}"),
                 ("trials", "{trials:,}"),
                 ("readable", lambda row: f"{row['readable'] / row['trials']:.1%}"
                  if row["trials"] else "-"),
-                ("refused", "{refused:,}"),
-                ("malformed", "{malformed:,}"),
-                ("error", "{error:,}"),
-                ("dollars", "{dollars:.4f}"),
+                ("unread", _unread),
+                ("dollars", "{dollars:.2f}"),
                 ("status", "{status}"),
             ),
         ],
@@ -64,6 +70,8 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             llm=list(result.models),
             plan=str(result.folder / "plan.toml"),
             small=result.options.get("small"),
+            seed=result.options.get("seed"),
+            paraphrases=result.options.get("paraphrases"),
             features=result.options.get("features"),
             people=result.options.get("people"),
             out=str(result.folder),
@@ -71,6 +79,17 @@ def benchmark_page(result: BenchmarkResult) -> Page:
         versions=result.versions,
         sections=sections,
     )  # fmt: skip
+
+
+def _in_which(row: Mapping[str, Any]) -> str:
+    """Name a cell, and its wording where there are several."""
+    return row["cell"] if row["wording"] == SHIPPED else f"{row['cell']}, {row['wording']}"
+
+
+def _unread(row: Mapping[str, Any]) -> str:
+    """Say how many answers of which kind could not be read."""
+    kinds = [outcome.value for outcome in Outcome if outcome.value not in ANSWERED]
+    return ", ".join(f"{row[kind]:,} {kind}" for kind in kinds if row[kind]) or "-"
 
 
 def _findings(result: BenchmarkResult) -> list[Finding]:

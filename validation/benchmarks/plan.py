@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, make, unknown
 from knownminds.llm_adapters import Sampling
+from knownminds.validation.costs.wordings import SHIPPED, wordings
 
 from .registry import benchmark_of
 
@@ -41,6 +42,9 @@ class Cell:
         How many each participant lives.
     sampling
         How answers are drawn.
+    wording
+        The name of its wording, "shipped" or that of a paraphrase. Cells that differ in this alone
+        share their name: they are the same cell, asked in other words.
     """
 
     name: str
@@ -49,6 +53,12 @@ class Cell:
     environment: Environment
     sessions: int
     sampling: Sampling
+    wording: str = SHIPPED
+
+    @property
+    def key(self) -> str:
+        """What tells it from all other cells, also those in other words."""
+        return self.name if self.wording == SHIPPED else f"{self.name}@{self.wording}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +91,7 @@ class Plan:
     @property
     def places(self) -> dict[str, Environment]:
         """The experiment of each cell."""
-        return {cell.name: cell.environment for cell in self.cells}
+        return {c.name: c.environment for c in self.cells if c.wording == SHIPPED}
 
     def mind(self, name: str, cell: Cell) -> Mapping[str, Any] | None:
         """Return model and parameters of a known mind in a cell; None where it has none."""
@@ -90,7 +100,12 @@ class Plan:
 
 
 def read_plan(
-    benchmark: str, file: str | Path | None = None, *, small: bool = False, seed: int | None = None
+    benchmark: str,
+    file: str | Path | None = None,
+    *,
+    small: bool = False,
+    seed: int | None = None,
+    paraphrases: int = 1,
 ) -> Plan:
     """Read the plan of a benchmark: the one that ships, or a file of one's own.
 
@@ -100,6 +115,8 @@ def read_plan(
         Whether every cell has a tenth of its sessions (the plan's `small`), at least one.
     seed
         Instead of the plan's.
+    paraphrases
+        In how many wordings every cell is asked, the shipped one first.
 
     Raises
     ------
@@ -119,6 +136,7 @@ def read_plan(
             "for. Name the plan's own."
         )
     cells = _cells(found, _number("small", found.get("small", 0.1), 0.0, 1.0) if small else None)
+    cells = tuple(again for cell in cells for again in _in_words(cell, paraphrases))
     known = _table("known", found)
     for name, minds in known.items():
         _check_minds(name, minds, cells)
@@ -130,6 +148,18 @@ def read_plan(
     if not whole:
         raise ValueError(f"The seed of a plan is a whole number from 0 on; got {own!r}.")
     return Plan(benchmark, cells, known, models, own, text)
+
+
+def _in_words(cell: Cell, n: int) -> list[Cell]:
+    """Return a cell in n wordings."""
+    if n == 1:
+        return [cell]
+    again = [cell]
+    for name in wordings(cell.environment, n)[1:]:
+        settings = {**cell.environment.settings, "templates": name}
+        place = make(cell.environment.name, **settings)
+        again.append(replace(cell, environment=place, wording=name))
+    return again
 
 
 def cell_names(benchmark: str) -> list[str]:

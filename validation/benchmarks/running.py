@@ -118,11 +118,11 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
             try:
                 _rehearsed(player, cell, plan.seed)
             except Unusable as error:
-                found[player.llm, cell.name] = str(error)
+                found[player.llm, cell.key] = str(error)
             except ValueError as error:
                 if not player.llm.startswith("synthetic:"):
                     raise
-                found[player.llm, cell.name] = str(error)  # a known mind is not at home everywhere
+                found[player.llm, cell.key] = str(error)  # a known mind is not at home everywhere
     return found
 
 
@@ -195,7 +195,7 @@ def estimate(
         player.llm: None if player.price is None else [Decimal(0), Decimal(0)] for player in players
     }
     for cell in plan.cells:
-        asked = [p for p in players if (p.llm, cell.name) not in blocked]
+        asked = [p for p in players if (p.llm, cell.key) not in blocked]
         if not asked:
             continue
         free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
@@ -209,7 +209,7 @@ def estimate(
             seed=plan.seed,
         )
         costs = dict(zip([free, *known], found.costs, strict=True))
-        by_cell[cell.name] = found.usage.calls
+        by_cell[cell.key] = found.usage.calls
         calls += found.usage.calls * len(asked)
         low += (found.usage.input_tokens.low + found.usage.output_tokens.low) * len(asked)
         high += (found.usage.input_tokens.high + found.usage.output_tokens.high) * len(asked)
@@ -286,7 +286,7 @@ def run_benchmark(
     why = blocked_of(plan, players) if blocked is None else dict(blocked)
     for player in players:
         for cell in plan.cells:
-            if (player.llm, cell.name) not in why:
+            if (player.llm, cell.key) not in why:
                 check_caps(asking.caps, player.asked_with(cell), player.price, player.llm)
     names = [player.llm for player in players]
     begin(place, plan, names, options or {}, why)
@@ -328,7 +328,7 @@ async def _live(
     over = ""
     try:
         for cell in plan.cells:
-            key = player.llm, cell.name
+            key = player.llm, cell.key
             run = folder_of_cell(folder, player.llm, cell)
             if key in why:
                 continue
@@ -364,7 +364,7 @@ async def _live(
                 )
             except (Unusable, ImportError) as error:
                 over = why[key] = str(error)
-                tell(f"{player.llm} in {cell.name}: {error}")
+                tell(f"{player.llm} in {cell.key}: {error}")
                 continue
             finally:
                 if apart and adapter is not None:
@@ -384,7 +384,7 @@ def _ended(llm: str, cell: Cell, run: Run) -> str:
     told = f"{read.share:.1%} of {run.n_trials:,} trials readable" if run.n_trials else "no trial"
     stopped = f"; {run.stopped}" if run.stopped else ""
     return (
-        f"{llm} in {cell.name}: {run.ended} of {counted(run.n_sessions, 'session')}, "
+        f"{llm} in {cell.key}: {run.ended} of {counted(run.n_sessions, 'session')}, "
         f"{told}{money}{stopped}"
     )
 
@@ -415,13 +415,13 @@ def display(
     )
     with Bars(*columns, console=console, transient=True) as bars:
         lines = {p.llm: bars.add_task(p.llm, total=None, told="") for p in players}
-        number = {cell.name: k for k, cell in enumerate(plan.cells, start=1)}
+        number = {cell.key: k for k, cell in enumerate(plan.cells, start=1)}
 
         def show(llm: str, cell: Cell, now: Progress) -> None:
             money = "" if now.dollars is None else f", ${now.dollars:.4f}"
             bars.update(
                 lines[llm],
-                description=f"{llm}: {cell.name} ({number[cell.name]}/{len(plan.cells)})",
+                description=f"{llm}: {cell.key} ({number[cell.key]}/{len(plan.cells)})",
                 completed=now.trials,
                 total=now.n_trials,
                 told=f"{now.sessions}/{now.n_sessions} sessions, {now.missing} unread, "

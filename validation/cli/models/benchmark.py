@@ -59,6 +59,10 @@ if not one answer could be read, 2 for bad input."""
     seed: int | None = option(
         int | None, "Everything random follows from it; the plan's, if left out.", default=None
     )
+    paraphrases: int = option(
+        int, "In how many wordings everything is asked; the page then says what wording moves.",
+        default=1,
+    )  # fmt: skip
     base_url: str | None = option(str | None, "A server of your own.", default=None)
     key_variable: str | None = option(
         str | None, "The environment variable that holds the key.", default=None
@@ -110,7 +114,8 @@ def _benchmark(given: dict[str, Any]) -> None:
     if asked.plan == SHOWN:
         print(benchmark_of(asked.name).plan.read_text(encoding="utf-8"), end="")
         return
-    plan = read_plan(asked.name, asked.plan, small=asked.small, seed=asked.seed)
+    how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
+    plan = read_plan(asked.name, asked.plan, **how)
     reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
     if asked.inspect:
         _take_in(asked, plan)
@@ -154,6 +159,7 @@ def _options(asked: AskBenchmark) -> dict[str, Any]:
     return {
         "small": asked.small or None,
         "seed": asked.seed,
+        "paraphrases": asked.paraphrases if asked.paraphrases > 1 else None,
         "features": None if asked.features is None else str(asked.features),
         "people": None if asked.people is None else str(asked.people),
     }
