@@ -113,7 +113,7 @@ def test_correlations_have_the_law_they_are_said_to_have():
     np.testing.assert_allclose(np.einsum("sij,sij->si", root, root), 1.0)
 
 
-def test_parameters_that_go_together_are_found_to():
+def test_correlated_parameters_are_found_to_be():
     rng = np.random.default_rng(5)
     standard = rng.normal(size=(40, 3))
     standard[:, 1] = 0.9 * standard[:, 0] + np.sqrt(1 - 0.9**2) * standard[:, 1]
