@@ -20,7 +20,13 @@ from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, se
 from knownminds.environments.panels import Panel, Rows, Seen, looked, read_off
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
-from knownminds.environments.words.prompt import Message, Prompt, Role, load_templates
+from knownminds.environments.words.prompt import (
+    OTHER_WORDS,
+    Message,
+    Prompt,
+    Role,
+    load_templates,
+)
 
 from .chance import Chance
 
@@ -263,9 +269,7 @@ class BrokenOff(Environment):
         "five options are not different numbers to 3 decimals (between 0 and 1 where they are to "
         "be plausible) are not asked about, and contexts without any other are left out.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     asking: Asking = setting(
         "whole",
         OneOf(ASKINGS),
