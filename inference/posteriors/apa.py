@@ -6,6 +6,7 @@ from math import floor, log10
 
 import arviz as az
 import numpy as np
+import xarray as xr
 
 from knownminds.agents.parameters import Array
 
@@ -34,8 +35,9 @@ def apa_sentence(name: str, draws: Array) -> str:
         Of the contrast, [chains, draws].
     """
     ends = (0.5 - MASS / 2, 0.5 + MASS / 2)
-    errors = [float(az.mcse(draws, method="mean"))]
-    errors += [float(az.mcse(draws, method="quantile", prob=end)) for end in ends]
+    one = xr.Dataset({"x": (("chain", "draw"), draws)})
+    errors = [float(az.mcse(one, method="mean")["x"])]
+    errors += [float(az.mcse(one, method="quantile", prob=end)["x"]) for end in ends]
     digits = digits_of(max(errors))
     mean = float(draws.mean())
     low, high = np.quantile(draws, ends)
