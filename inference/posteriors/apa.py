@@ -44,6 +44,5 @@ def apa_sentence(name: str, draws: Array) -> str:
     positive = float((draws > 0).mean())
     direction = max(positive, 1 - positive)
     share = "> .999" if direction > 0.999 else f"= {direction:.3f}".replace("0.", ".", 1)
-    return (
-        f"{name}: M = {mean:.{digits}f}, 90% CrI [{low:.{digits}f}, {high:.{digits}f}], pd {share}."
-    )
+    interval = f"[{low:.{digits}f}, {high:.{digits}f}]"
+    return f"{name} (unconstrained scale): b = {mean:.{digits}f}, 90% CrI {interval}, pd {share}."

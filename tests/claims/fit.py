@@ -563,12 +563,10 @@ def _smaller_steps(facts, words):
 def _quoted(facts, words):
     """The draws' quantiles, to the last digit quoted, which is worth two errors of the mean."""
     draws = facts.draws[words["name"]]
-    for told, value in (
-        ("mean", draws.mean()),
-        ("low", np.quantile(draws, 0.05)),
-        ("high", np.quantile(draws, 0.95)),
-    ):
-        _near(words[told], float(value))
+    low, high = words["interval"].strip("[]").split(", ")
+    _near(words["mean"], float(draws.mean()))
+    _near(low, float(np.quantile(draws, 0.05)))
+    _near(high, float(np.quantile(draws, 0.95)))
     digits = len(words["mean"].partition(".")[2])
     independent = float(draws.std()) / len(draws) ** 0.5  # draws that follow each other have more
     assert digits == 0 or 10.0**-digits >= 2 * independent
@@ -916,7 +914,7 @@ REPORT = Report(
         Explanation(COMPARED),
         Explanation(ABOUT_ELPD),
         Claim(
-            "{name} (unconstrained scale): b = {mean}, 90% CrI [{low}, {high}], pd {pd}.",
+            "{name} (unconstrained scale): b = {mean}, 90% CrI {interval}, pd {pd}.",
             DRAWS,
             _quoted,
         ),
