@@ -330,6 +330,8 @@ def compute(question: AskFit) -> Fit:
         raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
+    if question.correlated and method != "hierarchical":
+        raise ValueError(f"Correlated parameters need --method hierarchical; got {method}.")
     agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
@@ -352,6 +354,7 @@ def compute(question: AskFit) -> Fit:
         "pooled": question.pooled,
         "unit": list(unit or ()),
         "crossed": list(crossed or ()),
+        "correlated": question.correlated,
         "all_trials": all_trials,
         "against": list(question.against or ()),
         "rivals": question.rivals,
@@ -364,6 +367,7 @@ def compute(question: AskFit) -> Fit:
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
         sampling: dict[str, Any] = {
             "all_trials": all_trials,
+            "correlated": question.correlated,
             "target_accept": target_accept,
             "seed": seed,
             "cores": workers,
@@ -623,6 +627,9 @@ def _group_fit(
         elif term in fitted.effects:
             keys = ("mean", "low", "high")
             effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
+        elif str(term).startswith("cor("):
+            keys = ("mean", "low", "high")
+            effects[str(term)] = _group_row(row, keys, "correlation, unconstrained scale")
         elif " | " in str(term):
             keys = ("mean", "low", "high")
             value = _group_row(row, keys, "sd of levels, unconstrained scale")

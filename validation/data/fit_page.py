@@ -168,6 +168,7 @@ def fit_command(fit: Fit) -> str:
         formula=options["formula"],
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
+        correlated=options.get("correlated"),
         fix=options["fixed"],
         fit_lapse=options["fit_lapse"],
         all_trials=options.get("all_trials"),
