@@ -32,6 +32,7 @@ from .predictive_page import (
     panels_figure,
 )
 from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
+from .sampling_page import sampling_section
 
 
 def fit_page(fit: Fit) -> Page:
@@ -66,6 +67,7 @@ def fit_page(fit: Fit) -> Page:
         notes=_notes(fit),
         tables=_tables(fit),
         figures=_figures(fit),
+        sections=sampling_section(fit.traces),
         command=fit_command(fit),
         versions=fit.versions,
     )
@@ -166,6 +168,7 @@ def fit_command(fit: Fit) -> str:
         formula=options["formula"],
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
+        correlated=options.get("correlated"),
         fix=options["fixed"],
         fit_lapse=options["fit_lapse"],
         all_trials=options.get("all_trials"),
