@@ -173,7 +173,7 @@ def _by_mark(rows: Rows) -> Seen:
     for k, context in enumerate(contexts):
         marks[k, : len(context.marks)] = context.marks
     for m in range(len(MARKS)):
-        there = marks[:, :, m].any(axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
+        there = np.any(marks[:, :, m], axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
         own = marks[which, np.clip(action, 0, most - 1), m]
         place = np.full(len(asking), float(m))
         parts.append((asking, place, np.where(there, own, np.nan), np.zeros_like(asking)))

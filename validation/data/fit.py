@@ -48,6 +48,7 @@ from .predictive import (
 from .questions import AskFit
 from .rivals import Comparison, chosen_rivals, compare_rivals
 from .rivals_page import about_rivals
+from .sampling_page import traces_of
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
@@ -105,6 +106,8 @@ class Fit(Reported):
         Whether sessions simulated from the fit look like the data; None if nobody could be fitted.
     rivals
         How rival models predict subjects that are left out; None if none were asked for.
+    traces
+        Of a hierarchical fit, by group term: some "draws" of each chain, and counts of "ranks".
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -152,6 +155,7 @@ class Fit(Reported):
     simulated: Simulated | None = None
     predictive: Predictive | None = None
     rivals: Comparison | None = None
+    traces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
     predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
@@ -189,6 +193,7 @@ class Fit(Reported):
             "simulated": None if self.simulated is None else asdict(self.simulated),
             "predictive": None if self.predictive is None else asdict(self.predictive),
             "rivals": None if self.rivals is None else asdict(self.rivals),
+            "traces": dict(self.traces),
             "statuses": dict(self.statuses),
             "verdict": self.verdict,
             "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -264,6 +269,7 @@ class Fit(Reported):
             simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
             predictive=Predictive.from_dict(kept) if (kept := found.get("predictive")) else None,
             rivals=Comparison.from_dict(kept) if (kept := found.get("rivals")) else None,
+            traces=found.get("traces", {}),
         )
 
     def __str__(self) -> str:
@@ -630,7 +636,8 @@ def _group_fit(
             factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
             effects[str(term)] = factor
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    sentences = _about_spreads(fitted) if fitted.verdict == "converged" else _warning(fitted)
+    converged = fitted.verdict == "converged"
+    sentences = (*_about_spreads(fitted), *_quoted(fitted)) if converged else _warning(fitted)
     return _empty(
         agent,
         "hierarchical",
@@ -642,6 +649,7 @@ def _group_fit(
         sampling=fitted.convergence.table.to_dict(orient="index"),
         divergences=fitted.divergences,
         sentences=sentences,
+        traces=traces_of(fitted),
         posterior=fitted,
     )
 
@@ -660,6 +668,19 @@ def _about_spreads(fitted: HierarchicalFit) -> tuple[str, ...]:
                 f"factor for subjects alike against subjects that differ is {size}."
             )
     return tuple(told)
+
+
+def _quoted(fitted: HierarchicalFit) -> tuple[str, ...]:
+    """Return a sentence for each regression weight, as a paper quotes it."""
+    from knownminds.inference.posteriors.apa import apa_sentence
+
+    effect = fitted.posterior["effect"] if fitted.effects else None
+    if effect is None:
+        return ()
+    return tuple(
+        apa_sentence(name, effect.sel(term=name).transpose("chain", "draw").to_numpy())
+        for name in fitted.effects
+    )
 
 
 def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) -> GroupValue:

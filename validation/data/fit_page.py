@@ -32,6 +32,7 @@ from .predictive_page import (
     panels_figure,
 )
 from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
+from .sampling_page import sampling_section
 
 
 def fit_page(fit: Fit) -> Page:
@@ -66,6 +67,7 @@ def fit_page(fit: Fit) -> Page:
         notes=_notes(fit),
         tables=_tables(fit),
         figures=_figures(fit),
+        sections=sampling_section(fit.traces),
         command=fit_command(fit),
         versions=fit.versions,
     )
