@@ -170,7 +170,7 @@ def _effect(facts, words):
     assert words["clear"] == ("includes" if low <= 0 <= high else "excludes")
 
 
-def _alike(facts, words):
+def _none_differ(facts, words):
     """Of the Bayes factor: how much more frequent draws near 0 are than under the prior."""
     draws = facts.draws[f"sd({words['name']})"]
     bound = float(np.quantile(draws, 0.95))
@@ -754,7 +754,7 @@ REPORT = Report(
             "scale is below {bound} (95%), and the Bayes factor for subjects alike against "
             "subjects that differ is {factor}.",
             "posterior draws: how many lie near 0, against the half-normal prior",
-            _alike,
+            _none_differ,
         ),
         Claim(
             "{name}: {estimate} (90% interval {low} to {high}, which {clear} 0).", DRAWS, _effect
