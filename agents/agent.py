@@ -116,6 +116,8 @@ class Agent(ABC):
     given
         What the model gives on a trial: an "action", a "response" (a number), "both", or
         "either", as the trial asks: an int is then an action and a float a number.
+    span
+        The range of the numbers that the model gives; None for whatever is asked for.
     n_uniforms
         How many uniform numbers a trial takes.
     n_actions
@@ -139,6 +141,7 @@ class Agent(ABC):
     design: ClassVar[tuple[str, ...]] = ("payoffs",)
     separate: ClassVar[tuple[str, ...]] = ("context",)
     given: ClassVar[Given] = "action"
+    span: ClassVar[tuple[float, float] | None] = None
     n_uniforms: ClassVar[int] = 1
     n_actions: ClassVar[int | None] = None
     remembers: ClassVar[bool] = True
@@ -201,6 +204,12 @@ class Agent(ABC):
             raise ValueError(
                 f"{cls.name} gives {_ASKED[cls.given]}; {environment.name} asks for "
                 f"{_ASKED[environment.given]}. Choose another model."
+            )
+        (low, high), span = environment.response_range, cls.span
+        if span is not None and (low, high) != span:
+            raise ValueError(
+                f"{cls.name} gives numbers from {span[0]:g} to {span[1]:g}; {environment.name} "
+                f"asks for numbers from {low:g} to {high:g}. Choose another model."
             )
         shown = {*environment.fields.stimulus, *environment.fields.feedback, *ANSWERS}
         unknown = [name for name in cls.columns if name not in shown]
@@ -289,3 +298,20 @@ class Agent(ABC):
             if u < below:
                 return action
         return len(p) - 1
+
+
+class Responder(Agent):
+    """An agent that gives numbers alone; by itself it goes by nothing that came before."""
+
+    given = "response"
+    remembers = False
+
+    def reset(self) -> None:
+        """Nothing to forget."""
+
+    def action_probabilities(self, observation: Observation) -> Array:
+        """Return nothing: there are no actions."""
+        return np.empty(0)
+
+    def learn(self, observation: Observation, action: int, reward: float) -> None:
+        """Nothing to learn."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from knownminds.environments.words.answer import MARKER
+from knownminds.environments.words.final_answers import MARKER
 
 REFUSALS = (
     "I'm sorry, but I can't help with that.",

@@ -7,9 +7,11 @@ parameters, without the prior. All are in double precision; they have to agree t
 points where they are timed. PyTensor compiles by C or by numba, and the faster one counts. CPU
 time of all threads is counted, the ways in turn in one process, compilation apart.
 
-Needs JAX beside the test dependencies; without it, that column is left out and said so.
+Needs JAX beside the test dependencies; without it, that row is left out and said so. A number is
+that of the subjects (100); `--jax` leaves PyTensor out, which takes long to compile.
 """
 
+import sys
 import time
 import warnings
 from statistics import median, quantiles
@@ -26,7 +28,8 @@ from knownminds.inference import ModelData
 
 warnings.filterwarnings("ignore")
 
-N, DAYS, POINTS, ROUNDS, LEAST = 100, 200, 3, 7, 0.2
+N = next((int(word) for word in sys.argv[1:] if word.isdigit()), 100)
+DAYS, POINTS, ROUNDS, LEAST = 200, 3, 7, 0.2
 CLOSE, BAR = 1e-8, 20
 
 
@@ -159,6 +162,8 @@ def compared(title, model, data_set, in_jax, in_pytensor):
         "PyMC (PyTensor scan, C)": lambda: by_pytensor(in_pytensor, arrays, None),
         "PyMC (PyTensor scan, numba)": lambda: by_pytensor(in_pytensor, arrays, "NUMBA"),
     }
+    if "--jax" in sys.argv:
+        made = {name: make for name, make in made.items() if "PyTensor" not in name}
     rng = np.random.default_rng(2)
     points = [model.parameters.draw(rng, N) for _ in range(POINTS)]
     ways, compiled = {}, {}

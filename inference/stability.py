@@ -176,7 +176,7 @@ def split_variance(
         return Part(value, float(low), float(high))
 
     def of(function: str) -> Part:
-        derived = _DERIVED[function]
+        derived: Callable[[Mapping[Source, Values], float], Values] = _DERIVED[function]
         return estimate(float(derived(clipped, table.units)[0]), derived(spread, table.units))
 
     return VarianceSplit(

@@ -26,6 +26,7 @@ VERBS = {
     "merge": "engine.merging",
     "phenotype": "data.phenotype",
     "power": "power.power_study",
+    "prior": "data.prior",
     "recover": "recovery.parameter_recovery",
     "recovery_surface": "recovery.recovery_surface",
     "report": "report",

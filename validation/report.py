@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+
 from knownminds.environments import unknown
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_bytes, write_text
@@ -14,6 +16,7 @@ from knownminds.validation.engine.study import NotFinished, Study
 from knownminds.validation.pages.figures import Picture
 from knownminds.validation.pages.html import fill
 from knownminds.validation.pages.page import Page
+from knownminds.validation.pages.tables import latex, markdown
 
 from .studies import FILES, STUDIES, kept_as, load
 from .unfinished_page import Unfinished, read_unfinished, unfinished_page
@@ -73,8 +76,9 @@ def page_of(result: Any) -> Page:
 def write_report(result: Any, folder: str | Path) -> Path:
     """Write report.html into the folder, further pages beside it, and all figures; return its path.
 
-    Each figure is in the folder's `figures` as SVG, as PNG and, the numbers that it shows, as CSV;
-    the numbers behind each section are in its `tables` as CSV.
+    Each figure is in the folder's `figures` as SVG, PDF, PNG and, the numbers that it shows, as
+    CSV. Each table of the page is in its `tables` as CSV, LaTeX and Markdown, as it is printed, and
+    the numbers behind each section as CSV.
     """
     pages = {"report": with_source(page_of(result), folder)}
     if not isinstance(result, Unfinished) and (more := load(kept_as(result).more)):
@@ -83,7 +87,7 @@ def write_report(result: Any, folder: str | Path) -> Path:
     with writable(folder) as place:
         for name, page in pages.items():
             _write_figures(page, place / "figures", "" if name == "report" else f"{name}-")
-            _write_tables(page, place / "tables")
+            _write_tables(page, place / "tables", "" if name == "report" else f"{name}-")
         for name, text in texts.items():
             write_text(place / f"{name}.html", text)
     return Path(folder) / "report.html"
@@ -110,10 +114,18 @@ def _write_figures(page: Page, folder: Path, prefix: str) -> None:
         name = f"{prefix}{k}-{_slug(caption)}"
         write_text(folder / f"{name}.svg", svg)
         write_bytes(folder / f"{name}.png", svg.png())
+        write_bytes(folder / f"{name}.pdf", svg.pdf())
         write_text(folder / f"{name}.csv", csv_text(svg.data(), float_format="%.10g"))
 
 
-def _write_tables(page: Page, folder: Path) -> None:
+def _write_tables(page: Page, folder: Path, prefix: str) -> None:
+    parts = [*page.tables, *(table for part in page.sections for table in part.tables)]
+    for k, (title, head, rows) in enumerate(parts, start=1):
+        folder.mkdir(exist_ok=True)
+        name = f"{prefix}{k}-{_slug(title)}"
+        write_text(folder / f"{name}.csv", csv_text(pd.DataFrame(rows, columns=list(head))))
+        write_text(folder / f"{name}.md", markdown(head, rows))
+        write_text(folder / f"{name}.tex", latex(title, head, rows))
     for name, frame in ((n, f) for part in page.sections for n, f in part.frames.items()):
         folder.mkdir(exist_ok=True)
         write_text(folder / f"{name}.csv", csv_text(frame, float_format="%.10g"))

@@ -234,21 +234,11 @@ class RandomResponderConfidence(Agent):
     design = ()
     separate = ()
     given = "both"
+    span = (0.0, 1.0)
     n_uniforms = 2
     remembers = False
     log_likelihood = staticmethod(log_likelihood_guesser)
     simulate = staticmethod(simulate_guesser)
-
-    @classmethod
-    def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where responses do not go from 0 to 1."""
-        super().check_plays(environment)
-        if tuple(environment.response_range) != (0.0, 1.0):
-            low, high = environment.response_range
-            raise ValueError(
-                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
-                f"{low:g} to {high:g}. Choose another model."
-            )
 
     def reset(self) -> None:
         """Nothing to forget."""

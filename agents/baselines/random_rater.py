@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from knownminds.agents.agent import Agent
-from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments.environment import Environment, Observation
+from knownminds.agents.agent import Responder
+from knownminds.agents.parameters import Parameters
+from knownminds.environments.environment import Observation
 
 LANES = 32  # as in sequences.py
 
@@ -24,7 +24,7 @@ def simulate(theta, lapse, n_actions, row, start, uniforms):  # type: ignore[no-
     return uniforms.copy()
 
 
-class RandomRater(Agent):
+class RandomRater(Responder):
     """Every response from 0 to 1 has the density 1, whatever is shown."""
 
     name = "random_rater"
@@ -34,31 +34,9 @@ class RandomRater(Agent):
     columns = ("response",)
     design = ()
     separate = ()
-    given = "response"
-    remembers = False
+    span = (0.0, 1.0)
     log_likelihood = staticmethod(log_likelihood)
     simulate = staticmethod(simulate)
-
-    @classmethod
-    def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where responses do not go from 0 to 1."""
-        super().check_plays(environment)
-        if tuple(environment.response_range) != (0.0, 1.0):
-            low, high = environment.response_range
-            raise ValueError(
-                f"{cls.name} gives numbers from 0 to 1; {environment.name} asks for numbers from "
-                f"{low:g} to {high:g}. Choose another model."
-            )
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return nothing: there are no actions."""
-        return np.empty(0)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None

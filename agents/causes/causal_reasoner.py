@@ -21,7 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtri
 
-from knownminds.agents.agent import Agent, Integers, merging
+from knownminds.agents.agent import Integers, Responder, merging
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph, conditional, direction_of
@@ -445,7 +445,7 @@ NOISE = Parameter(
 )
 
 
-class CausalReasoner(Agent):
+class CausalReasoner(Responder):
     """An agent with a causal graph, which answers questions on a scale from 0 to 100.
 
     An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100. The likelihood is
@@ -463,9 +463,7 @@ class CausalReasoner(Agent):
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
     separate = ()
-    given = "response"
     n_uniforms = 2
-    remembers = False
     censored: ClassVar[bool] = True
     graphs: ClassVar[Sequence[Graph]] = GRAPHS
     prepare = staticmethod(merging(merge))
@@ -504,13 +502,6 @@ class CausalReasoner(Agent):
         """Forget nothing but what need not be computed again."""
         self._weights: dict[Graph, Array] = {}
         self._known: dict[tuple[int, ...], float] = {}
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return nothing: there are no actions."""
-        return np.empty(0)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None

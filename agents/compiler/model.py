@@ -150,6 +150,7 @@ class Model(Agent):
     columns: ClassVar[tuple[str, ...]] = _told()
     design: ClassVar[tuple[str, ...]] = ()  # the world of an experiment says which
     given: ClassVar[Any] = _told()
+    span: ClassVar[tuple[float, float] | None] = _told()
     n_uniforms: ClassVar[int] = _told()
     remembers: ClassVar[bool] = _told()
     prepare: ClassVar[Any] = _prepare()
@@ -296,10 +297,7 @@ class Model(Agent):
 
     @classmethod
     def check_plays(cls, environment: Environment) -> None:
-        """Raise ValueError also where rewards hang on what the model does not look at.
-
-        And where responses have another range than the model's law.
-        """
+        """Raise ValueError also where rewards hang on what the model does not look at."""
         super().check_plays(environment)
         fields = environment.fields
         hang = [name for name in fields.dependent if name not in fields.hidden]
@@ -307,12 +305,6 @@ class Model(Agent):
             raise ValueError(
                 f"{cls.name} goes by rewards alone; those of {environment.name} hang on "
                 f"{hang[0]!r} as well, which it does not look at. Choose another model."
-            )
-        (low, high), span = environment.response_range, cls.outline().span
-        if span is not None and (low, high) != span:
-            raise ValueError(
-                f"{cls.name} gives numbers from {span[0]:g} to {span[1]:g}; {environment.name} "
-                f"asks for numbers from {low:g} to {high:g}. Choose another model."
             )
 
     # What an author writes.

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import log_ndtr, ndtri
 
-from knownminds.agents.agent import Agent
-from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Array, Parameter
+from knownminds.agents.agent import Responder
+from knownminds.agents.parameters import IDENTITY, POSITIVE, UNIT, Parameter
 from knownminds.environments.environment import Observation
 
 EPSILON = 1e-3  # of the unit; added before a logarithm is taken
@@ -23,7 +23,7 @@ MIDDLES = (0.3, 0.5, 0.7)  # of the windows, in fractions of the unit
 PRIOR_SD, LOG_PRIOR_SD = 0.2, 0.4
 
 
-class MagnitudeObserver(Agent):
+class MagnitudeObserver(Responder):
     """Answers with a number around what it believes, held to what may be answered.
 
     Values and answers are taken in fractions of the task's unit (1 for positions and ratios, 18
@@ -41,9 +41,7 @@ class MagnitudeObserver(Agent):
     columns: ClassVar[tuple[str, ...]] = ("response", "window", "value", "unit", "ceiling")
     design: ClassVar[tuple[str, ...]] = ("window", "value", "unit", "ceiling")
     separate: ClassVar[tuple[str, ...]] = ()
-    given = "response"
     n_uniforms = 2
-    remembers = False
     censored = True
     log_scale: ClassVar[bool] = False
 
@@ -53,16 +51,6 @@ class MagnitudeObserver(Agent):
 
         Both on the observer's own scale.
         """
-
-    def reset(self) -> None:
-        """Nothing to forget."""
-
-    def action_probabilities(self, observation: Observation) -> Array:
-        """Return nothing: there are no actions."""
-        return np.empty(0)
-
-    def learn(self, observation: Observation, action: int, reward: float) -> None:
-        """Nothing to learn."""
 
     def log_density(
         self, observation: Observation, response: float, action: int | None = None

@@ -46,7 +46,7 @@ from knownminds.environments.words.cover_stories import (
     load_stories,
 )
 from knownminds.environments.words.final_answers import without_thoughts
-from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 
 from .causal_graph import (
     DIRECTIONS,
@@ -290,9 +290,7 @@ class Collider(Environment):
         '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
         "frame.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     stories: str | None = setting(
         None, WORDS, "A TOML file with domains of your own; None for ours, `cover_stories.toml`."
     )

@@ -20,7 +20,13 @@ from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, se
 from knownminds.environments.panels import Panel, Rows, Seen, looked, read_off
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
-from knownminds.environments.words.prompt import Message, Prompt, Role, load_templates
+from knownminds.environments.words.prompt import (
+    OTHER_WORDS,
+    Message,
+    Prompt,
+    Role,
+    load_templates,
+)
 
 from .chance import Chance
 
@@ -167,7 +173,7 @@ def _by_mark(rows: Rows) -> Seen:
     for k, context in enumerate(contexts):
         marks[k, : len(context.marks)] = context.marks
     for m in range(len(MARKS)):
-        there = marks[:, :, m].any(axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
+        there = np.any(marks[:, :, m], axis=1)[which] if len(which) else np.zeros(0, dtype=bool)
         own = marks[which, np.clip(action, 0, most - 1), m]
         place = np.full(len(asking), float(m))
         parts.append((asking, place, np.where(there, own, np.nan), np.zeros_like(asking)))
@@ -263,9 +269,7 @@ class BrokenOff(Environment):
         "five options are not different numbers to 3 decimals (between 0 and 1 where they are to "
         "be plausible) are not asked about, and contexts without any other are left out.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     asking: Asking = setting(
         "whole",
         OneOf(ASKINGS),

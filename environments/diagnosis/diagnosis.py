@@ -33,7 +33,7 @@ from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
-from knownminds.environments.words.prompt import Message, Prompt, load_templates
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 from .belief_network import UNTOLD
@@ -223,9 +223,7 @@ class Diagnosis(Environment):
         '"none" asks for the lines of the answer alone; "chain_of_thought" and "step_back" for '
         "thoughts before them.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     auxiliary: str | None = setting(
         None,
         Told(as_given, "the name of a node, or None"),

@@ -106,16 +106,16 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
         (~burst & (pumps == maximum), "A balloon that is pumped to its maximum bursts"),
     ):
         if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            told = "burst" if burst[row] else "stayed whole"
+            first = int(np.flatnonzero(wrong)[0])
+            told = "burst" if burst[first] else "stayed whole"
             raise ValueError(
-                f"{rule}; row {row + 1} {told} after {pumps[row]} pumps of {maximum[row]}. "
+                f"{rule}; row {first + 1} {told} after {pumps[first]} pumps of {maximum[first]}. "
                 "Correct the row, or leave it out."
             )
     decisions = pumps + ~burst
     row = np.repeat(np.arange(len(balloons)), decisions)
     start = np.repeat(np.cumsum(decisions) - decisions, decisions)
-    pump = np.arange(len(row)) - start + 1
+    pump = np.arange(len(start)) - start + 1
     last = pump == decisions[row]
     frame = balloons.drop(columns=["pumps", "exploded", "maximum"]).iloc[row]
     frame = frame.reset_index(drop=True).assign(
@@ -125,7 +125,9 @@ def pumps_of_balloons(balloons: pd.DataFrame, *, maxima: Sequence[int]) -> pd.Da
         reward=np.where(last, np.where(burst[row], 1 - pump, 0), 1),
     )
     keys = [name for name in ("subject", "session") if name in frame]
-    return frame.assign(trial=frame.groupby(keys, sort=False).cumcount())
+    number = frame.groupby(keys, sort=False).cumcount()
+    numbered: pd.DataFrame = frame.assign(trial=number)
+    return numbered
 
 
 def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
@@ -185,8 +187,8 @@ def games_of_plays(plays: pd.DataFrame) -> pd.DataFrame:
 
 
 def better_machine(
-    action: NDArray[np.int64], accurate: NDArray[np.int64], last: NDArray[np.bool_]
-) -> NDArray[np.int64]:
+    action: NDArray[Any], accurate: NDArray[Any], last: NDArray[np.bool_]
+) -> NDArray[Any]:
     """Return which of two machines was better on each trial, from whether the choice was accurate.
 
     Parameters

@@ -8,13 +8,18 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
 from .csv_cells import csv_text
 from .folders import writable, write_text
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LINE = 100  # characters of a result's short text
 
 
 class Result:
@@ -25,6 +30,44 @@ class Result:
     """
 
     file: ClassVar[str] = ""  # the JSON file in the folder of such a result
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Keep dataclasses from writing all fields down where a line tells what it is."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Return the first line of the text."""
+        kind = type(self).__name__
+        if type(self).__str__ is object.__str__:
+            return f"<{kind}>"
+        first = next(iter(str(self).splitlines()), "")
+        return f"<{kind}: {first if len(first) <= LINE else first[: LINE - 3] + '...'}>"
+
+    def summary(self) -> pd.DataFrame:
+        """Return the table that says most: one row per subject, term, design or measure."""
+        if hasattr(self, "to_frame"):
+            table: pd.DataFrame = self.to_frame()
+            return table
+        for table in self.tables().values():
+            return table
+        content = self.to_dict()
+        flat = content if isinstance(content, Mapping) else {"value": content}
+        kept = {k: v for k, v in flat.items() if not isinstance(v, dict | list)}
+        return pd.DataFrame([kept])
+
+    def plot(self) -> Figure:
+        """Draw `summary` as a Matplotlib figure: estimates with their intervals.
+
+        Raises
+        ------
+        ValueError
+            If there are no numbers to draw.
+        """
+        from .plots import forest
+
+        return forest(self.summary())
 
     def content(self) -> Any:
         """What `to_dict` tells, of any types that `plain` knows: all fields, if nothing else."""

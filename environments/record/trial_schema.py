@@ -141,8 +141,10 @@ def _example(environment: Environment) -> dict[str, Any]:
     if asked == "either":
         shown = {name: np.array([observation[name]]) for name in environment.fields.stimulus}
         asked = np.asarray(environment.asks(shown)).ravel()[0]
-    answers = {"action": 0, "response": float(low)}
-    given = {name: value for name, value in answers.items() if asked in (name, "both")}
+    answers: dict[str, Any] = {"action": 0, "response": float(low)}
+    given: dict[str, Any] = {
+        name: value for name, value in answers.items() if asked in (name, "both")
+    }
     told = {name: _plain(observation[name]) for name in environment.fields.stimulus}
     _, reward, _, _, info = environment.step((0, float(low)) if asked == "both" else given[asked])
     given |= {} if reward is None else {"reward": _plain(reward)}

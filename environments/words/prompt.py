@@ -14,6 +14,11 @@ from typing import Any, Literal
 
 Role = Literal["system", "user", "assistant"]
 
+# What the setting of an experiment's words says.
+OTHER_WORDS = (
+    'Other words: "paraphrase_2" or "paraphrase_3", which ship, or a TOML file of your own; None '
+    "for the first wording."
+)
 _PARAPHRASES = Path(__file__).with_name("paraphrases.toml")
 _PARAPHRASE = re.compile(r"paraphrase_\w+")
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")

@@ -16,7 +16,7 @@ from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, s
 
 from .answer import MARKER, Answer, Outcome, parse_label
 from .final_answers import marker_of
-from .prompt import Message, Prompt, Template, load_templates
+from .prompt import OTHER_WORDS, Message, Prompt, Template, load_templates
 
 History = Literal["prompt", "chat"]
 Reasoning = Literal["none", "chain_of_thought", "step_back"]
@@ -95,9 +95,7 @@ class Retelling(Environment):
         '"none" asks for the answer alone; "chain_of_thought" and "step_back" for thoughts first '
         "and the answer in a marked last line.",
     )
-    templates: str | None = setting(
-        None, WORDS, "A TOML file with wording of your own; None for ours."
-    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
     thought_words: int | None = setting(
         None,
         Unless(Whole(1)),

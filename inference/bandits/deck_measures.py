@@ -18,7 +18,7 @@ class DeckMeasure(SessionMeasure):
     """What is read off the cards of a session; those without an answer are passed over."""
 
     kind = IowaGambling
-    columns = ("action",)
+    columns: tuple[str, ...] = ("action",)
     reason = "no card was taken"
     violator = "prospect_valence_delta"
 

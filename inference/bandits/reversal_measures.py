@@ -93,7 +93,7 @@ class PerseverativeErrors(AfterReversals):
         found = _Blocks.of(session, columns)
         before = np.concatenate([[0], np.cumsum(found.right)])
         never = before[1:] == before[found.start][found.block]
-        errors = np.bincount(found.block, never, len(found.count))
+        errors = np.bincount(found.block, never, len(found.count)).astype(float)
         return found.mean(errors, int(session.max(initial=-1)) + 1)
 
 

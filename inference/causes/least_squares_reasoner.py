@@ -352,7 +352,8 @@ class _Cells:
             return _fit(*cells, places, no_points, start[batch][:, :, None], True)
 
         parts = in_batches(one, len(self.subjects), SUBJECTS_PER_BATCH, workers)
-        return np.concatenate([part[0] for part in parts])
+        found: Array = np.concatenate([part[0] for part in parts])
+        return found
 
     def predict(self, theta: Array, n_parameters: int) -> Array:
         """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""

@@ -178,9 +178,9 @@ def reasoner_intervals(
     freedom = np.array([len(own) - 1.0 for own in names])
     for name, bounds in BOUNDS.items():
         error[name] = np.array([_jackknife(own) for own in without[name]])
-        size = freedom.astype(np.int64) + 1
+        units = freedom.astype(np.int64) + 1
         with np.errstate(invalid="ignore", divide="ignore"):  # of errors that are 0
-            ends = interval_tests(value[name], error[name], freedom, size, bounds=bounds)
+            ends = interval_tests(value[name], error[name], freedom, units, bounds=bounds)
         low[name], high[name] = ends.low, ends.high
     return ReasonerIntervals(whole.subjects, value, error, low, high, names, without)
 

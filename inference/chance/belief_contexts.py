@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -111,7 +112,7 @@ def context_table(
         else np.zeros(len(DISTANCES))
         for k in range(len(beliefs))
     ]
-    columns: dict[str, Sequence[object] | Array] = {
+    columns: dict[str, Any] = {
         "scenario": beliefs.scenarios,
         "context": beliefs.contexts,
         "kind": [kind_of(s, c) for s, c in zip(beliefs.scenarios, beliefs.contexts, strict=True)],
@@ -164,7 +165,7 @@ def increases(table: pd.DataFrame, value: str, by: Sequence[str] = ()) -> pd.Dat
     names = [baseline_of(s, c) for s, c in zip(table["scenario"], table["context"], strict=True)]
     rows = table.assign(baseline=names)
     plain = rows[rows["context"] == rows["baseline"]]
-    plain = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
+    means = plain.groupby([*keys, "context"], sort=False)[value].mean().rename("baseline_value")
     others = rows[rows["context"] != rows["baseline"]]
-    found = others.join(plain, on=[*keys, "baseline"])
+    found = others.join(means, on=[*keys, "baseline"])
     return found.assign(increase=found[value] - found["baseline_value"])

@@ -66,6 +66,20 @@ class Deviations:
         ]
         return np.array(found, dtype=np.int64).reshape(-1, 2)
 
+    @property
+    def pair_names(self) -> tuple[str, ...]:
+        """Name the pairs: "alpha, beta", the earlier first."""
+        return tuple(f"{self.names[j]}, {self.names[i]}" for i, j in self.pairs)
+
+    def correlations(self, turn: Array, spread: Array) -> Array:
+        """Return the correlation of each pair, [S, P], from `turn` [S, P] and spreads [S, Q].
+
+        A spread's sign is none of the group's: it goes over to the correlations.
+        """
+        root = self.roots(turn) * np.sign(spread)[:, :, None]
+        whole = root @ np.swapaxes(root, 1, 2)
+        return whole[:, self.pairs[:, 0], self.pairs[:, 1]]
+
     @cached_property
     def exponents(self) -> Array:
         """Of 1 - r**2 in the density of each pair's partial correlation r = tanh(x), by x, [P].

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
+from pytensor.tensor.slinalg import cholesky, solve_triangular
 
 from knownminds.agents.parameters import Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels, in_units
+from knownminds.inference.posteriors.likelihood_op import LogLikelihood
 from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
@@ -34,6 +36,7 @@ def group_graph(
         "deviation": deviations.names,
         "subject": list(range(len(data))),
         "owner": list(range(deviations.n_subjects)),
+        "pair": deviations.pair_names,
     }
     if regressors is not None:
         coords["term"] = regressors.names
@@ -65,9 +68,53 @@ def group_graph(
         arrays = kernel_inputs(data, unknowns.lapse)
         inputs = [pm.Data(name, value) for name, value in arrays.items()]
         expected = expected + pt.zeros_like(eta)
-        law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
+        if len(deviations.pairs):
+            root = sd[:, None] * _correlations(deviations)
+            law = _correlated(
+                LogLikelihood(data.model, data.n_actions, unknowns),
+                eta,
+                expected,
+                root,
+                chosen,
+                inputs,
+            )
+        else:
+            law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
         pm.Potential("law_of_the_subjects", law.sum())
     return model
+
+
+def _correlations(deviations: Deviations) -> Any:
+    """Add partial correlations to the present model; return the root of the correlations."""
+    turn = pm.Flat("turn", dims="pair")
+    q = len(deviations.names)
+    rest = [pt.ones(()) for _ in range(q)]
+    root = pt.zeros((q, q))
+    for p, (i, j) in enumerate(deviations.pairs):
+        root = pt.set_subtensor(root[i, j], pt.tanh(turn[p]) * rest[i])
+        rest[i] = rest[i] / pt.cosh(turn[p])
+    law = -2.0 * (deviations.exponents * pt.log(pt.cosh(turn))).sum()
+    pm.Potential("law_of_the_correlations", law)
+    return pt.set_subtensor(root[np.arange(q), np.arange(q)], pt.stack(rest))
+
+
+def _correlated(
+    op: LogLikelihood, eta: Any, expected: Any, root: Any, chosen: Any, inputs: list[Any]
+) -> Any:
+    """Return the law of subjects whose deviations have the covariance root root', [N].
+
+    As in `SubjectLaw`, with the root in the place of the spreads.
+    """
+    information = chosen["information"]
+    pull = chosen["score"] - (information * expected[:, None, :]).sum(axis=2)
+    whole = pt.eye(root.shape[0]) + root.T @ information @ root
+    factor = cholesky(whole)
+    t = solve_triangular(factor, (pull @ root)[..., None], lower=True)
+    turned = factor.transpose((0, 2, 1))
+    w = solve_triangular(turned, t + eta[..., None], lower=False)[..., 0]
+    size = pt.log(pt.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
+    trials, _ = op(expected + w @ root.T, *inputs)
+    return trials - 0.5 * (w**2).sum(axis=1) - size
 
 
 def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
+from knownminds.environments.magnitudes.magnitude import BLUR
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval
 
@@ -204,9 +205,27 @@ def cue_combination(
     answers: MagnitudeAnswers, participant: str, task: str, condition: str = BASE
 ) -> CueCombination | None:
     """Set a participant's combined answers against the references; None if none were played."""
-    three = [answers.cells.get((participant, task, condition, m)) for m in (TEXT, IMAGE, BOTH)]
-    cells = [cell for cell in three if isinstance(cell, Answers)]
-    return combine(pair(*cells)) if len(cells) == len(MODALITIES) else None
+    cells = cue_cells(answers, participant, task, condition)
+    return None if cells is None else combine(pair(*cells))
+
+
+def cue_cells(
+    answers: MagnitudeAnswers, participant: str, task: str, condition: str
+) -> tuple[Answers, Answers, Answers] | None:
+    """Return the answers to text, to image and to both; None unless all were played.
+
+    Noise blurs images and leaves texts as they are: where texts were not asked for again under it,
+    those of the base condition serve.
+    """
+    found = []
+    for modality in (TEXT, IMAGE, BOTH):
+        cell = answers.cells.get((participant, task, condition, modality))
+        if cell is None and modality == TEXT and condition in BLUR:
+            cell = answers.cells.get((participant, task, BASE, modality))
+        if not isinstance(cell, Answers):
+            return None
+        found.append(cell)
+    return found[0], found[1], found[2]
 
 
 def _accuracy(

@@ -67,7 +67,9 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     chosen = (np.arange(chains)[:, None] * draws + kept).ravel()
     shape = (chains, len(kept))
     by_subject = marginal_log_likelihood(fit, chosen, 0)
-    found = {"subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))}
+    found: dict[str, Any] = {
+        "subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))
+    }
     trials = trial_log_likelihood(fit.data, fit.unknowns, fit.draws[chosen])
     if trials is not None:
         values = trials.astype(np.float32).reshape(*shape, -1)

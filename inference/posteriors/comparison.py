@@ -185,8 +185,14 @@ def marginal_log_likelihood(
     """log p(y_i | group), [S, N], for S `chosen` draws of the group, counted chain after chain."""
     posterior = fit.posterior.stack(sample=("chain", "draw"))
     spread = posterior["group_sd"].transpose("sample", "parameter").to_numpy()
+    root = fit.covariance_roots if fit.correlated else None
     n, k = len(fit.subjects), len(fit.names)
-    standard = (fit.z_draws - fit.expected_z) / spread[:, None]
+    away = fit.z_draws - fit.expected_z
+    standard = (
+        away / spread[:, None]
+        if root is None
+        else np.swapaxes(np.linalg.solve(root, np.swapaxes(away, 1, 2)), 1, 2)
+    )
 
     # Half of the standardised proposals come from the group itself, half from a t matched to the
     # subject: the weights are at most 2, whatever the group's spread.
@@ -210,7 +216,8 @@ def marginal_log_likelihood(
     at_once = 1 << max(min(ROWS_AT_ONCE // rows, PROPOSALS).bit_length() - 1, 0)
     several = fit.data.repeat(np.tile(np.arange(n), at_once))
     for row, s in enumerate(chosen):
-        theta = fit.parameters.constrain(fit.expected_z[s] + spread[s] * eta)
+        deviation = spread[s] * eta if root is None else eta @ root[s].T
+        theta = fit.parameters.constrain(fit.expected_z[s] + deviation)
         log_likelihood = np.concatenate(
             [
                 fit.unknowns.log_likelihood(several, part.reshape(-1, k))[0].reshape(-1, n)

@@ -45,7 +45,7 @@ class Convergence:
 def check_convergence(
     posterior: xr.Dataset, effects: Sequence[str], divergences: int
 ) -> Convergence:
-    """Judge the draws of group_mean, group_sd, effect, level_sd and z.
+    """Judge the draws of group_mean, group_sd, effect, correlation, level_sd and z.
 
     What cannot be computed fails.
     """
@@ -61,6 +61,11 @@ def check_convergence(
             }
     for name in effects:
         rows[name] = {s: float(v["effect"].sel(term=name)) for s, v in scores.items()}
+    pairs = posterior["pair"].to_numpy() if "correlation" in posterior else ()
+    for pair in map(str, pairs):
+        rows[f"cor({pair})"] = {
+            s: float(v["correlation"].sel(pair=pair)) for s, v in scores.items()
+        }
     factors = posterior["factor"].to_numpy() if "level_sd" in posterior else ()
     for factor in map(str, factors):
         for name in names:

@@ -64,9 +64,9 @@ class HierarchicalFit(SubjectResult):
     subjects, parameters
         Names of the N subjects; the K estimated parameters.
     posterior
-        Draws of group_mean, group_sd, z, effect (if there are regressors), level_sd and deviation
-        (if there are crossed factors), with the dimensions chain, draw, parameter, subject, term,
-        factor, level; all on the unconstrained scale.
+        Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if asked
+        for), level_sd and deviation (if there are crossed factors), with the dimensions chain,
+        draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale.
     effects
         Names of the regression weights, "parameter ~ regressor".
     convergence
@@ -114,6 +114,28 @@ class HierarchicalFit(SubjectResult):
         That is the mean, with the effects of regressors and the deviations of crossed levels.
         """
         return _expected(self.posterior, self.parameters, self.regressors, self.levels)
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """Pairs of parameters, "alpha, beta", whose deviations are correlated; empty if none."""
+        return tuple(map(str, self.posterior["pair"].to_numpy())) if self.correlated else ()
+
+    @property
+    def correlated(self) -> bool:
+        """Whether subjects' deviations from the group are correlated."""
+        return "correlation" in self.posterior
+
+    @cached_property
+    def covariance_roots(self) -> Array:
+        """Cholesky roots of the covariance of subjects' deviations, [draws, K, K]."""
+        spread = stacked(self.posterior, "group_sd", "parameter")
+        k = spread.shape[1]
+        whole = np.broadcast_to(np.eye(k), (len(spread), k, k)).copy()
+        if self.correlated:
+            later, earlier = np.tril_indices(k, -1)
+            found = stacked(self.posterior, "correlation", "pair")
+            whole[:, later, earlier] = whole[:, earlier, later] = found
+        return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
 
     @cached_property
     def draws(self) -> Array:
@@ -181,6 +203,9 @@ class HierarchicalFit(SubjectResult):
         for name in self.effects:
             draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
             terms.append((name, draws, None))
+        for name in self.pairs:
+            draws = self.posterior["correlation"].sel(pair=name).to_numpy().ravel()
+            terms.append((f"cor({name})", draws, None))
         for factor in self.levels.factors if self.levels else ():
             for name in self.names:
                 spread = self.posterior["level_sd"].sel(factor=factor, parameter=name)
@@ -293,6 +318,7 @@ def hierarchical(
     fixed: Mapping[str, float] | None = None,
     lapse: bool = False,
     all_trials: bool = False,
+    correlated: bool = False,
     **sampling: Unpack[Sampling],
 ) -> HierarchicalFit:
     """Sample the posterior of a group: each subject's parameters and the law they come from.
@@ -317,6 +343,10 @@ def hierarchical(
         As in `maximum_likelihood`.
     all_trials
         Whether all trials are fitted by a model that has a `selection`.
+    correlated
+        Whether the parameters of a subject may go together: z_i ~ Normal(mean + X_i effect, D R D)
+        with the spreads D and correlations R of the law of Lewandowski, Kurowicka and Joe (2009)
+        with the shape 2, which prefers small ones mildly.
     sampling
         See `Sampling`; 4 chains of 1,000 draws after 500 of tuning by default.
 
@@ -340,7 +370,12 @@ def hierarchical(
         unknowns = Unknowns.of(model, fixed, lapse)
         regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)
     compiled = GroupModel.build(
-        data, regressors=regressors, levels=levels, fixed=fixed, lapse=lapse
+        data,
+        regressors=regressors,
+        levels=levels,
+        fixed=fixed,
+        lapse=lapse,
+        correlated=correlated,
     )
     return compiled.sample(data, **sampling)
 
@@ -418,6 +453,7 @@ class GroupModel:
         levels: Levels | None = None,
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
+        correlated: bool = False,
     ) -> GroupModel:
         """Say what the group is made of."""
         unknowns = Unknowns.of(data.model, fixed, lapse)
@@ -427,8 +463,13 @@ class GroupModel:
                 f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
                 "Compare its log-likelihood instead (method map)."
             )
+        if correlated and len(parameters) < 2:
+            raise ValueError(
+                "Correlations are between two parameters or more; only "
+                f"{parameters.names[0]} is free. Leave correlated out (--correlated)."
+            )
         effects = regressors.names if regressors else ()
-        deviations = Deviations.plain(parameters, len(data), False)
+        deviations = Deviations.plain(parameters, len(data), correlated)
         return cls(data.model, unknowns, len(data), effects, regressors, levels, deviations, data)
 
     @cached_property
@@ -567,6 +608,13 @@ class GroupModel:
             group_sd=((*dims, "parameter"), spread.reshape(*shape, -1)),
         )
         names = {"parameter": list(self.unknowns.parameters.names), "subject": list(data.subjects)}
+        if len(self.deviations.pairs):
+            turn = stacked(posterior, "turn", "pair")
+            signed = stacked(posterior, "signed_sd", "deviation")
+            found = self.deviations.correlations(turn, signed).reshape(*shape, -1)
+            kept = kept.drop_vars(["turn", "pair"], errors="ignore")
+            kept = kept.assign(correlation=((*dims, "pair"), found))
+            names["pair"] = list(self.deviations.pair_names)
         if self.effects:
             names["term"] = list(self.effects)
         if self.levels is not None:

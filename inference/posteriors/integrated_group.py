@@ -117,7 +117,8 @@ class IntegratedGroup:
             some = slice(begin, begin + at_once)
             density = (slope[some] @ flat.T).reshape(-1, n, p) + self.log_weight
             found[some] = logsumexp(density, axis=2) - np.log(p)
-        return found + constant[:, None]
+        total: Array = found + constant[:, None]
+        return total
 
     def log_prior(self, mean: Array, log_sd: Array) -> Array:
         """Log density of the hyperpriors [S] in prior units, with that of log_sd's volume."""

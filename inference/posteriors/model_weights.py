@@ -40,7 +40,8 @@ def stacking_weights(elpd: Array) -> Array:
         constraints=[sum_to_one], options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
     weights: Array = np.clip(found.x, 0.0, None)
-    return weights / weights.sum()
+    shares: Array = weights / weights.sum()
+    return shares
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 import pandas as pd
@@ -59,9 +60,11 @@ class Regressors:
             for column in wanted:
                 if column not in subjects:
                     known = ", ".join(map(str, subjects.columns)) or "none"
+                    near = get_close_matches(column, list(map(str, subjects.columns)), n=1)
+                    hint = f" Did you mean {near[0]}?" if near else ""
                     raise ValueError(
                         f"A regressor is a column that is constant within subjects; {column!r} in "
-                        f"{text!r} is not. There are: {known}."
+                        f"{text!r} is not. There are: {known}.{hint}"
                     )
                 if subjects[column].isna().any():
                     who = subjects.index[subjects[column].isna()][0]

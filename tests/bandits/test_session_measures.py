@@ -10,6 +10,7 @@ from knownminds.agents import AGENTS, RandomResponder, RescorlaWagner, simulate
 from knownminds.environments import IowaGambling, ReversalLearning, Trials, make
 from knownminds.environments.bandits.iowa_gambling import GAINS, LOSSES
 from knownminds.inference import MEASURES, NetScore, TrialsToCriterion
+from knownminds.validation.power.audit import EFFECTS, usual_effects
 
 MINDS = {"reversal_learning": RescorlaWagner, "iowa_gambling": AGENTS["prospect_valence_delta"]}
 
@@ -129,3 +130,9 @@ def test_the_truth_is_that_of_the_design_in_which_it_is_asked():
     error = found.standard_error * np.sqrt(1 + 300 / 2048)
     assert abs(found.value - large.truth(model, theta)[0]) < 4 * error
     assert abs(found.value - measure.truth(model, theta)[0]) > 8 * error
+
+
+def test_effects_of_an_audit_are_of_the_size_of_the_measure():
+    assert usual_effects(MEASURES["optimism_bias"]) == EFFECTS
+    small, middle, large = usual_effects(MEASURES["net_score"])
+    assert 1.0 < small < middle < large < 20.0  # cards in 20, no tenths of one

@@ -560,6 +560,20 @@ def _smaller_steps(facts, words):
     assert float(words["rate"]) == max(float(line.split()[-1]) for line in begun)
 
 
+def _quoted(facts, words):
+    """The draws' quantiles, to the last digit quoted, which is worth two errors of the mean."""
+    draws = facts.draws[words["name"]]
+    low, high = words["interval"].strip("[]").split(", ")
+    _near(words["mean"], float(draws.mean()))
+    _near(low, float(np.quantile(draws, 0.05)))
+    _near(high, float(np.quantile(draws, 0.95)))
+    digits = len(words["mean"].partition(".")[2])
+    independent = float(draws.std()) / len(draws) ** 0.5  # draws that follow each other have more
+    assert digits == 0 or 10.0**-digits >= 2 * independent
+    direction = max((draws > 0).mean(), (draws <= 0).mean())
+    assert words["pd"] in ("> .999", f"= {direction:.3f}".replace("0.", "."))
+
+
 def _panels(facts):
     return facts.content["predictive"]["panels"]
 
@@ -682,6 +696,8 @@ REPORT = Report(
         "validation/data/predictive_page.py",
         "validation/data/rivals.py",
         "validation/data/rivals_page.py",
+        "validation/data/sampling_page.py",
+        "inference/posteriors/apa.py",
     ),
     sentences=(
         Claim("{n} subjects were fitted: {counts}.", COUNT, _counted),
@@ -897,6 +913,16 @@ REPORT = Report(
         ),
         Explanation(COMPARED),
         Explanation(ABOUT_ELPD),
+        Claim(
+            "{name} (unconstrained scale): b = {mean}, 90% CrI {interval}, pd {pd}.",
+            DRAWS,
+            _quoted,
+        ),
+        Explanation("Traces: every so-many-th draw of each chain, on the unconstrained scale."),
+        Explanation(
+            "Ranks: how often draws of each chain have which rank among those of all chains. "
+            "Chains that sample the same law have the same count everywhere, the dashed line."
+        ),
         Explanation(CHECKED),
         Explanation(ABOUT_P),
         Explanation(

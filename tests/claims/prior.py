@@ -43,6 +43,7 @@ REPORT = Report(
             "means of each mind over the simulated trials, by pandas",
             _range,
         ),
+        Explanation("The priors of {model} in {place}"),
         Explanation(
             "What single minds of the prior do: lines are medians over minds, shaded is what 90% "
             "of them do."

@@ -7,6 +7,7 @@ from knownminds.environments import (
     ENVIRONMENTS,
     Answer,
     Coins,
+    Environment,
     InstrumentalLearning,
     Message,
     Outcome,
@@ -333,3 +334,30 @@ def test_sessions_without_a_seed_differ():
 def test_an_unknown_experiment_is_answered_with_the_nearest_name():
     with pytest.raises(ValueError, match="Nearest: instrumental_learning"):
         make("instrumental_lerning")
+
+
+class Wordless(Environment):
+    """Two levers, for numbers alone."""
+
+    name = "wordless"
+    n_actions, n_trials, n_draws = 2, 5, 10
+
+    def tables(self, uniforms):
+        return {"payoffs": np.floor(3 * uniforms).reshape(len(uniforms), 5, 2)}
+
+
+class HalfWordless(Wordless):
+    """It is put into words that nobody can take back."""
+
+    def render(self, observation, turns):
+        return Prompt((Message("user", "Which one?"),))
+
+
+def test_an_experiment_for_numbers_alone_needs_no_words_and_says_so():
+    check_environment(Wordless())
+    for method in ("render", "parse", "say", "read"):
+        given = [None] * (1 if method == "read" else 2)
+        with pytest.raises(ValueError, match=r"wordless has no words.*render, parse, say, read"):
+            getattr(Wordless(), method)(*given)
+    with pytest.raises(ValueError, match="has no words"):
+        check_environment(HalfWordless())

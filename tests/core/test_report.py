@@ -29,6 +29,7 @@ from knownminds.validation.engine.study import Study
 from knownminds.validation.engine.verdicts import Word, judge_size
 from knownminds.validation.pages.figures import ON_LIGHT, heat_map, size_curves, spaced
 from knownminds.validation.pages.page import tone
+from knownminds.validation.pages.tables import latex
 from knownminds.validation.power.audit import audit
 from knownminds.validation.power.power_study import power
 from knownminds.validation.power.smallest_design import smallest_design
@@ -507,13 +508,42 @@ def test_every_figure_is_there_as_svg_png_and_numbers(written, results):
     name = "1-share-of-data-sets-that-reject"
     assert caption.startswith("Share of data sets that reject (")
     files = {file.name for file in (written / "figures").iterdir()}
-    assert files == {f"{name}.{kind}" for kind in ("svg", "png", "csv")}
+    assert files == {f"{name}.{kind}" for kind in ("svg", "png", "pdf", "csv")}
+    assert (written / "figures" / f"{name}.pdf").read_bytes().startswith(b"%PDF")
     with Image.open(written / "figures" / f"{name}.png") as picture:
         assert picture.format == "PNG"
         shades = np.asarray(picture.convert("L"))
         assert min(picture.size) > 300
         assert 0.005 < (shades < 128).mean() < 0.5  # ink on paper
     assert (written / "figures" / f"{name}.svg").read_text().startswith("<?xml")
+
+
+def test_every_table_is_there_as_csv_latex_and_markdown(written, results):
+    (_, head, rows), *_ = page_of(results["power"][1]).tables
+    (file,) = (written / "tables").glob("1-*.csv")
+    plain = pd.read_csv(file, dtype=str, keep_default_na=False)
+    assert plain.columns.tolist() == list(head)
+    # what begins with a minus and is no number is kept from being a formula, see `csv_cells`
+    assert [[c.removeprefix("'") for c in row] for row in plain.to_numpy().tolist()] == [
+        list(row) for row in rows
+    ]
+    marked = file.with_suffix(".md").read_text().splitlines()
+    assert len(marked) == len(rows) + 2
+    assert [cell.strip() for cell in marked[2].strip("|").split("|")] == list(rows[0])
+    printed = file.with_suffix(".tex").read_text()
+    assert printed.count(r"\\") == len(rows) + 1
+    assert printed.count("{") == printed.count("}")
+    assert latex("a_b & 50%", ["x"], [["$"]]).count("\\") > 5
+
+
+def test_a_result_is_short_as_a_line_and_drawn_and_summed_up(results):
+    for _, result in results.values():
+        assert len(repr(result)) < 160
+        assert "\n" not in repr(result)
+        assert len(result.summary()) >= 1
+    assert results["power"][1].plot().axes
+    with pytest.raises(ValueError, match="got number=99"):
+        results["power"][1].plot(99)
 
 
 def test_the_numbers_of_a_figure_are_those_of_the_study(written, results):

@@ -7,9 +7,10 @@ import pytest
 from claims import check
 from claims.prior import REPORT
 
+from knownminds import prior
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import make, session_stream
-from knownminds.validation.data.prior import _KEY, prior, read_prior
+from knownminds.validation.data.prior import _KEY, read_prior
 from knownminds.validation.data.prior_page import prior_page
 
 

@@ -178,6 +178,14 @@ def test_the_core_imports_no_family():
             assert there not in FAMILIES, f"{file.relative_to(ROOT)} imports {other}/{there}"
 
 
+def kernels_in(tree):
+    """Functions that numba compiles."""
+    for function in ast.walk(tree):
+        decorators = function.decorator_list if isinstance(function, ast.FunctionDef) else []
+        if any("njit" in ast.unparse(d) for d in decorators):
+            yield function
+
+
 def test_cached_kernels_call_only_kernels_of_their_own_file():
     for file in modules():
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -190,11 +198,7 @@ def test_cached_kernels_call_only_kernels_of_their_own_file():
             and not (node.module or "").endswith("exponential")
             for alias in node.names
         }
-        for function in ast.walk(tree):
-            if not isinstance(function, ast.FunctionDef):
-                continue
-            if not any("njit" in ast.unparse(d) for d in function.decorator_list):
-                continue
+        for function in kernels_in(tree):
             called = {
                 node.func.id
                 for node in ast.walk(function)
@@ -204,6 +208,22 @@ def test_cached_kernels_call_only_kernels_of_their_own_file():
                 f"{file.name}: {function.name} calls {sorted(called & borrowed)} of another file; "
                 "numba's cache would not notice edits there"
             )
+
+
+def test_no_kernel_assigns_arrays_to_slices():
+    """What numba says of shapes that differ took ten seconds to compile in each group model."""
+    for file in modules():
+        for function in kernels_in(ast.parse(file.read_text(encoding="utf-8"))):
+            for node in ast.walk(function):
+                if not isinstance(node, ast.Assign | ast.AugAssign):
+                    continue
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                sliced = any(
+                    isinstance(t, ast.Subscript) and ":" in ast.unparse(t) for t in targets
+                )
+                number = isinstance(node.value, ast.Constant) or ast.unparse(node.value) == "np.nan"
+                told = f"{file.name}: {function.name}: {ast.unparse(node)}; assign number by number"
+                assert number or not sliced, told
 
 
 @pytest.mark.parametrize("floor", FLOORS)

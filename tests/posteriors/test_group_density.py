@@ -2,14 +2,23 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta, kstest
 
 from knownminds.agents import RescorlaWagner, simulate
 from knownminds.environments import InstrumentalLearning, Trials
-from knownminds.inference import GroupModel, ModelData, Unknowns
+from knownminds.inference import (
+    GroupModel,
+    ModelData,
+    Unknowns,
+    hierarchical,
+    leave_one_subject_out,
+)
 from knownminds.inference.groups import group_density
+from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
+from knownminds.validation.data.fit import fit as fit_of_data
 
 N = 6
 
@@ -32,6 +41,7 @@ def kinds(trials):
         "plain": {},
         "held and lapse": {"fixed": {"beta": 2.0}, "lapse": True},
         "regressors": {"regressors": Regressors.of(formula, subjects, unknowns.parameters)},
+        "correlated": {"correlated": True, "lapse": True},
         "crossed": {"levels": Levels.of(["place", "drug"], trials, trials.frame["subject"])},
     }
 
@@ -60,7 +70,7 @@ def agrees_with_the_graph(model, data):
     np.testing.assert_allclose(found, found[0], atol=1e-10 * max(1.0, abs(ours)))
 
 
-@pytest.mark.parametrize("kind", ["plain", "held and lapse", "regressors", "crossed"])
+@pytest.mark.parametrize("kind", ["plain", "held and lapse", "regressors", "correlated", "crossed"])
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)
@@ -87,3 +97,50 @@ def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trial
     kept = stopped.value.trace["posterior"]  # the second chain had not begun
     assert kept["eta"].notnull().all()
     assert 20 <= kept.sizes["draw"] < 100_000
+
+
+def test_correlations_have_the_law_they_are_said_to_have():
+    """Given 3 parameters and the shape 2, each is 2 Beta - 1 with both exponents 2 + 1/2."""
+    made = Deviations.plain(RescorlaWagner.parameters, 2, True)
+    rng, n = np.random.default_rng(2), 40_000
+    partial = np.stack([2.0 * rng.beta(e, e, n) - 1.0 for e in made.exponents], axis=1)
+    signs = rng.choice([-1.0, 1.0], (n, 3))
+    found = made.correlations(np.arctanh(partial), signs)
+    for pair in found.T:
+        # The critical value of Kolmogorov's test at 1 in 10,000 is 2.23 / sqrt(n).
+        assert kstest((pair + 1) / 2, beta(2.5, 2.5).cdf).statistic < 2.23 / np.sqrt(n)
+    root = made.roots(np.arctanh(partial[:5]))
+    np.testing.assert_allclose(np.einsum("sij,sij->si", root, root), 1.0)
+
+
+def test_correlated_parameters_are_found_to_be():
+    rng = np.random.default_rng(5)
+    standard = rng.normal(size=(40, 3))
+    standard[:, 1] = 0.9 * standard[:, 0] + np.sqrt(1 - 0.9**2) * standard[:, 1]
+    z = np.array([-0.3, 1.1, 0.2]) + np.array([0.9, 0.5, 0.5]) * standard
+    theta = RescorlaWagner.parameters.constrain(z)
+    trials = simulate(RescorlaWagner, theta, InstrumentalLearning(64), 3)
+    fit = hierarchical(
+        RescorlaWagner, trials, correlated=True, draws=300, tune=300, rounds=1, seed=1, cores=1
+    )
+    assert fit.pairs == ("alpha, beta", "alpha, kappa", "beta, kappa")
+    row = fit.group.loc["cor(alpha, beta)"]
+    assert abs(row["mean"] - np.corrcoef(z[:, 0], z[:, 1])[0, 1]) < 3.5 * row["sd"]
+    assert row["low"] > 0
+    assert fit.group.loc["cor(alpha, kappa)", "low"] < 0 < fit.group.loc["cor(beta, kappa)", "high"]
+    # Leaving subjects out integrates over the covariance that the correlations make.
+    roots = fit.covariance_roots
+    spread = fit.posterior["group_sd"].stack(s=("chain", "draw")).transpose("s", ...).to_numpy()
+    np.testing.assert_allclose((roots**2).sum(axis=2), spread**2, rtol=1e-9)
+    found = fit.posterior["correlation"].stack(s=("chain", "draw")).sel(pair="alpha, beta")
+    whole = (roots @ np.swapaxes(roots, 1, 2))[:, 0, 1]
+    np.testing.assert_allclose(whole / (spread[:, 0] * spread[:, 1]), found, rtol=1e-6)
+    assert np.isfinite(leave_one_subject_out(fit).elpd).all()
+
+
+def test_correlations_need_two_parameters(trials):
+    data = ModelData.read(RescorlaWagner, trials)
+    with pytest.raises(ValueError, match=r"only alpha is free.*--correlated"):
+        GroupModel.build(data, fixed={"beta": 2.0, "kappa": 0.0}, correlated=True)
+    with pytest.raises(ValueError, match="need --method hierarchical"):
+        fit_of_data(trials, "rescorla_wagner", correlated=True)

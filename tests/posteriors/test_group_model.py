@@ -220,7 +220,7 @@ def test_misuse_is_answered_with_the_rule(fitted):
     with pytest.raises(ValueError, match="Samplers are compiled, nutpie, pymc"):
         model.sample(data, sampler="gibbs")
     for formula, message in (
-        ("alpha ~ conditon", "'conditon'"),
+        ("alpha ~ conditon", "'conditon'.*Did you mean condition"),
         ("alfa ~ condition", "Did you mean alpha"),
         ("alpha condition", "reads"),
         ("alpha ~ 1", "besides the intercept"),

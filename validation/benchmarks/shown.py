@@ -38,7 +38,7 @@ def readable(trials: pd.DataFrame) -> pd.Series[bool]:
     """Say which trials have an answer that could be read, [rows]."""
     if "outcome" in trials:
         return trials["outcome"].isin(ANSWERED)
-    return trials[["action", "response"]].notna().any(axis=1)
+    return trials[[c for c in ("action", "response") if c in trials]].notna().any(axis=1)
 
 
 def apart(trials: pd.DataFrame, own: Sequence[str] = ()) -> list[str]:

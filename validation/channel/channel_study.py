@@ -26,7 +26,7 @@ from knownminds.environments import (
     session_stream,
     unknown,
 )
-from knownminds.environments.words.answer import MARKER
+from knownminds.environments.words.final_answers import MARKER
 from knownminds.inference.fits.missing_answers import METHODS, missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood

@@ -48,6 +48,7 @@ from .predictive import (
 from .questions import AskFit
 from .rivals import Comparison, chosen_rivals, compare_rivals
 from .rivals_page import about_rivals
+from .sampling_page import traces_of
 from .support import (
     LEAST_FOR_GROUP,
     MASS,
@@ -105,6 +106,8 @@ class Fit(Reported):
         Whether sessions simulated from the fit look like the data; None if nobody could be fitted.
     rivals
         How rival models predict subjects that are left out; None if none were asked for.
+    traces
+        Of a hierarchical fit, by group term: some "draws" of each chain, and counts of "ranks".
     verdict, sampling, divergences
         Of a hierarchical fit: "converged" or "not converged"; r_hat, ess_bulk and ess_tail by
         term; the number of divergent draws.
@@ -152,6 +155,7 @@ class Fit(Reported):
     simulated: Simulated | None = None
     predictive: Predictive | None = None
     rivals: Comparison | None = None
+    traces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
     predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
@@ -189,6 +193,7 @@ class Fit(Reported):
             "simulated": None if self.simulated is None else asdict(self.simulated),
             "predictive": None if self.predictive is None else asdict(self.predictive),
             "rivals": None if self.rivals is None else asdict(self.rivals),
+            "traces": dict(self.traces),
             "statuses": dict(self.statuses),
             "verdict": self.verdict,
             "sampling": {name: dict(v) for name, v in self.sampling.items()},
@@ -264,6 +269,7 @@ class Fit(Reported):
             simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
             predictive=Predictive.from_dict(kept) if (kept := found.get("predictive")) else None,
             rivals=Comparison.from_dict(kept) if (kept := found.get("rivals")) else None,
+            traces=found.get("traces", {}),
         )
 
     def __str__(self) -> str:
@@ -324,6 +330,8 @@ def compute(question: AskFit) -> Fit:
         raise ValueError(f"Sampling takes some time: most_minutes is above 0; got {most_minutes}.")
     if crossed and method != "hierarchical":
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
+    if question.correlated and method != "hierarchical":
+        raise ValueError(f"Correlated parameters need --method hierarchical; got {method}.")
     agent = resolve_model(question.model)
     selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
@@ -346,6 +354,7 @@ def compute(question: AskFit) -> Fit:
         "pooled": question.pooled,
         "unit": list(unit or ()),
         "crossed": list(crossed or ()),
+        "correlated": question.correlated,
         "all_trials": all_trials,
         "against": list(question.against or ()),
         "rivals": question.rivals,
@@ -358,6 +367,7 @@ def compute(question: AskFit) -> Fit:
         levels = {"formula": formula, "unit": unit, "crossed": crossed}
         sampling: dict[str, Any] = {
             "all_trials": all_trials,
+            "correlated": question.correlated,
             "target_accept": target_accept,
             "seed": seed,
             "cores": workers,
@@ -617,13 +627,16 @@ def _group_fit(
         elif term in fitted.effects:
             keys = ("mean", "low", "high")
             effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
+        elif str(term).startswith("cor("):
+            keys = ("mean", "low", "high")
+            effects[str(term)] = _group_row(row, keys, "correlation, unconstrained scale")
         elif " | " in str(term):
             keys = ("mean", "low", "high")
             value = _group_row(row, keys, "sd of levels, unconstrained scale")
             factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
             effects[str(term)] = factor
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    sentences = () if fitted.verdict == "converged" else _warning(fitted)
+    sentences = _quoted(fitted) if fitted.verdict == "converged" else _warning(fitted)
     return _empty(
         agent,
         "hierarchical",
@@ -635,7 +648,21 @@ def _group_fit(
         sampling=fitted.convergence.table.to_dict(orient="index"),
         divergences=fitted.divergences,
         sentences=sentences,
+        traces=traces_of(fitted),
         posterior=fitted,
+    )
+
+
+def _quoted(fitted: HierarchicalFit) -> tuple[str, ...]:
+    """Return a sentence for each regression weight, as a paper quotes it."""
+    from knownminds.inference.posteriors.apa import apa_sentence
+
+    effect = fitted.posterior["effect"] if fitted.effects else None
+    if effect is None:
+        return ()
+    return tuple(
+        apa_sentence(name, effect.sel(term=name).transpose("chain", "draw").to_numpy())
+        for name in fitted.effects
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.plots import symbol
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
@@ -31,6 +32,7 @@ from .predictive_page import (
     panels_figure,
 )
 from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
+from .sampling_page import sampling_section
 
 
 def fit_page(fit: Fit) -> Page:
@@ -65,6 +67,7 @@ def fit_page(fit: Fit) -> Page:
         notes=_notes(fit),
         tables=_tables(fit),
         figures=_figures(fit),
+        sections=sampling_section(fit.traces),
         command=fit_command(fit),
         versions=fit.versions,
     )
@@ -165,6 +168,7 @@ def fit_command(fit: Fit) -> str:
         formula=options["formula"],
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
+        correlated=options.get("correlated"),
         fix=options["fixed"],
         fit_lapse=options["fit_lapse"],
         all_trials=options.get("all_trials"),
@@ -204,7 +208,7 @@ def subject_forest(fit: Fit) -> str:
         if np.isfinite(group.estimate):
             axis.axvspan(group.low, group.high, color=draw.GREEN, alpha=0.2, linewidth=0)
             axis.axvline(group.estimate, color=draw.GREEN, linewidth=1.2, label=group.meaning)
-        axis.set(xlim=draw.limits(frame[name].to_numpy(), *_ends(frame, name)), xlabel=name)
+        axis.set(xlim=draw.limits(frame[name].to_numpy(), *_ends(frame, name)), xlabel=symbol(name))
         axis.set_yticks([])
     axes[0].set_ylabel(f"{noun(fit.options)}s, sorted")
     draw.key(figure, axes[0])

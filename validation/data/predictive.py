@@ -222,12 +222,12 @@ def check_panels(data: Rows, replicated: Replicated, panels: Sequence[Panel] | N
                 means[k].append(own.means(rows, owner, len(which))[0])
             except KeyError:  # a column that is told, but not known of sessions lived again
                 lacking.add(k)
-    found = [
+    checked = [
         _check(own, data, np.concatenate(means[k]))
         for k, own in enumerate(cells)
         if k not in lacking
     ]
-    return tuple(panel for panel in found if panel is not None)
+    return tuple(panel for panel in checked if panel is not None)
 
 
 def discrepancies(means: Array) -> Array:

@@ -62,6 +62,8 @@ class AskFit(Question["Fit"]):
         "condition"); the subject alone by default.
     crossed
         Columns whose levels deviate from the group besides the units; for "hierarchical" only.
+    correlated
+        Whether parameters may go together over subjects; for "hierarchical" only.
     all_trials
         Fit all trials with a model that has a `selection` of its own, such as the first free
         choices of `horizon_explorer`.
@@ -110,6 +112,12 @@ class AskFit(Question["Fit"]):
         "Columns whose levels deviate as well (hierarchical).",
         default=None,
         read=_names,
+    )
+    correlated: bool = option(
+        bool,
+        "Parameters may go together over subjects (hierarchical).",
+        default=False,
+        flag="--correlated",
     )
     fixed: Mapping[str, float] | None = asks(
         Fixed, default=None, read=partial(read_numbers, "--fix")

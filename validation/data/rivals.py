@@ -131,8 +131,10 @@ class Comparison:
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Comparison:
         """Make a comparison of what its JSON holds."""
-        rivals = [Rival(**{k: np.nan if v is None else v for k, v in r.items()})
-                  for r in found["rivals"]]  # fmt: skip
+        told: list[dict[str, Any]] = [
+            {k: np.nan if v is None else v for k, v in r.items()} for r in found["rivals"]
+        ]
+        rivals = [Rival(**each) for each in told]
         own = {k: found[k] for k in ("subjects", "omnibus", "minds", "left_out")}
         return cls(
             **own,
@@ -203,7 +205,9 @@ def compare_rivals(
     """
     models, left_out = chosen_rivals(agent, place, against, every)
     whole = all_trials or agent.selection is None  # so that all are fitted to the same trials
-    data, groups, kept = [], [], []
+    data: list[Any] = []
+    groups: list[Any] = []
+    kept: list[Any] = []
     for model in models:
         if tell is not None:
             tell(f"comparing: {model.name}")

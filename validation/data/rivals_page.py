@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from knownminds.validation.pages import figures as draw
@@ -53,7 +55,7 @@ def rival_tables(found: Comparison | None) -> list[Table]:
     ]
 
 
-def _shares(shares: dict[str, float]) -> str:
+def _shares(shares: Mapping[str, float]) -> str:
     ordered = sorted(shares.items(), key=lambda item: -item[1])
     return ", ".join(f"{name} {share:.0%}" for name, share in ordered if share >= 0.005)
 

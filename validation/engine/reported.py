@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from knownminds.environments.record.result import Result
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from knownminds.validation.pages.page import Page
 
 
@@ -19,6 +21,21 @@ class Reported(Result):
         from knownminds.validation.report import page_of
 
         return page_of(self)
+
+    def plot(self, number: int = 1) -> Figure:
+        """Return a figure of the page, counted from 1, as a Matplotlib figure.
+
+        Raises
+        ------
+        ValueError
+            If the page has no such figure.
+        """
+        page = self.page()
+        figures = [svg.figure for _, svg in page.drawn if hasattr(svg, "figure")]
+        if not 1 <= number <= len(figures):
+            raise ValueError(f"The page has {len(figures)} figures; got number={number}.")
+        figure: Figure = figures[number - 1]
+        return figure
 
     def _repr_html_(self) -> str:
         """Show a notebook the page, in a frame of its own."""

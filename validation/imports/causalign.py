@@ -48,10 +48,15 @@ def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFram
     )
     table = table.keep(right)
     kept = right.to_numpy()
-    added = {"letter": letter, "queried": queried, "present": present, "story": domain}
-    told = {name: values[kept].to_numpy() for name, values in added.items()}
+    added: dict[str, Any] = {
+        "letter": letter,
+        "queried": queried,
+        "present": present,
+        "story": domain,
+    }
+    shown_too: dict[str, Any] = {name: values[kept].to_numpy() for name, values in added.items()}
     table, shown = stimuli(
-        replace(table, cells=table.cells.assign(**told)),
+        replace(table, cells=table.cells.assign(**shown_too)),
         tally,
         trial={"least": 0, "most": 1e6, "whole": True},
     )

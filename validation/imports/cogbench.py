@@ -102,16 +102,16 @@ def _games(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame
     """Read the horizon task: games of 5 or 10 plays, the first four forced."""
     table = _identified(table, tally)
     cells = table.cells
-    column = {
-        name: within(table, name, tally, **how)
-        for name, how in {
-            "trial": {"least": 0, "most": 9, "whole": True},
-            "choice": {"allowed": (0, 1)},
-            "reward": {"least": -1000, "most": 1000},
-            **{name: {"least": -1000, "most": 1000} for name in
-               ("mean0", "mean1", "reward0", "reward1")},
-        }.items()
-    }  # fmt: skip
+    rules: dict[str, dict[str, Any]] = {
+        "trial": {"least": 0, "most": 9, "whole": True},
+        "choice": {"allowed": (0, 1)},
+        "reward": {"least": -1000, "most": 1000},
+        **{
+            name: {"least": -1000, "most": 1000}
+            for name in ("mean0", "mean1", "reward0", "reward1")
+        },
+    }
+    column = {name: within(table, name, tally, **how) for name, how in rules.items()}  # fmt: skip
     paid = np.where(column["choice"] == 1, column["reward1"], column["reward0"])
     right = np.all([np.isfinite(values) for values in column.values()], axis=0)
     right &= paid == column["reward"]
@@ -239,12 +239,9 @@ def _days(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     landed = cells["state"].isin(_LETTERS)
     tally.mark(LEFT_OUT, "a day that was flown and has no planet", table, flown & ~landed)
     kept = (~flown | landed).to_numpy()
-    table, cells, flown = (
-        table.keep(kept),
-        cells[kept].reset_index(drop=True),
-        flown[kept].to_numpy(),
-    )
-    planet = pd.Index(_LETTERS).get_indexer(cells["state"])
+    table, cells = table.keep(kept), cells[kept].reset_index(drop=True)
+    flown = flown[kept].reset_index(drop=True)
+    planet = pd.Index(_LETTERS).get_indexer(pd.Index(cells["state"]))
     offered = np.array([*_ALIENS, ("", "")], dtype=object)[planet]
     dealt = (cells["action2"].to_numpy(dtype=object)[:, None] == offered).any(axis=1)
     tally.mark(UNREADABLE, "'action2' is no alien of that planet", table, flown & ~dealt)

@@ -169,7 +169,8 @@ def experiment_of(trials: Trials, environment: Environment | None) -> Environmen
     """Return the experiment that is given or that all trials name."""
     if environment is not None:
         return environment
-    names = trials.frame["environment"].dropna().unique() if "environment" in trials.frame else []
+    told = "environment" in trials.frame
+    names: list[Any] = list(trials.frame["environment"].dropna().unique()) if told else []
     if len(names) != 1:
         raise ValueError("The trials do not name one experiment; name it with --environment.")
     return make(str(names[0]), **trials.settings.get(str(names[0]), {}))

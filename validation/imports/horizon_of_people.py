@@ -20,19 +20,17 @@ _UNEQUAL = {1: (3, 1), -1: (1, 3), 0: (2, 2)}  # Info -> forced plays of the lef
 def _people(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:
     """Read plays, forced ones included; `Block` is the game, and 1 stands for left."""
     subject = table.cells["Subject"]
-    column = {
-        name: within(table, name, tally, **how)
-        for name, how in {
-            "Block": {"least": 1, "most": 1e6, "whole": True},
-            "Trial": {"least": 1, "most": 10, "whole": True},
-            "Horizon": {"allowed": (5, 10)},
-            "Info": {"allowed": (-1, 0, 1)},
-            "Choice": {"allowed": (0, 1)},
-            "Outcome": {"least": -1000, "most": 1000},
-            "mu_L": {"least": -1000, "most": 1000},
-            "mu_R": {"least": -1000, "most": 1000},
-        }.items()
+    rules: dict[str, dict[str, Any]] = {
+        "Block": {"least": 1, "most": 1e6, "whole": True},
+        "Trial": {"least": 1, "most": 10, "whole": True},
+        "Horizon": {"allowed": (5, 10)},
+        "Info": {"allowed": (-1, 0, 1)},
+        "Choice": {"allowed": (0, 1)},
+        "Outcome": {"least": -1000, "most": 1000},
+        "mu_L": {"least": -1000, "most": 1000},
+        "mu_R": {"least": -1000, "most": 1000},
     }
+    column = {name: within(table, name, tally, **how) for name, how in rules.items()}
     right = subject.notna().to_numpy() & np.all(
         [np.isfinite(values) for values in column.values()], axis=0
     )

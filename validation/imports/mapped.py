@@ -191,7 +191,7 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
                 f"{cells.iloc[strange[0]]!r} as {name!r}, and the mapping knows "
                 f"{', '.join(told)}. Add it, or name it with --missing."
             )
-        values = cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan)
+        values: NDArray[np.float64] = cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan)
     else:
         shown = replace(table, cells=table.cells.assign(**{name: cells}))
         values, wrong = numbers(shown, name, tally)
@@ -237,9 +237,9 @@ def _added(place: Environment, frame: pd.DataFrame) -> set[str]:
     probe = frame.assign(outcome="malformed").head(1)
     probe = probe.assign(**{name: np.nan for name in ("action", "response") if name in probe})
     try:
-        return set(place.complete(Trials.from_frame(probe)))
+        return set(map(str, place.complete(Trials.from_frame(probe)).columns))
     except ValueError:
-        return set(frame)  # its own sentence says what is wrong
+        return set(map(str, frame.columns))  # its own sentence says what is wrong
 
 
 def _lacking(table: Table, names: Sequence[str], place: Environment | None = None) -> str:
@@ -330,8 +330,8 @@ def _reshaped(table: Table, frame: pd.DataFrame, place: Environment, tally: Tall
         right = frame[["pumps", "exploded", "maximum"]].notna().all(axis=1)
         tally.mark(LEFT_OUT, "a balloon without pumps or end", table, ~right)
         tally.mark(DERIVED, "a row for each pump, and one for the stop", table, right)
-        kept = frame[right].drop(columns=["trial", *({"type"} & set(frame))]).reset_index(drop=True)
-        return pumps_of_balloons(kept, maxima=maxima)
+        own = frame[right].drop(columns=["trial", *({"type"} & set(frame))])
+        return pumps_of_balloons(own.reset_index(drop=True), maxima=maxima)
     whole = frame[list(PLAYS)].notna().all(axis=1)
     games = [frame[key] for key in (*keys, "game")]
     kept = whole.groupby(games, sort=False).transform("all")

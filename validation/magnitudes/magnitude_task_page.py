@@ -23,12 +23,12 @@ from knownminds.inference.magnitudes.cue_combination import combine, pair
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
     BOTH,
-    IMAGE,
     MULTIMODAL,
     TEXT,
     Answers,
     MagnitudeAnswers,
 )
+from knownminds.inference.magnitudes.magnitude_composite import cue_cells
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Page, Table, table
 
@@ -273,11 +273,10 @@ def blur_weights(answers: MagnitudeAnswers, task: str, shown: Sequence[str]) -> 
     rows: list[dict[str, Any]] = []
     for who in shown:
         for condition in (BASE, "constant_noise", "gradual_noise"):
-            cells = [answers.cells.get((who, task, condition, m)) for m in (TEXT, IMAGE, BOTH)]
-            three = [cell for cell in cells if cell is not None]
-            if len(three) < len(MODALITIES):
+            cells = cue_cells(answers, who, task, condition)
+            if cells is None:
                 continue
-            pairs = pair(*three)
+            pairs = pair(*cells)
             blur = pairs.combined.blur
             groups = 1 if len(np.unique(blur)) == 1 else STEPS
             rank = np.argsort(np.argsort(blur, kind="stable"), kind="stable")
