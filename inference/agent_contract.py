@@ -190,11 +190,13 @@ class _Contract:
         rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
         total, gradient = data.log_likelihood(self.theta, rates)
         at: Callable[[Array], Array] = lambda theta: data.log_likelihood(theta, rates)[0]  # noqa: E731
-        off, worst = 0.0, ""
-        for k, name in enumerate(self.model.parameters.names):
-            h = np.zeros_like(self.theta)
-            h[:, k] = STEP * np.minimum(1.0, np.abs(self.theta[:, k]))
-            theta = self.theta
+        off, worst, law = 0.0, "", self.model.parameters
+        theta = self.theta
+        for k, (name, parameter) in enumerate(zip(law.names, law, strict=True)):
+            h = np.zeros_like(theta)
+            # Near an end of its support a function may bend within a step of its own size.
+            room = np.minimum(np.abs(theta[:, k]), parameter.support.upper - theta[:, k])
+            h[:, k] = STEP * np.minimum(1.0, room)
             difference = 8 * (at(theta + h) - at(theta - h)) - (
                 at(theta + 2 * h) - at(theta - 2 * h)
             )

@@ -6,8 +6,8 @@ from math import exp
 import numpy as np
 import pytest
 
-from knownminds.agents import RescorlaWagner, WeightedBayes, real
-from knownminds.environments import InstrumentalLearning
+from knownminds.agents import BalloonPumper, RescorlaWagner, WeightedBayes, real
+from knownminds.environments import BalloonRisk, InstrumentalLearning
 from knownminds.inference import check_agent
 
 PLACE = InstrumentalLearning(n_visits=3)
@@ -60,6 +60,12 @@ BROKEN = {
     "They sum": {"action_probabilities": too_likely},
     "No experiment has 'hunger'": {"columns": ("action", "hunger")},
 }
+
+
+def test_steps_are_small_near_the_end_of_a_support():
+    """Its prior belief lies so near 1 that differences of a thousandth of it are no slopes."""
+    found = check_agent(BalloonPumper, BalloonRisk(n_balloons=4), seed=2)
+    assert found.ok, found
 
 
 @pytest.mark.parametrize("model", [RescorlaWagner, WeightedBayes])
