@@ -234,7 +234,8 @@ def test_what_is_wrong_in_a_plan_is_said_in_a_sentence(tmp_path, capsys, change,
 @pytest.mark.parametrize("name", [b.name for b in BENCHMARKS.values() if b.plan.is_file()])
 def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     plan, small = read_plan(name), read_plan(name, small=True)
-    assert {"rational", "random"} <= set(plan.known)
+    assert "rational" in plan.known
+    assert len(plan.known) > 1
     assert [cell.name for cell in plan.cells] == [cell.name for cell in small.cells]
     assert sum(c.sessions for c in small.cells) <= max(
         len(plan.cells) * 2, 0.2 * sum(c.sessions for c in plan.cells)
