@@ -170,8 +170,8 @@ REPORT = Report(
         ),
         Explanation(
             "First condition minus second, for each parameter of the fits; the models that change "
-            "most and least, with 95% intervals: stories that both conditions share are left out "
-            "of both together."
+            "most and least. The file has 95% intervals, for which stories that both conditions "
+            "share are left out of both together."
         ),
         Explanation(
             PARAMETERS + "The strengths m1 and m2 are those of the causes C1 and C2. The file also "

@@ -109,7 +109,7 @@ def signature_scatter(units: pd.DataFrame, of_people: OfPeople) -> Figure:
     ]
     for axis, setting in zip(axes, settings, strict=False):
         own = units[units[SETTING] == setting]
-        axis.axhspan(-COMPLIANT, COMPLIANT, color="#dddddd", zorder=0, linewidth=0)
+        axis.axhspan(-COMPLIANT, COMPLIANT, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
         axis.axvline(0.0, color=draw.GREY, linewidth=1, zorder=0)
         if people[0] is not None and people[1] is not None:
             mark_people(axis, people[0])
@@ -144,13 +144,15 @@ def determinacy_scatter(units: pd.DataFrame, people_name: str) -> Figure:
     marks = dict(zip(dict.fromkeys(units[SETTING]), draw.MARKERS, strict=False))
     for axis, name in zip(axes, names, strict=True):
         if name == "markov_violation":
-            axis.axvspan(-COMPLIANT, COMPLIANT, color="#dddddd", zorder=0, linewidth=0)
+            axis.axvspan(-COMPLIANT, COMPLIANT, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
         for model, own in units.groupby(WHO, sort=False):
             x, y = (own[c].to_numpy(dtype=float) for c in (name, "determinacy"))
             if model == people_name:
                 axis.plot(x, y, "*", color=PEOPLES, markersize=11, label=people_name, zorder=3)
                 continue
-            axis.plot(x, y, color="#cccccc", linewidth=0.6, zorder=0.5, label=f"_{model}")
+            axis.plot(
+                x, y, color=draw.GREY, alpha=0.5, linewidth=0.6, zorder=0.5, label=f"_{model}"
+            )
             for a, b, setting, prompt in zip(x, y, own[SETTING], own[PROMPT], strict=True):
                 axis.plot(
                     a, b, marks.get(setting, "o"), color=looks[prompt][0], markersize=4,

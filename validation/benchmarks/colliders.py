@@ -743,20 +743,15 @@ def _ranks_section(found: ColliderResult) -> Section:
             dict(zip(keys, key, strict=True))
             | {"models": len(by)}
             | {
-                end: "; ".join(
-                    f"{r[WHO]} {r['difference']:+.3f} ({r['low']:.3f} to {r['high']:.3f})"
-                    if np.isfinite(r["low"])
-                    else f"{r[WHO]} {r['difference']:+.3f}"
-                    for r in some.to_dict("records")
-                )
+                end: "; ".join(f"{r[WHO]} {r['difference']:+.3f}" for r in some.to_dict("records"))
                 for end, some in ends.items()
             }
         )
     return part(
         "Who changes most, parameter by parameter",
         "First condition minus second, for each parameter of the fits; the models that change most "
-        "and least, with 95% intervals: stories that both conditions share are left out of both "
-        "together.",
+        "and least. The file has 95% intervals, for which stories that both conditions share are "
+        "left out of both together.",
         "changes",
         rows,
         [

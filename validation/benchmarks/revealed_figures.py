@@ -160,7 +160,7 @@ def context_figure(shares: pd.DataFrame) -> str:
     for axis, (words, own) in zip(axes, panels, strict=True):
         first = own[own["named"] == own["named"].iloc[0]]
         x = np.arange(len(first))
-        axis.bar(x, first["truth"], 0.9, color="#d9d9d9", label="truth", zorder=1)
+        axis.bar(x, first["truth"], 0.9, color=draw.GREY, alpha=0.35, label="truth", zorder=1)
         for k, name in enumerate(names):
             some = own[own["named"] == name]
             if len(some) != len(first):
@@ -210,7 +210,7 @@ def _one_box(axis: Axes, own: pd.DataFrame, value: str, y: int, noise: str) -> N
         return
     tenth, lower, median, upper, ninetieth = np.quantile(values, [0.1, 0.25, 0.5, 0.75, 0.9])
     axis.hlines(y, tenth, ninetieth, color=draw.BLUE, linewidth=1)
-    axis.barh(y, upper - lower, 0.55, left=lower, color="#cfe3f1", edgecolor=draw.BLUE, zorder=2)
+    axis.barh(y, upper - lower, 0.55, left=lower, color="#0072B240", edgecolor=draw.BLUE, zorder=2)
     axis.vlines(median, y - 0.27, y + 0.27, color=draw.ORANGE, linewidth=1.8, zorder=3)
     if noise:
         expected = own[noise].to_numpy(dtype=float)

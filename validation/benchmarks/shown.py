@@ -144,7 +144,7 @@ def dots(
     for k, (axis, title) in enumerate(zip(axes, panels, strict=False)):
         own = rows[rows[panel].astype(str) == title]
         if zone is not None:
-            axis.axvspan(*zone, color="#dddddd", zorder=0, linewidth=0)
+            axis.axvspan(*zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
         if null is not None:
             axis.axvline(null, color=draw.GREY, linewidth=1, zorder=0)
         if people is not None and np.isfinite(people["value"]):
