@@ -31,7 +31,9 @@ class DeckMeasure(SessionMeasure):
         return mean_by(session[held], CARDS * sign, int(session.max(initial=-1)) + 1)
 
 
-def block_of(session: NDArray[np.int64], trial: NDArray[np.int64]) -> tuple[Array, Array]:
+def block_of(
+    session: NDArray[np.int64], trial: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the block of 20 cards of each trial, from 0 on, [rows], and how many there are.
 
     What is left at the end of a session is a block of its own from 10 cards on; fewer belong to

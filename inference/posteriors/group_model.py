@@ -220,6 +220,14 @@ class HierarchicalFit(SubjectResult):
         """
         name, _, factor = term.removeprefix("sd(").removesuffix(")").partition(" | ")
         draws = self.posterior["level_sd"].sel(factor=factor, parameter=name).to_numpy().ravel()
+        return self._spread_differs(draws, name)
+
+    def subjects_differ(self, name: str) -> float:
+        """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`."""
+        draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
+        return self._spread_differs(draws, name)
+
+    def _spread_differs(self, draws: Array, name: str) -> float:
         prior = norm.pdf(0.0, scale=self.parameters[name].group_sd)
         # Either sign of a spread is the same group, so the density is smooth and even at 0.
         after = float(gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])

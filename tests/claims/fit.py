@@ -170,6 +170,23 @@ def _effect(facts, words):
     assert words["clear"] == ("includes" if low <= 0 <= high else "excludes")
 
 
+def _none_differ(facts, words):
+    """Of the Bayes factor: how much more frequent draws near 0 are than under the prior."""
+    draws = facts.draws[f"sd({words['name']})"]
+    bound = float(np.quantile(draws, 0.95))
+    assert abs(float(words["bound"]) / bound - 1) < 0.06  # two digits
+    scale = AGENTS[facts.content["model"]].parameters[words["name"]].group_sd
+    edge = float(np.quantile(draws, 0.25))
+    before = 2 * norm.cdf(edge, scale=scale) - 1
+    factor = float(words["factor"].removeprefix("over "))
+    assert factor >= 10
+    # A kernel and a histogram differ by smoothing.
+    if words["factor"].startswith("over"):
+        assert 0.25 / before > 0.5 * factor
+    else:
+        assert 0.5 < factor / (0.25 / before) < 2.0
+
+
 def _levels(facts, words):
     """Of the Bayes factor: how much rarer draws near 0 are than under the prior."""
     draws = facts.draws[words["name"]]
@@ -731,6 +748,13 @@ REPORT = Report(
             "{name}: group mean{which} {estimate} (90% interval {low} to {high}).",
             DRAWS,
             _group_mean,
+        ),
+        Claim(
+            "{name}: no difference between subjects can be seen. Their spread on the unconstrained "
+            "scale is below {bound} (95%), and the Bayes factor for subjects alike against "
+            "subjects that differ is {factor}.",
+            "posterior draws: how many lie near 0, against the half-normal prior",
+            _none_differ,
         ),
         Claim(
             "{name}: {estimate} (90% interval {low} to {high}, which {clear} 0).", DRAWS, _effect

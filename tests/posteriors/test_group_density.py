@@ -1,11 +1,15 @@
 """The compiled density of a group is that of PyMC's graph, and its own NUTS samples it."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from claims import check
+from claims.fit import REPORT
 from scipy.stats import beta, kstest
 
-from knownminds.agents import RescorlaWagner, simulate
-from knownminds.environments import InstrumentalLearning, Trials
+from knownminds.agents import AGENTS, RescorlaWagner, simulate
+from knownminds.environments import InstrumentalLearning, Trials, make
 from knownminds.inference import (
     GroupModel,
     ModelData,
@@ -18,6 +22,7 @@ from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
+from knownminds.validation.data.fit import _about_spreads
 from knownminds.validation.data.fit import fit as fit_of_data
 
 N = 6
@@ -144,3 +149,23 @@ def test_correlations_need_two_parameters(trials):
         GroupModel.build(data, fixed={"beta": 2.0, "kappa": 0.0}, correlated=True)
     with pytest.raises(ValueError, match="need --method hierarchical"):
         fit_of_data(trials, "rescorla_wagner", correlated=True)
+
+
+def test_a_group_that_is_alike_is_a_finding_and_one_that_differs_is_not_called_so():
+    """Everyone has the same parameters, or none the same as another, in many trials."""
+    model, place = AGENTS["weighted_bayes"], make("probabilistic_reasoning", n_problems=100)
+    mean = model.parameters.constrain(model.parameters.mean)
+    told = {}
+    for spread in (0.0, 1.0):
+        theta = np.tile(mean, (12, 1))
+        theta[:, 1] += spread * np.linspace(-1, 1, 12)
+        data = ModelData.read(model, simulate(model, theta, place, seed=1))
+        found = hierarchical(model, data, seed=1, cores=1)
+        assert found.verdict == "converged"
+        told[spread] = _about_spreads(found)
+        facts = SimpleNamespace(
+            content={"model": model.name}, draws={t: d for t, d, _ in found._terms()}
+        )
+        check(REPORT, told[spread], facts)
+    assert any(s.startswith("b_prior: no difference between subjects") for s in told[0.0])
+    assert not any(s.startswith("b_prior") for s in told[1.0])

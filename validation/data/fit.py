@@ -636,7 +636,8 @@ def _group_fit(
             factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
             effects[str(term)] = factor
     frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    sentences = _quoted(fitted) if fitted.verdict == "converged" else _warning(fitted)
+    converged = fitted.verdict == "converged"
+    sentences = (*_about_spreads(fitted), *_quoted(fitted)) if converged else _warning(fitted)
     return _empty(
         agent,
         "hierarchical",
@@ -651,6 +652,22 @@ def _group_fit(
         traces=traces_of(fitted),
         posterior=fitted,
     )
+
+
+def _about_spreads(fitted: HierarchicalFit) -> tuple[str, ...]:
+    """Say of which parameters nobody's can be told from another's: a result, and no failure."""
+    told = []
+    for name in fitted.names:
+        factor = 1.0 / fitted.subjects_differ(name)
+        if factor >= CLEAR_FACTOR:
+            draws = fitted.posterior["group_sd"].sel(parameter=name).to_numpy()
+            size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
+            told.append(
+                f"{name}: no difference between subjects can be seen. Their spread on the "
+                f"unconstrained scale is below {np.quantile(draws, 0.95):.2g} (95%), and the Bayes "
+                f"factor for subjects alike against subjects that differ is {size}."
+            )
+    return tuple(told)
 
 
 def _quoted(fitted: HierarchicalFit) -> tuple[str, ...]:
