@@ -14,8 +14,8 @@ import numpy as np
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
 
-from .answer import MARKER, Answer, Outcome, parse_label
-from .final_answers import marker_of
+from .answer import Answer, Outcome, parse_label
+from .final_answers import MARKER, marker_of
 from .prompt import OTHER_WORDS, Message, Prompt, Template, load_templates
 
 History = Literal["prompt", "chat"]

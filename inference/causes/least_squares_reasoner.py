@@ -357,7 +357,8 @@ class _Cells:
 
     def predict(self, theta: Array, n_parameters: int) -> Array:
         """Return the answers [N, F, 2, 11] of estimates [N, F, K]."""
-        return _predicted(np.ascontiguousarray(theta), PLACES[n_parameters])
+        told: Array = _predicted(np.ascontiguousarray(theta), PLACES[n_parameters])
+        return told
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})

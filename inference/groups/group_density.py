@@ -149,7 +149,8 @@ class GroupDensity:
             pair=deviations.pairs,
             shape=deviations.exponents,
         )
-        group = Group(*map(np.ascontiguousarray, group))
+        arrays: list[Any] = [np.ascontiguousarray(each) for each in group]
+        group = Group(*arrays)
         shape = (
             k,
             q,
@@ -203,7 +204,7 @@ class GroupDensity:
     @property
     def size(self) -> int:
         """How many numbers a point has."""
-        return self.parts["eta"][0].stop
+        return int(self.parts["eta"][0].stop)
 
     def at(self, point: Array) -> tuple[float, Array]:
         """Return the log density of a point [D], up to a constant, and its slope [D]."""
@@ -299,7 +300,7 @@ class GroupDensity:
 
     def _traced(self, kept: Array, told: Array) -> dict[str, xr.Dataset]:
         """Name what chains gave."""
-        columns = {}
+        columns: dict[str, Any] = {}
         for k, name in enumerate(STATISTICS):
             kind = WHOLE.get(name, float)
             columns[name] = ("chain", "draw"), np.nan_to_num(told[..., k]).astype(kind)
@@ -338,6 +339,8 @@ def _wait(
         if left <= pause:
             raise OutOfTimeError
         pause = min(2 * pause, HEARTBEAT)
-        for number, row in enumerate(progress if tell is not None else (), start=1):
+        if tell is None:
+            continue
+        for number, row in enumerate(progress, start=1):
             chain = ChainProgress(int(row[0]), whole, int(row[1]))
             tell(chain.told(number, perf_counter() - begun))

@@ -64,7 +64,7 @@ class Group(NamedTuple):
     design: Array
     effect_sd: Array
     level: Integers
-    count: Integers
+    count: Integers  # type: ignore[assignment]  # a field, not the tuple's own method
     factor: Integers
     contrasts: Array
     estimate: Array

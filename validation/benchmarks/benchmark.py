@@ -346,9 +346,9 @@ def _cell_of(
         "dollars": np.nan, "status": NOT_BEGUN, "reason": blocked,
     }  # fmt: skip
     if not (run / LEDGER).is_file() and (run / TRIALS).is_file():
-        frame = _read(run / TRIALS)  # from a log of Inspect's
-        ended = len(frame[["subject", "session"]].drop_duplicates())
-        return row | _counts(frame, ended, cell.sessions), frame
+        logged = _read(run / TRIALS)  # from a log of Inspect's
+        ended = len(logged[["subject", "session"]].drop_duplicates())
+        return row | _counts(logged, ended, cell.sessions), logged
     if not (run / LEDGER).is_file():
         return row, None
     with Ledger.read(run) as ledger:
@@ -402,7 +402,7 @@ def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, 
 def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.DataFrame:
     """Return trials with who played which cell; `model` is the name that the user knows."""
     kept = frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
-    told = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant}
+    told: dict[str, Any] = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant}
     return kept.assign(**told, model=name)
 
 

@@ -83,7 +83,7 @@ def scores_of(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """
     rows: list[dict[str, Any]] = []
     cells = trials.groupby([PARTICIPANT, CELL], sort=False)
-    played = {(str(key[0]), str(key[1])): part for key, part in cells}  # type: ignore[index]
+    played = {(str(key[0]), str(key[1])): part for key, part in cells}
     for who in about.participants:
         for cell, place in about.places.items():
             part = played.get((who, cell))
@@ -395,9 +395,9 @@ def thoughts(scores: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
                 rows.append(
                     _gap(score, str(variant), str(name), float(gap[name]), float(error[name]))
                 )
-            held = np.isfinite(gap) & (error > 0)
+            held = np.asarray(np.isfinite(gap) & (error > 0))
             if held.sum() > 1:
-                both = pooled(gap[held].to_numpy(), error[held].to_numpy())
+                both = pooled(np.asarray(gap)[held], np.asarray(error)[held])
                 n = int(held.sum())
                 one = _gap(score, str(variant), f"all {n}", both["value"], both["standard_error"])
                 other = _gap(
@@ -494,7 +494,7 @@ def _regression(base: pd.DataFrame, about: About) -> Section:
             ],
         )
     known = pd.read_csv(about.features)
-    regressors = [c for c in known if c not in ("participant", "base_model")]
+    regressors = [str(c) for c in known if c not in ("participant", "base_model")]
     who = about.models
     metrics = base[base["score"].isin(METRICS) & base[PARTICIPANT].isin(who)]
     metrics = metrics.rename(columns={PARTICIPANT: "participant", "score": "metric"})
@@ -624,7 +624,7 @@ def recovered(base: pd.DataFrame, about: About) -> pd.DataFrame:
         for name in METRICS:
             if (who, name) not in cells.index or name in SIMULATED:
                 continue
-            own = cells.loc[(who, name)]
+            own: Any = cells.loc[(who, name)]
             cell = str(own["cell"])
             mind = about.truth.get(who, {}).get(cell)
             if mind is None:

@@ -177,16 +177,18 @@ def over_dates(rows: pd.DataFrame, names: Sequence[str], of_people: OfPeople) ->
         if people is not None and np.isfinite(people["value"]):
             mark_people(axis, people, across=True)
         for (setting, prompt), some in own.groupby([SETTING, PROMPT], sort=False):
-            x = mdates.date2num(some["release_date"].to_numpy())
+            x = mdates.date2num(some["release_date"].to_numpy())  # type: ignore[no-untyped-call]
             value, low, high = (some[c].to_numpy(dtype=float) for c in ("value", "low", "high"))
             told, colour = f"_{setting}, {prompt}", looks[str(prompt)][0]
             axis.vlines(x, low, high, color=colour, linewidth=0.8, alpha=0.6, label=told)
             axis.plot(x, value, marks.get(setting, "o"), color=colour, markersize=4, label=told)
         ends = own[["value", "low", "high"]].to_numpy(dtype=float).ravel()
         axis.set_ylim(*draw.limits(np.maximum(ends, -1.0)))
-        ticks = draw.spaced(mdates.date2num(own["release_date"].to_numpy()).tolist(), log=False)
+        dates = mdates.date2num(own["release_date"].to_numpy())  # type: ignore[no-untyped-call]
+        ticks = draw.spaced(dates.tolist(), log=False)
         axis.set_xticks(ticks[:: -(-len(ticks) // 5)])
-        axis.xaxis.set_major_formatter(mdates.DateFormatter("%Y-%m"))
+        months = mdates.DateFormatter("%Y-%m")  # type: ignore[no-untyped-call]
+        axis.xaxis.set_major_formatter(months)
         axis.set_ylabel(LABELS[name], fontsize=draw.SMALL)
     _mark_key(figure, axes[0], looks, marks)
     return figure

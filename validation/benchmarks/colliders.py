@@ -178,7 +178,7 @@ def _with_conditions(trials: pd.DataFrame) -> pd.DataFrame:
         else False
     )
     kind = np.where(control, ", filler ", ", overload ")
-    more = np.where(plain, "", pd.Series(kind, index=answers.index) + overload)
+    more = np.where(plain, "", pd.Series(kind, index=answers.index).str.cat(overload))
     answers[SETTING] = np.where(meaningful, STORIES, ABSTRACT) + more.astype(object)
     reasoning = answers["reasoning"].astype(str)
     numeric = reasoning.isin((*NEVER, "numeric", "number")).to_numpy()
@@ -193,8 +193,9 @@ def _with_conditions(trials: pd.DataFrame) -> pd.DataFrame:
         {"overloaded": ~plain, "abstract": ~meaningful, "thought": ~numeric},
         index=answers.index,
     )
-    ranked = order.sort_values(list(order), kind="stable").index
-    return answers.loc[ranked].reset_index(drop=True)
+    ranked = order.sort_values(list(map(str, order.columns)), kind="stable").index
+    sorted_answers: pd.DataFrame = answers.loc[ranked].reset_index(drop=True)
+    return sorted_answers
 
 
 def _people(reference: Trials | pd.DataFrame | str | Path) -> pd.DataFrame:
@@ -374,13 +375,14 @@ def _alignment_section(found: ColliderResult) -> Section:
             values = [
                 float(row["wide"].get((end, domain), np.nan)) for end in ("rho", "low", "high")
             ]
-            return interval(*values)
+            return interval(values[0], values[1], values[2])
 
         return write
 
+    whose: list[tuple[Any, Any]] = list(wide.iterrows())
     told = [
         dict(zip((WHO, SETTING, PROMPT), key, strict=True)) | {"wide": own.to_dict()}
-        for key, own in sorted(wide.iterrows(), key=lambda item: rank.get(tuple(item[0]), 10**9))
+        for key, own in sorted(whose, key=lambda item: rank.get(tuple(item[0]), 10**9))
     ]
     drawn = rows.rename(columns={"rho": "value"})
     drawn = drawn[drawn[SETTING].str.startswith(STORIES)]

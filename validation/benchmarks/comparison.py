@@ -77,7 +77,7 @@ def differences(
     """Return one row per score and two models, with its corrected verdict."""
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
-        own = part.set_index(PARTICIPANT)[["value", "standard_error"]]
+        own: Any = part.set_index(PARTICIPANT)[["value", "standard_error"]]
         for one, other in combinations([m for m in models if m in own.index], 2):
             a, b = own.loc[one], own.loc[other]
             gap = float(a["value"] - b["value"])
@@ -115,7 +115,7 @@ def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, 
     kept = [name for name in _SAME if name in trials]
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for key, part in trials.groupby([PARTICIPANT, CELL], sort=False, observed=True):
-        who, cell = key  # type: ignore[misc]  # of two columns
+        who, cell = key
         found[str(who), str(cell)] = {
             name: tuple(sorted(part[name].dropna().astype(str).unique())) for name in kept
         }

@@ -434,8 +434,8 @@ def _calibration_section(found: DiagnosisResult) -> Section:
 
     tables: list[Table] = []
     if len(rows):
-        mean = rows.groupby([WHO, "elicitation"], sort=False)["rmse"].agg(rmse="mean", sets="size")
-        mean = mean.reset_index().assign(low=np.nan, high=np.nan)
+        means = rows.groupby([WHO, "elicitation"], sort=False)["rmse"].agg(rmse="mean", sets="size")
+        mean = means.reset_index().assign(low=np.nan, high=np.nan)
         sets = rows[SET].nunique()
 
         def averaged(row: Mapping[Any, Any]) -> str:

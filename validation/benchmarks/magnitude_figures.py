@@ -120,7 +120,7 @@ def steering_figures(rows: pd.DataFrame) -> list[tuple[str, str]]:
     ):
         whole = rows["modality"] == rows["task"].map(_whole)
         drawn = rows[whole].assign(
-            value=lambda r, name=value: r[name],
+            value=rows.loc[whole, value],
             low=np.nan,
             high=np.nan,
             task=lambda r: r["task"].str.replace("_", " "),

@@ -258,7 +258,8 @@ def _noise_section(found: MagnitudeResult) -> Section:
     shown = list(found.answers.participants)[:MOST_SHOWN]
     figures = []
     if len(rows) and (rows["condition"] != BASE).any():
-        for task, own in rows.groupby("task", sort=False):
+        for name, own in rows.groupby("task", sort=False):
+            task = str(name)
             drawn = own[own["participant"].isin(shown)]
             figures.append(
                 (
@@ -450,8 +451,9 @@ def _variants_section(found: MagnitudeResult) -> Section:
 
 def _features_section(found: MagnitudeResult, features: Path | None, seed: int) -> Section:
     heading = "Which features of models go with the composite?"
-    score = found.table.composite
-    score = score[(score["part"] == "S") & score["value"].notna()].set_index(WHO)["value"]
+    whole = found.table.composite
+    whole = whole[(whole["part"] == "S") & whole["value"].notna()]
+    score = whole.set_index(WHO)["value"].astype(float)
     if features is None:
         return part(
             heading,
@@ -490,5 +492,5 @@ def _features_section(found: MagnitudeResult, features: Path | None, seed: int) 
     )
 
 
-def _with(table_: MagnitudeTable, **frames: pd.DataFrame) -> MagnitudeTable:
+def _with(table_: MagnitudeTable, **frames: Any) -> MagnitudeTable:
     return replace(table_, **frames)

@@ -276,7 +276,7 @@ def _stated(answers: pd.DataFrame, place: BrokenOff) -> pd.DataFrame:
 def _shares(beliefs: RevealedBeliefs) -> pd.DataFrame:
     """Return the share of each outcome among the answers that named one."""
     counts = np.maximum(beliefs.count, 0).astype(float)
-    n = np.bincount(beliefs.context, counts)[beliefs.context]
+    n = np.bincount(beliefs.context, counts)[beliefs.context].astype(float)
     low, high = wilson(counts, n)
     with np.errstate(invalid="ignore", divide="ignore"):
         share = counts / n
@@ -631,13 +631,13 @@ def both_ways(found: RevealedResult) -> pd.DataFrame:
     if not len(found.stated) or not len(found.shares):
         return pd.DataFrame(columns=[WHO, FORM, "scenario", "context", "outcome", "truth", STATED])
     keys = [WHO, "scenario", "context", "outcome"]
-    stated = found.stated.groupby(keys, sort=False)["told"].agg(stated="mean", questions="size")
+    means = found.stated.groupby(keys, sort=False)["told"].agg(stated="mean", questions="size")
     shares = found.shares.copy()
     usable = found.contexts.loc[found.contexts["flag"].astype(str) == "", [WHO, FORM, "context"]]
     shares = shares.merge(usable, on=[WHO, FORM, "context"])
     # The outcome is named by what is said, which a stated question may write with a capital.
     shares["outcome"] = shares["outcome"].astype(str).str.casefold()
-    stated = stated.reset_index()
+    stated = means.reset_index()
     stated["outcome"] = stated["outcome"].astype(str).str.casefold()
     rows = shares.merge(stated, on=keys).rename(columns={"share": "revealed"})
     return rows.drop(columns=["count"]).dropna(subset=["revealed"]).reset_index(drop=True)
@@ -660,7 +660,8 @@ def _agreements(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
 
 
 def _mean(values: pd.Series[float]) -> tuple[float, float, float]:
-    tests = t_tests(values.to_numpy(dtype=float)[None])
+    numbers: Any = values.to_numpy(dtype=float)[None]
+    tests = t_tests(numbers)
     return float(tests.mean[0]), float(tests.low[0]), float(tests.high[0])
 
 

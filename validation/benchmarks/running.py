@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -358,9 +359,7 @@ async def _live(
                     price=player.price,
                     re_ask=asking.re_ask,
                     retry_errors=asking.retry_errors,
-                    progress=None
-                    if watch is None
-                    else lambda now, cell=cell: watch(player.llm, cell, now),
+                    progress=None if watch is None else partial(watch, player.llm, cell),
                 )
             except (Unusable, ImportError) as error:
                 over = why[key] = str(error)

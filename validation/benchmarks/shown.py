@@ -151,8 +151,8 @@ def dots(
             mark_people(axis, people)
         for j, kind in enumerate(kinds):
             some = own[own[series].astype(str) == kind]
-            at = some[along].astype(str).map(place).to_numpy(dtype=float)
-            at = at + 0.22 * (j - (len(kinds) - 1) / 2)
+            shift = 0.22 * (j - (len(kinds) - 1) / 2)
+            at = some[along].astype(str).map(place).to_numpy(dtype=float) + shift
             colour, marker, _ = looks[kind]
             shown = kind if len(kinds) > 1 else ""
             low, high = (some[end].to_numpy(dtype=float) for end in ("low", "high"))

@@ -100,7 +100,7 @@ def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
 
 def _row(cell: str, found: VarianceSplit) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell, "models": found.models, "wordings": found.templates}
-    row |= found.shares
+    row |= dict(found.shares.items())
     for name in ("retest", "reworded", "wording", "excess"):
         part: Part = getattr(found, name)
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}

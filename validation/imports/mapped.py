@@ -183,6 +183,7 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
     tally.mark(UNREADABLE, f"{name!r} holds a code for no answer", table, silent)
     cells = cells.where(~silent)
     told: Mapping[str, float] | None = mapping.named("values", name)
+    values: NDArray[np.float64]
     if told is not None:
         strange = np.flatnonzero((cells.notna() & ~cells.isin(list(told))).to_numpy())
         if len(strange):
@@ -191,7 +192,7 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
                 f"{cells.iloc[strange[0]]!r} as {name!r}, and the mapping knows "
                 f"{', '.join(told)}. Add it, or name it with --missing."
             )
-        values: NDArray[np.float64] = cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan)
+        values = np.asarray(cells.map(dict(told)).to_numpy(dtype=float, na_value=np.nan))
     else:
         shown = replace(table, cells=table.cells.assign(**{name: cells}))
         values, wrong = numbers(shown, name, tally)

@@ -14,8 +14,6 @@ from knownminds.validation.engine.question import Question, asks, frozen_questio
 from knownminds.validation.reading import read_caps
 
 if TYPE_CHECKING:
-    from click import Context
-
     from knownminds.validation.benchmarks.plan import Plan
 
 SHOWN = "-"  # the plan that --plan without a file asks to see
@@ -24,7 +22,7 @@ SHOWN = "-"  # the plan that --plan without a file asks to see
 class _OptionalPlan(TyperCommand):
     """Takes --plan with a file, and without one."""
 
-    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Fill in what --plan without a file means."""
         after = [*args[1:], "--"]
         filled: list[str] = []
