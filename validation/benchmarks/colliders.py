@@ -178,7 +178,8 @@ def _with_conditions(trials: pd.DataFrame) -> pd.DataFrame:
         else False
     )
     kind = np.where(control, ", filler ", ", overload ")
-    more = np.where(plain, "", pd.Series(kind, index=answers.index).str.cat(overload))
+    kinds: pd.Series[Any] = pd.Series(kind, index=answers.index, dtype="str")
+    more = np.where(plain, "", kinds + overload)
     answers[SETTING] = np.where(meaningful, STORIES, ABSTRACT) + more.astype(object)
     reasoning = answers["reasoning"].astype(str)
     numeric = reasoning.isin((*NEVER, "numeric", "number")).to_numpy()
