@@ -10,17 +10,28 @@ from benchmark_server import REFUSING, serving, with_models
 from scipy.stats import norm
 from statsmodels.stats.meta_analysis import combine_effects
 
-from knownminds.environments import Trials
+from knownminds.agents import AGENTS
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
+from knownminds.inference.measure import reason_of
 from knownminds.validation.benchmarks.benchmark import folder_of_cell, read_benchmark
-from knownminds.validation.benchmarks.cogbench import distances, flat_map, pooled, scores_of
+from knownminds.validation.benchmarks.cogbench import (
+    PLACES,
+    distances,
+    flat_map,
+    pooled,
+    recovered,
+    scores_of,
+    unlike,
+)
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
 from knownminds.validation.benchmarks.plan import read_plan
-from knownminds.validation.benchmarks.registry import BENCHMARKS
+from knownminds.validation.benchmarks.registry import BENCHMARKS, About
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.benchmarks.stability import stability
 from knownminds.validation.cli import main
-from knownminds.validation.data.phenotype import Phenotype
+from knownminds.validation.data.phenotype import METRICS, NULL_AGENTS, Phenotype
 
 PLAN = """
 benchmark = "cogbench"
@@ -223,7 +234,8 @@ def test_what_is_wrong_in_a_plan_is_said_in_a_sentence(tmp_path, capsys, change,
 @pytest.mark.parametrize("name", [b.name for b in BENCHMARKS.values() if b.plan.is_file()])
 def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     plan, small = read_plan(name), read_plan(name, small=True)
-    assert {"rational", "random"} <= set(plan.known)
+    assert "rational" in plan.known
+    assert len(plan.known) > 1
     assert [cell.name for cell in plan.cells] == [cell.name for cell in small.cells]
     assert sum(c.sessions for c in small.cells) <= max(
         len(plan.cells) * 2, 0.2 * sum(c.sessions for c in plan.cells)
@@ -328,6 +340,50 @@ def test_distances_keep_the_sign_that_the_published_scale_drops():
     assert found.loc["p0", "without_sign"] == 0.0
     assert found.loc["p1", "metrics"] == 1
     assert found.loc["p1", "distance"] == 0.0
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_experiment_has_its_scores_from_what_is_kept_of_its_trials(place):
+    environment = make(place)
+    null = next(name for name in NULL_AGENTS if AGENTS[name].plays(environment))
+    centre = AGENTS[null].parameters
+    every = np.tile(centre.constrain(centre.mean), (2, 1))
+    record = simulate_sessions(AGENTS[null], every, environment, 0).to_trials()
+    whole = record.frame.assign(participant="a", cell=place, template="shipped")
+    found = scores_of(whole, About({place: environment}, ("a",))).set_index("score")
+    own = [name for name in METRICS if place in MEASURES[name].environments]
+    assert own
+    for name in own:
+        alone = MEASURES[name].estimate(record)
+        assert found.loc[name, "value"] == pytest.approx(alone.value, nan_ok=True)
+        assert found.loc[name, "reason"] == ("" if np.isfinite(alone.value) else reason_of(alone))
+    if place != "temporal_discounting":
+        score = environment.performance(record)
+        mean = pd.Series(score).groupby(record.frame["subject"]).mean().mean()
+        assert found.loc[f"{place}_performance", "value"] == pytest.approx(mean)
+
+
+def test_a_reference_that_is_like_random_answers_makes_no_scale():
+    assert np.isnan(unlike(0.50, 0.52, 0.011))
+    assert unlike(0.50, 0.52, 0.009) == 0.52
+    assert unlike(0.50, 0.52, np.nan) == 0.52  # nothing is known of its error
+
+
+def test_known_minds_come_back_with_their_parameters(lived):
+    about = lived["found"].about
+    scores = scores_of(lived["found"].trials, about)
+    found = recovered(scores[scores["variant"] == "base"], about)
+    own = found.set_index(["participant", "score"])
+    place = make("probabilistic_reasoning")
+    centre = AGENTS["weighted_bayes"].parameters
+    weights = dict(zip(centre.names, centre.constrain(centre.mean), strict=True))
+    assert place.name in about.truth["rational"]
+    for score, name in (("prior_weighting", "b_prior"), ("likelihood_weighting", "b_likelihood")):
+        row = own.loc[("rational", score)]
+        assert row["truth"] == pytest.approx(weights[name])
+        # 16 answers with noise .05 about the law: within four standard errors.
+        assert abs(row["value"] - row["truth"]) < 4 * row["standard_error"] + 1e-3
+    assert np.isnan(own.loc[("random", "learning_rate"), "truth"])
 
 
 def _phenotype(scores):

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import chi2, norm
 
+from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
 from knownminds.inference import MEASURES, Estimate
@@ -29,7 +30,7 @@ from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Section, between, table
 
-from .plan import BASE
+from .plan import BASE, theta_of
 from .registry import CELL, PARTICIPANT, About
 
 PLACES = (
@@ -43,6 +44,7 @@ THOUGHTS = {
     "model_basedness": "two_step",
 }
 RATIONAL = "rational"  # the known mind that stands where no values of people are given
+SIMULATED = ("meta_cognition", "risk")  # metrics whose true value takes long to compute
 DRAWS = 2000  # of the scores, for the interval of a distance
 NULL_SESSIONS = 200  # of random answers
 # What a record has besides the fields of its experiment.
@@ -66,6 +68,7 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
         _thoughts(scores, about),
         _regression(base, about),
         _map(base, about),
+        _known(base, about),
     ]
 
 
@@ -129,7 +132,7 @@ def _estimates(
 def _record(part: pd.DataFrame, place: Environment) -> Trials:
     """Return the trials of a cell: what scores are read off, checked as any record is."""
     own = [field.name for field in place.fields]
-    columns = [name for name in (*READ, *own) if name in part]
+    columns = [name for name in dict.fromkeys((*READ, *own)) if name in part]
     return Trials.from_frame(part[columns].reset_index(drop=True), environment=place)
 
 
@@ -145,13 +148,25 @@ def _scale(base: pd.DataFrame, about: About) -> tuple[dict[str, tuple[float, flo
         one = read_reference(about.people)
         told = "On the scale, 0 is random answers in the same design and 1 are people (--people)."
     else:
-        own = base[base[PARTICIPANT] == RATIONAL].set_index("score")["value"]
-        one = {str(name): float(value) for name, value in own.items()}
+        own = base[base[PARTICIPANT] == RATIONAL].set_index("score")
+        one = {
+            str(name): unlike(zero.get(str(name), np.nan), row["value"], row["standard_error"])
+            for name, row in own.iterrows()
+        }
         told = (
             "No values of people were given (--people), and none ship. On the scale, 0 is random "
-            "answers in the same design and 1 the known mind called rational, which is no person."
+            "answers in the same design and 1 the known mind called rational, which is no person. "
+            "Where it scores within two standard errors of random answers there is no scale."
         )
     return {name: (value, one.get(name, np.nan)) for name, value in zero.items()}, told
+
+
+def unlike(zero: float, value: float, error: float) -> float:
+    """Return a reference's value; NaN if it cannot be told from random answers.
+
+    A scale between two that are alike would blow every difference up.
+    """
+    return float(value) if not abs(value - zero) < 2 * error else np.nan
 
 
 def _phenotype(
@@ -591,4 +606,69 @@ def _map(base: pd.DataFrame, about: About) -> Section:
         sentences,
         figures=[("Participants whose metrics are alike lie near each other.", draw.svg(figure))],
         frames={"map": found},
+    )
+
+
+# Known minds ------------------------------------------------------------------------------------
+
+
+def recovered(base: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return each known mind's metrics beside what they are by its parameters.
+
+    One row each: participant, score, truth, value, standard_error, low, high, and whether the
+    interval holds the truth (None where one of the two is missing).
+    """
+    cells = base.set_index([PARTICIPANT, "score"])
+    rows: list[dict[str, Any]] = []
+    for who in about.known:
+        for name in METRICS:
+            if (who, name) not in cells.index or name in SIMULATED:
+                continue
+            own = cells.loc[(who, name)]
+            cell = str(own["cell"])
+            mind = about.truth.get(who, {}).get(cell)
+            if mind is None:
+                continue
+            agent = AGENTS[mind["model"]]
+            truth = float(MEASURES[name].truth(agent, theta_of(mind, about.places[cell])[None])[0])
+            told = np.isfinite([truth, own["low"], own["high"]]).all()
+            rows.append(
+                {
+                    PARTICIPANT: who, "score": name, "truth": truth, "value": own["value"],
+                    "standard_error": own["standard_error"], "low": own["low"],
+                    "high": own["high"],
+                    "held": bool(own["low"] <= truth <= own["high"]) if told else None,
+                }
+            )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+def _known(base: pd.DataFrame, about: About) -> Section:
+    title = "Do known minds come back?"
+    found = recovered(base, about)
+    if found.empty:
+        return Section("known", title, ["The plan has no known minds."])
+    told = found[found["held"].notna()]
+    return Section(
+        "known",
+        title,
+        [
+            f"Of {len(told)} metrics of known minds that have a true value and an interval, "
+            f"{int(told['held'].sum())} intervals of 95% hold the truth. Learning rates and the "
+            "optimism bias are drawn to the prior where sessions are short. The true risk and "
+            "meta-cognition take long simulations and are left out."
+        ],
+        [
+            table(
+                "Metrics of known minds beside their parameters",
+                found,
+                ("known mind", "{participant}"),
+                ("score", "{score}"),
+                ("truth", "{truth:.3f}"),
+                ("value", "{value:.3f}"),
+                ("95% interval", between),
+                ("holds it", lambda row: {True: "yes", False: "no"}.get(row["held"], "-")),
+            )
+        ],
+        frames={"known": found},
     )

@@ -84,7 +84,7 @@ def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
     """Return the performance of each trial with its session and wording."""
     columns = ["environment", "subject", "session", "trial", "action", "response", "reward"]
     columns += ["outcome", *(field.name for field in place.fields)]
-    kept = part[[name for name in columns if name in part]].reset_index(drop=True)
+    kept = part[[n for n in dict.fromkeys(columns) if n in part]].reset_index(drop=True)
     record = Trials.from_frame(kept.assign(row=np.arange(len(kept))), environment=place)
     score = np.full(len(kept), np.nan)
     score[record.frame["row"].to_numpy(dtype=int)] = place.performance(record)
