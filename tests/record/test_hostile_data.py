@@ -78,7 +78,7 @@ def test_no_cell_beside_a_figure_or_in_beliefs_is_a_formula(tmp_path):
 
     figure = Figure()
     figure.subplots().plot([1.0, -2.0], [3.0, 4.0], label="=1+1")
-    _write_figures(SimpleNamespace(figures=[("Lines", svg(figure))]), tmp_path, "")
+    _write_figures(SimpleNamespace(drawn=[("Lines", svg(figure))]), tmp_path, "")
     cells = cells_of(tmp_path / "1-lines.csv")
     assert {"'=1+1", "-2"} <= cells
     assert "=1+1" not in cells
