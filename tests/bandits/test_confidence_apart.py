@@ -121,7 +121,8 @@ def test_replies_are_read_by_the_rules_of_letters_and_numbers():
         (b, "0.25", Outcome.OK, (1, 0.25)),
         (f"Machine {b.lower()}.", "**0.25**", Outcome.REPAIRED, (1, 0.25)),
         (b, "very", Outcome.MALFORMED, None),
-        (b, "25%", Outcome.MALFORMED, None),
+        (b, "25%", Outcome.REPAIRED, (1, 0.25)),  # on this scale it can only be .25
+        (b, "0.25%", Outcome.MALFORMED, None),
         (b, "1.5", Outcome.MALFORMED, None),
         (b, "", Outcome.EMPTY, None),
     ):

@@ -66,7 +66,7 @@ def table():
         (("recover", PLACE, "--method", "hierarchical", "--subjects", "1"), "at least 2 subjects"),
         (("simulate", PLACE, "--subjects", "0"), "number of subjects is at least 1"),
         (("simulate", PLACE, "--out", "trials.xlsx"), ".parquet or .csv"),
-        (("fit", "nowhere.csv"), "there is none at nowhere.csv"),
+        (("fit", "nowhere.csv"), "there is no nowhere.csv"),
         (("report", "nowhere"), "nowhere"),
         (("recover", PLACE, "--workers", "2", "--backend", "dask"), "--scheduler"),
         (("recover", PLACE, "--backend", "lokey"), "backend"),

@@ -147,7 +147,7 @@ def test_fit_takes_a_table_with_names_of_its_own(knownminds, tmp_path):
     assert code == 0, err
     assert f"experiment: {PLACE}" in err
     assert "What 96 trials per subject support" in out
-    files = {"estimates.csv", "figures", "fit.json", "report.html"}
+    files = {"estimates.csv", "figures", "fit.json", "report.html", "tables"}
     assert {f.name for f in folder.iterdir()} == files
 
 

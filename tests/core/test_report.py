@@ -62,7 +62,7 @@ FIGURES = {
     "confusion": 2,
     "channel": 1,
     "budget": 3,
-    "fit": 1,
+    "fit": 2,
 }
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from knownminds.environments import session_stream
+from knownminds.environments import make, session_stream
 from knownminds.validation.engine import engine as running
 from knownminds.validation.engine.engine import ShareDone, read, run
 from knownminds.validation.engine.study import Batch, Cell, Study
@@ -699,3 +699,20 @@ def test_without_dask_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ValueError, match=r'pip install "knownminds\[dask\]"'):
         run(a_study(), draw, numbers, backend="dask", scheduler="tcp://127.0.0.1:8786")
+
+
+@pytest.mark.parametrize(
+    ("place", "key"),
+    [
+        ("instrumental_learning", 255881249543404733),
+        ("two_step", 41248839559236885),
+        ("collider", 343562642916221866),
+    ],
+)
+def test_the_streams_of_a_study_are_those_of_earlier_versions(place, key):
+    """Else every number that a study printed from a seed would be another one."""
+    settings = dict(make(place).settings)
+    assert Cell(place, settings, "rescorla_wagner").data_key == key
+    if "thought_words" in settings:  # that came later
+        limited = Cell(place, {**settings, "thought_words": 100}, "rescorla_wagner")
+        assert limited.data_key != key

@@ -5,6 +5,7 @@ Few simulated minds and subjects keep it cheap; `claims.fit` takes the sampling 
 
 import math
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -298,6 +299,7 @@ def test_a_spread_is_above_0_whatever_the_data_say(draws, verdict):
     spread = spread.assign_coords(factor=["place"], parameter=["b_prior"])
     parameters = AGENTS["weighted_bayes"].parameters
     stub = SimpleNamespace(posterior={"level_sd": spread}, parameters=parameters)
+    stub._spread_differs = partial(inference.HierarchicalFit._spread_differs, stub)
     factor = inference.HierarchicalFit.levels_differ(stub, name)
     low, high = np.quantile(draws, [0.05, 0.95])
     assert low > 0

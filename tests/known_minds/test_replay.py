@@ -51,7 +51,9 @@ def test_a_replayed_run_is_the_recorded_one_in_any_order(tmp_path, replay_of, hi
         again = asyncio.run(
             run_sessions(replay_of(tmp_path), environment, 3, 9, concurrency=concurrency)
         )
-        pd.testing.assert_frame_equal(again.frame, run.trials.frame)
+        # With which temperature it was asked is known of the run alone.
+        there, back = (f.drop(columns="temperature") for f in (run.trials.frame, again.frame))
+        pd.testing.assert_frame_equal(back, there)
     alone = asyncio.run(run_session(replay_of(tmp_path), environment, 9, 2))
     assert alone.frame["action"].tolist() == run.trials.frame["action"].tolist()[-8:]
 

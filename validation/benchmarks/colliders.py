@@ -310,7 +310,7 @@ def _domains_section(found: ColliderResult) -> Section:
         rows = rows.assign(matched_p_adjusted=found.profile.matched["p_adjusted"].to_numpy())
     tables: list[Table] = []
     for family, own in rows.groupby("family", sort=False) if len(rows) else ():
-        tables.append(beside(f"Kruskal-Wallis: {family}", own, "condition", _kruskal, ["of"]))
+        tables.append(beside(f"Kruskal-Wallis: {family}", own, "condition", _omnibus, ["of"]))
     if len(pairs):
         within = pairs[(pairs["family"] == DOMAINS) & (pairs["p_adjusted"] < 0.05)]
         tables.append(
@@ -339,7 +339,7 @@ def _domains_section(found: ColliderResult) -> Section:
     return replace(drawn, frames={**drawn.frames, "domain_pairs": pairs})
 
 
-def _kruskal(row: Mapping[Any, Any]) -> str:
+def _omnibus(row: Mapping[Any, Any]) -> str:
     """Write down a test of Kruskal and Wallis, and the matched one."""
     if row["status"] != "ok":
         return str(row["status"])

@@ -8,6 +8,7 @@ from scipy.stats import spearmanr
 
 from knownminds.environments import session_stream
 from knownminds.inference.measure import t_tests
+from knownminds.inference.ties import tied
 
 LEAST = 8  # models, below which nothing is told
 EXCHANGES = 20
@@ -66,7 +67,8 @@ def feature_importance(
     kept = []
     for j, k in enumerate(varied):
         column = told.iloc[:, k]
-        rho = spearmanr(x[:, k], y).statistic if pd.api.types.is_numeric_dtype(column) else np.nan
+        numeric = pd.api.types.is_numeric_dtype(column)
+        rho = spearmanr(tied(x[:, k])[0], tied(y)[0]).statistic if numeric else np.nan
         kept.append((told.columns[k], tests.mean[j], tests.low[j], tests.high[j], rho, len(y)))
     found = pd.DataFrame(kept, columns=columns)
     return found.sort_values("importance", ascending=False, kind="stable").reset_index(drop=True)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.stats import rankdata
 
 from knownminds.environments.record.plots import symbol
 from knownminds.validation.pages import figures as draw
@@ -34,7 +33,10 @@ def traces_of(fit: HierarchicalFit) -> dict[str, dict[str, Any]]:
             draws = fit.posterior[variable].sel(parameter=name).transpose("chain", "draw")
             values = draws.to_numpy()
             some = np.linspace(0, values.shape[1] - 1, min(KEPT, values.shape[1])).astype(int)
-            rank = (rankdata(values).reshape(values.shape) - 0.5) / values.size
+            order = np.argsort(values, axis=None, kind="stable")
+            rank = np.empty(values.size)
+            rank[order] = (np.arange(values.size) + 0.5) / values.size
+            rank = rank.reshape(values.shape)
             counts = [np.histogram(own, BINS, (0, 1))[0].tolist() for own in rank]
             found[pattern.format(name)] = {
                 "draws": np.round(values[:, some], 4).tolist(),

@@ -34,6 +34,10 @@ class NotFinished(ValueError):  # noqa: N818 - one says it so
     """A part of a study is asked for that is not computed yet."""
 
 
+# Settings that experiments got later: without a value they leave the streams of draws as they were.
+LATER = ("thought_words",)
+
+
 @dataclass(frozen=True)
 class Cell:
     """One combination of design, truth and method.
@@ -77,7 +81,12 @@ class Cell:
         Numbers of sessions and subjects are left out, so that a larger study begins with the
         same sessions.
         """
-        content = [self.environment, self.settings, self.model, self.truth, self.lapse]
+        settings = {
+            name: value
+            for name, value in self.settings.items()
+            if value is not None or name not in LATER
+        }
+        content = [self.environment, settings, self.model, self.truth, self.lapse]
         return int(_hash([*content, self.law] if self.law else content)[:15], 16)
 
     @cached_property
