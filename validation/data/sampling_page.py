@@ -34,9 +34,9 @@ def traces_of(fit: HierarchicalFit) -> dict[str, dict[str, Any]]:
             values = draws.to_numpy()
             some = np.linspace(0, values.shape[1] - 1, min(KEPT, values.shape[1])).astype(int)
             order = np.argsort(values, axis=None, kind="stable")
-            rank = np.empty(values.size)
-            rank[order] = (np.arange(values.size) + 0.5) / values.size
-            rank = rank.reshape(values.shape)
+            share = np.empty(values.size)
+            share[order] = (np.arange(values.size) + 0.5) / values.size
+            rank = share.reshape(values.shape)
             counts = [np.histogram(own, BINS, (0, 1))[0].tolist() for own in rank]
             found[pattern.format(name)] = {
                 "draws": np.round(values[:, some], 4).tolist(),
