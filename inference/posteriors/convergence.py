@@ -59,6 +59,9 @@ def check_convergence(
                 score: float(values[variable].sel(parameter=name))
                 for score, values in scores.items()
             }
+    slopes = posterior["slope"].to_numpy() if "slope_sd" in posterior else ()
+    for name in map(str, slopes):
+        rows[f"sd({name})"] = {s: float(v["slope_sd"].sel(slope=name)) for s, v in scores.items()}
     for name in effects:
         rows[name] = {s: float(v["effect"].sel(term=name)) for s, v in scores.items()}
     pairs = posterior["pair"].to_numpy() if "correlation" in posterior else ()
