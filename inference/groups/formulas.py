@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
-from knownminds.environments import Trials
 from knownminds.inference.posteriors.crossed_levels import BETWEEN
 
 from .deviations import ALONE, Deviations
@@ -116,7 +115,7 @@ class GroupDesign:
     def of(
         cls,
         formula: str | Sequence[str],
-        trials: Trials,
+        frame: pd.DataFrame,
         model: type[Agent],
         parameters: Parameters,
         *,
@@ -127,6 +126,8 @@ class GroupDesign:
 
         Parameters
         ----------
+        frame
+            The trials.
         unit
             The columns that make such a subject, which may stand behind the bar.
         correlated
@@ -141,26 +142,26 @@ class GroupDesign:
             one within a session of a model that learns, or one that tells nothing.
         """
         terms = read_formulas(formula, parameters)
-        subject = trials.frame["subject"].astype(str)
-        possible = [str(c) for c in trials.frame.columns if c not in (*ANSWERS, OWN)]
+        subject = frame["subject"].astype(str)
+        possible = [str(c) for c in frame.columns if c not in (*ANSWERS, OWN)]
         changing = []
         for term in terms:
-            _check_columns(term, term.columns, trials.frame, possible, trials)
+            _check_columns(term, term.columns, frame, possible, trials=True)
             _check_group(term, unit)
-            changing += [c for c in term.columns if _changes(trials.frame[c], subject).any()]
+            changing += [c for c in term.columns if _changes(frame[c], subject).any()]
         within = tuple(dict.fromkeys(changing))
         for term in terms:
-            _check_within(term, trials.frame, subject, within)
+            _check_within(term, frame, subject, within)
         of_trial = subject
         if within:
-            parts = [subject, *(trials.frame[name].astype(str) for name in within)]
+            parts = [subject, *(frame[name].astype(str) for name in within)]
             of_trial = pd.Series(
-                [BETWEEN.join(one) for one in zip(*parts, strict=True)], index=trials.frame.index
+                [BETWEEN.join(one) for one in zip(*parts, strict=True)], index=frame.index
             )
-            _check_sequences(model, trials, of_trial, within)
+            _check_sequences(model, frame, of_trial, within)
         first = ~of_trial.duplicated()
         read = list(dict.fromkeys(c for term in terms for c in term.columns))
-        frame = trials.frame.loc[first, read].set_axis(of_trial[first].to_numpy(), axis=0)
+        frame = frame.loc[first, read].set_axis(of_trial[first].to_numpy(), axis=0)
         owner, names = pd.factorize(subject[first])
         regressors = _regressors(terms, frame, parameters)
         slopes = [_slopes(term, frame, owner) for term in terms]
@@ -253,7 +254,8 @@ def _check_columns(
     columns: Sequence[str],
     frame: pd.DataFrame,
     possible: list[str],
-    trials: Trials | None = None,
+    *,
+    trials: bool = False,
 ) -> None:
     for column in columns:
         if column not in possible:
@@ -268,14 +270,19 @@ def _check_columns(
                 f"{known}.{hint}"
             )
         lost = np.flatnonzero(frame[column].isna())
-        if len(lost) and trials is not None:
+        if len(lost) and trials:
             raise ValueError(
-                f"Every trial needs a {column!r}; {trials.place(int(lost[0]))} has none."
+                f"Every trial needs a {column!r}; {_place(frame, int(lost[0]))} has none."
             )
         if len(lost):
             raise ValueError(
                 f'Every subject needs a {column!r}; "{frame.index[lost[0]]}" has none.'
             )
+
+
+def _place(frame: pd.DataFrame, row: int) -> str:
+    at = frame.iloc[row]
+    return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
 
 
 def _check_group(term: Term, unit: Sequence[str]) -> None:
@@ -313,16 +320,15 @@ def _check_within(
 
 
 def _check_sequences(
-    model: type[Agent], trials: Trials, of_trial: pd.Series[Any], within: tuple[str, ...]
+    model: type[Agent], frame: pd.DataFrame, of_trial: pd.Series[Any], within: tuple[str, ...]
 ) -> None:
     """Refuse rows of parameters that end in the midst of what is learned."""
     if not model.remembers:
         return
-    frame = trials.frame
     keys = [frame[c].to_numpy() for c in ("subject", "session", *model.separate) if c in frame]
     several = of_trial.groupby(keys, sort=False).transform("nunique").to_numpy() > 1
     if several.any():
-        where = trials.place(int(np.flatnonzero(several)[0]))
+        where = _place(frame, int(np.flatnonzero(several)[0]))
         raise ValueError(
             f"{model.name} carries what it learned from trial to trial, so its parameters last for "
             f"a session; {' and '.join(map(repr, within))} changed within one ({where}). Name "

@@ -419,7 +419,7 @@ def hierarchical(
         if formula is not None:
             design = GroupDesign.of(
                 formula,
-                trials,
+                trials.frame,
                 model,
                 Unknowns.of(model, fixed, lapse).parameters,
                 unit=tuple(unit or ("subject",)),

@@ -46,7 +46,7 @@ def study(n=N, visits=24, seed=3, slope_sd=0.6):
 
 
 def design_of(formula, trials, model=RescorlaWagner, **more):
-    return GroupDesign.of(formula, trials, model, Unknowns.of(model).parameters, **more)
+    return GroupDesign.of(formula, trials.frame, model, Unknowns.of(model).parameters, **more)
 
 
 @pytest.fixture(scope="module")

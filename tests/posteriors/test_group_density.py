@@ -54,7 +54,7 @@ def kinds(trials):
 def within(trials, formula, **more):
     """A group of which each subject has several rows of parameters, and what these rows read."""
     parameters = Unknowns.of(RescorlaWagner).parameters
-    design = GroupDesign.of(formula, trials, RescorlaWagner, parameters, **more)
+    design = GroupDesign.of(formula, trials.frame, RescorlaWagner, parameters, **more)
     return design, ModelData.read(RescorlaWagner, trials, rows=design.of_trial)
 
 

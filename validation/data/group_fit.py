@@ -81,7 +81,7 @@ def rows_of(
     own = Trials.from_frame(trials.frame.assign(subject=names)) if unit else trials
     design = GroupDesign.of(
         list(formula),
-        own,
+        own.frame,
         agent,
         unknowns.parameters,
         unit=tuple(unit or ("subject",)),
