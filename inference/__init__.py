@@ -60,7 +60,7 @@ from .posteriors.comparison import (
 )
 from .posteriors.posterior import Posterior, posterior
 from .session_measure import SessionMeasure
-from .stability import VarianceSplit, split_variance
+from .stability import VarianceSplit, split_scores, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
@@ -222,6 +222,7 @@ __all__ = [
     "predictive_gain",
     "read_posterior",
     "save_posterior",
+    "split_scores",
     "split_variance",
 ]
 
