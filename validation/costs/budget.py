@@ -302,8 +302,7 @@ def budget(
     designs
         Designs with their power, to be set against their cost.
     pricing
-        See `Pricing`: `prices` that go before the table's, the `date` they are of, whether
-        requests go in a `batch`, and the `system` message before every prompt.
+        See `Pricing`: `prices`, the `date` they are of, whether in a `batch`, `system` message.
 
     Raises
     ------
@@ -326,8 +325,8 @@ def budget(
     agent.check_plays(environment)
     charged, system = _charged(names, **pricing), pricing.get("system")
 
-    def lived(place: Environment) -> DryRuns:
-        return dry_runs_of(place, agent, dry_runs, seed, thinking, looking, system)
+    def lived(of: Environment) -> DryRuns:
+        return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
 
     runs = {environment.n_trials: lived(environment)}
     own = runs[environment.n_trials]
