@@ -34,8 +34,8 @@ def check(found, questions):
         # What was answered twice was in flight: its answer was on no disk when the power went.
         again = found.answered[model] - found.asked[model]
         assert 0 <= again <= found.unknown[model]
+        # Some answers that no ledger held had come, as bytes, and were read from there.
         assert found.later[model] <= found.asked[model] - found.held[model] + again
-        assert found.later[model] >= found.asked[model] - found.held[model]
     cells = found.found.cells.set_index("model")
     refused = cells.loc["openai:refuser"]
     share = refused["refused"].sum() / refused["trials"].sum()
@@ -60,4 +60,4 @@ def test_every_paper_in_small(name, tmp_path):
     check(found, cells.groupby("model")["trials"].sum().rename(lambda m: m.partition(":")[2]))
     blind = cells[(cells["model"] == "openai:blind") & (cells["status"] == "not begun")]
     assert blind["reason"].str.contains("pictures").all()
-    assert len(blind) == (27 if name == "magnitudes" else 0)
+    assert len(blind) == (30 if name == "magnitudes" else 0)
