@@ -12,12 +12,14 @@ import typer
 from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import notes, print_json
 from knownminds.validation.options import (
+    Adaptive,
     DesignName,
     Experiment,
     Json,
     Lapse,
     Model,
     NTrials,
+    Questions,
     Seed,
     Sessions,
     Subjects,
@@ -49,13 +51,15 @@ def simulate(
     seed: Seed = 0,
     values: Values = None,
     lapse: Lapse = 0.0,
+    questions: Questions = None,
+    adaptive: Adaptive = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Let subjects with known parameters play; their true values stand beside the choices."""
     from knownminds.environments.record.folders import check_writable, writable
     from knownminds.environments.record.result import plain
-    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.engine.arguments import resolve_chosen, resolve_model
     from knownminds.validation.engine.simulated_data import simulated_data
 
     agent = resolve_model(model)
@@ -64,8 +68,16 @@ def simulate(
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"Trials are kept as .parquet or .csv; got {out.name!r}.")
         check_writable(out)
+    chosen = resolve_chosen(place, questions, adaptive)
     lived = simulated_data(
-        agent, place, subjects=subjects, sessions=sessions, seed=seed, truth=truth, lapse=lapse
+        agent,
+        place,
+        subjects=subjects,
+        sessions=sessions,
+        seed=seed,
+        truth=truth,
+        lapse=lapse,
+        chosen=chosen,
     )
     if out is not None:
         with writable(out.parent):
@@ -73,7 +85,11 @@ def simulate(
         notes.print(f"{lived}, written to {out}", markup=False)
     if as_json:
         told = {"environment": place.name, "model": agent.name, "seed": seed}
-        told |= {"subjects": subjects, "sessions": sessions, "trials_per_session": place.n_trials}
+        told |= {
+            "subjects": subjects,
+            "sessions": sessions,
+            "trials_per_session": questions or place.n_trials,
+        }
         told["truth"] = _truth_of(lived.frame, agent)
         if out is None:
             told["trials"] = json.loads(lived.to_json())
