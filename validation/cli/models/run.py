@@ -254,7 +254,7 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(place, asked.questions, asked.adaptive)
     if chosen is None:
-        about = estimate(place, asked.llm, asked.sessions, charged)
+        about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
     else:
         check_chosen(chosen, place, batching)
         about = (
