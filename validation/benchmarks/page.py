@@ -14,6 +14,7 @@ from knownminds.validation.pages.page import Finding, Page, Section, listed, tab
 
 from .benchmark import FINISHED, BenchmarkResult
 from .comparison import comparison
+from .known import recovery
 from .stability import stability
 
 SCORES = ["participant", "score", "cell", "value", "standard_error"]
@@ -25,6 +26,8 @@ def benchmark_page(result: BenchmarkResult) -> Page:
     sections: list[Section] = []
     if len(result.trials):
         sections = [*kind.sections(result.trials, about)]
+        if about.known:
+            sections.append(recovery(result.trials, about))
         scores = [part.scores for part in sections if part.scores is not None]
         if scores:
             every = pd.concat(scores, ignore_index=True)[SCORES]
@@ -74,6 +77,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             paraphrases=result.options.get("paraphrases"),
             features=result.options.get("features"),
             people=result.options.get("people"),
+            context=result.options.get("context"),
             out=str(result.folder),
         ),
         versions=result.versions,

@@ -42,6 +42,8 @@ class About:
         How many templates each experiment was asked with.
     seed
         Of what is drawn to compute, such as bootstraps.
+    context
+        Of revealed belief, the context that is drawn for everybody; "" for the page's own choice.
     """
 
     places: Mapping[str, Environment]
@@ -52,6 +54,7 @@ class About:
     people: Path | None = None
     paraphrases: int = 1
     seed: int = 0
+    context: str = ""
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
+from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_biases import belief_biases
@@ -84,8 +85,8 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
     trials
         Trials of dice, coins, choice and preference, with the columns participant, cell and form.
     context
-        In words or by its name, a context that is drawn for everybody; "" for one throw of a die
-        of 10 faces, or the first there is.
+        In words or by its name, a context that is drawn for everybody; "" for that of `about`, or
+        one throw of a die of 10 faces, or the first there is.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
         _excluded_section(found),
         _orders_section(found),
         _both_ways_section(found),
-        _contexts_section(found, context),
+        _contexts_section(found, context or about.context),
     ]
 
 
@@ -754,3 +755,32 @@ def _chosen(contexts: pd.DataFrame, context: str) -> str:
         f"A context is drawn that was asked about, in words or by its name; got {context!r}. "
         f"Choose one such as {known[0]!r}: contexts.csv has all."
     )
+
+
+def check_context(places: Iterable[Environment], context: str) -> None:
+    """Check before the first call that a context that is to be drawn is asked about.
+
+    Parameters
+    ----------
+    places
+        The experiments of a plan.
+    context
+        In words, or by its name.
+
+    Raises
+    ------
+    ValueError
+        If none of them asks about it.
+    """
+    known: dict[str, str] = {}
+    for place in places:
+        if isinstance(place, BrokenOff):
+            for one in place.contexts:
+                name = context_name(place.own, one.values)
+                known[name] = in_words(place.name, name)
+    words = list(dict.fromkeys(known.values()))
+    if context not in known and context not in words:
+        near = get_close_matches(context, words, n=1, cutoff=0.0)
+        raise ValueError(
+            f"A context is drawn that the plan asks about; got {context!r}. Nearest: {near[0]!r}."
+        )

@@ -246,7 +246,7 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
     charged = in_batches(rates) if rates is not None and batching is not None else rates
-    about = estimate(place, asked.llm, asked.sessions, charged)
+    about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
