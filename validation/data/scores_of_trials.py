@@ -271,16 +271,7 @@ def score(
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {}), **several_of(data)}
     options |= {"settings": dict(settings)} if settings else {}
-    if causal is None and (over or reference is not None):
-        raise ValueError(
-            "Conditions are compared, and a reference is used, in answers about a collider; the "
-            f"trials are of {', '.join(outcomes)}. Leave --over and --reference out."
-        )
-    if scoring is not None and not any(map(_about_collider, places)):
-        raise ValueError(
-            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
-            f"{', '.join(outcomes)}. Leave --scoring out."
-        )
+    _check_causal(causal is not None, over, reference, scoring, places)
     if causal is not None:
         options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
     if any(map(_about_collider, places)):
@@ -290,6 +281,27 @@ def score(
     return Measured(
         source, by or "", table, outcomes, options, versions(), causal, by_sample, told_too
     )
+
+
+def _check_causal(
+    causal: bool,
+    over: Sequence[str] | None,
+    reference: Any,
+    scoring: Scoring | None,
+    places: Sequence[Environment],
+) -> None:
+    """Raise ValueError at what is asked of answers about a collider where there are none."""
+    names = ", ".join(place.name for place in places)
+    if not causal and (over or reference is not None):
+        raise ValueError(
+            "Conditions are compared, and a reference is used, in answers about a collider; the "
+            f"trials are of {names}. Leave --over and --reference out."
+        )
+    if scoring is not None and not any(map(_about_collider, places)):
+        raise ValueError(
+            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
+            f"{names}. Leave --scoring out."
+        )
 
 
 def _is_of(name: str, place: Environment) -> bool:
