@@ -58,8 +58,8 @@ from .posteriors.comparison import (
     leave_one_sequence_out,
     leave_one_subject_out,
 )
-from .posteriors.next_question import ChosenQuestions, Inquiry, play_chosen
 from .posteriors.posterior import Posterior, posterior
+from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
 from .session_measure import SessionMeasure
 from .stability import VarianceSplit, split_variance
 

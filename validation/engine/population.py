@@ -17,7 +17,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference.fits.model_data import ModelData
-from knownminds.inference.posteriors.next_question import chosen_rows
+from knownminds.inference.questions.next_question import chosen_rows
 
 from .arguments import resolve_chosen
 from .study import Batch, Cell, Study

@@ -11,8 +11,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc, t
 
 from knownminds.agents.parameters import Array, Parameters
-
-from .posterior import DEGREES_OF_FREEDOM
+from knownminds.inference.posteriors.posterior import DEGREES_OF_FREEDOM
 
 LEAST_SHARE = 0.25  # of the particles that the weights must be worth, or they are drawn anew
 ROUNDS = 3  # how often a proposal is matched to the moments of the one before, at most

@@ -16,7 +16,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.inference import ChosenQuestions, Inquiry, maximum_a_posteriori, play_chosen
-from knownminds.inference.posteriors.next_question import chosen_rows
+from knownminds.inference.questions.next_question import chosen_rows
 from knownminds.validation.engine.simulated_data import simulated_data
 
 GRID = TemporalDiscounting(design="grid", losses=False)
