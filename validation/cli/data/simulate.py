@@ -93,10 +93,10 @@ def _simulate(given: dict[str, Any]) -> None:
             lived.save(out)
         notes.print(f"{lived}, written to {out}", markup=False)
     if as_json:
-        told = {"environment": place.name, "model": agent.name, "seed": seed}
+        told = {"environment": place.name, "model": agent.name, "seed": asked.seed}
         told |= {
-            "subjects": subjects,
-            "sessions": sessions,
+            "subjects": asked.subjects,
+            "sessions": asked.sessions,
             "trials_per_session": questions or place.n_trials,
         }
         told["truth"] = _truth_of(lived.frame, agent)
