@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import floor, log10
 
-import arviz as az
 import numpy as np
-import xarray as xr
 
 from knownminds.agents.parameters import Array
+
+from .chain_diagnostics import error_of_mean, error_of_quantile
 
 MOST_DIGITS = 3
 MASS = 0.9
@@ -42,9 +42,7 @@ def apa_sentence(name: str, draws: Array) -> str:
 def quoted(draws: Array) -> tuple[str, str]:
     """Return the posterior mean and the 90% credible interval of draws [chains, draws]."""
     ends = (0.5 - MASS / 2, 0.5 + MASS / 2)
-    one = xr.Dataset({"x": (("chain", "draw"), draws)})
-    errors = [float(az.mcse(one, method="mean")["x"])]
-    errors += [float(az.mcse(one, method="quantile", prob=end)["x"]) for end in ends]
+    errors = [float(error_of_mean(draws)), *(error_of_quantile(draws, end) for end in ends)]
     digits = digits_of(max(errors))
     low, high = (rounded(float(end), digits) for end in np.quantile(draws, ends))
     return rounded(float(draws.mean()), digits), f"[{low}, {high}]"
@@ -57,9 +55,8 @@ def quoted_direction(draws: Array) -> str:
     """
     positive = float((draws > 0).mean())
     direction = max(positive, 1 - positive)
-    one = xr.Dataset({"x": (("chain", "draw"), (draws > 0).astype(float))})
     known = 0.0 < positive < 1.0
-    error = float(az.mcse(one, method="mean")["x"]) if known else 1.0 / draws.size
+    error = float(error_of_mean((draws > 0).astype(float))) if known else 1.0 / draws.size
     digits = max(digits_of(error), 1)
     most = 1.0 - 10.0**-digits
     if direction > most:

@@ -74,7 +74,8 @@ def trials():
 
 
 def about(**more):
-    return SimpleNamespace(places=PLACES, seed=0, people=None, features=None, **more)
+    kept = {"places": PLACES, "seed": 0, "people": None, "features": None, "context": ""}
+    return SimpleNamespace(**(kept | more))
 
 
 @pytest.fixture(scope="module")

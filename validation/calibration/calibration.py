@@ -19,6 +19,7 @@ from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
     check_truth,
+    chosen_options,
     one_of,
     resolve_environment,
     resolve_model,
@@ -27,6 +28,7 @@ from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.group_law import design_of_sessions
 from knownminds.validation.engine.population import (
+    CHOSEN_PER_BATCH,
     HYPERPRIOR,
     Subjects,
     check_step_loop,
@@ -169,6 +171,7 @@ def compute(question: Calibrate) -> Calibration:
             "--method hierarchical."
         )
     law = _law(question, unknowns, size) if grouped else {}
+    chosen = chosen_options(place, question.questions, question.adaptive)
     cell = Cell(
         place.name,
         place.settings,
@@ -178,8 +181,8 @@ def compute(question: Calibrate) -> Calibration:
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": held, **({"control": True} if question.control else {})},
-        batch=1 if grouped else REPLICATES_PER_BATCH,
+        options={"fixed": held, **chosen, **({"control": True} if question.control else {})},
+        batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
     asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
     asked["fix"] = held
@@ -211,6 +214,8 @@ def _law(question: Calibrate, unknowns: Unknowns, size: int) -> dict[str, Any]:
                 "free. Leave --correlated out."
             )
         law["correlated"] = True
+    if question.formula and question.questions is not None:
+        raise ValueError("Questions are chosen for parameters that stay; leave --formula out.")
     if question.formula:
         law["formula"] = list(question.formula)
         agent = resolve_model(question.model)
