@@ -622,8 +622,10 @@ def _contrast(facts, words):
 
 
 def _contrast_judged(facts, words):
-    row = next(r for r in facts.content["contrasts"] if r["name"] == words["name"])
-    draws = facts.contrasts[words["name"]]
+    whole = f"{words['name']}: {words['verdict']}"  # a contrast's name has a colon itself
+    row = next(r for r in facts.content["contrasts"] if whole.startswith(r["name"] + ": "))
+    verdict = whole.removeprefix(row["name"] + ": ")
+    draws = facts.contrasts[row["name"]]
     low, high = np.quantile(draws, [0.05, 0.95])
     outside = low > row["rope"] or high < -row["rope"]
     inside = low >= -row["rope"] and high <= row["rope"]
@@ -632,7 +634,7 @@ def _contrast_judged(facts, words):
         "no difference": ("within", inside),
         "open": ("partly within", not (outside or inside)),
     }
-    where, holds = told[words["verdict"]]
+    where, holds = told[verdict]
     assert holds
     assert words["where"] == where
 
