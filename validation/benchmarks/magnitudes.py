@@ -475,6 +475,9 @@ def _features_section(found: MagnitudeResult, features: Path | None, seed: int) 
             pd.DataFrame(columns=["feature", "importance", "low", "high"]),
         )
     known = pd.read_csv(features)
+    if "release_date" in known:  # in years, which have an order
+        date = pd.to_datetime(known["release_date"], errors="coerce")
+        known["release_date"] = date.dt.year + date.dt.dayofyear / 366.0
     rows = feature_importance(known, score, key=WHO, seed=seed)
     if not len(rows):
         return part(
