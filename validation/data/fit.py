@@ -764,12 +764,13 @@ def _about_effect(name: str, value: GroupValue) -> str:
     factor = value.bayes_factor
     who = "levels" if " | " in name else "subjects"
     if factor >= CLEAR_FACTOR:
-        verdict = f"the {who} differ"
+        verdict = "the levels differ"
     elif factor <= 1 / CLEAR_FACTOR:
-        verdict = f"the {who} are alike"
+        verdict = "the levels are alike"
     else:
-        verdict = f"whether the {who} differ stays open"
+        verdict = "whether the levels differ stays open"
     size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
+    verdict = verdict.replace("levels", who)
     return (
         f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}; a spread is never below "
         f"0). Bayes factor for {who} that differ against {who} alike {size}: {verdict}."
