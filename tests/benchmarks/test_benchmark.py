@@ -2,12 +2,14 @@
 
 import itertools
 import json
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 from benchmark_server import REFUSING, serving, with_models
-from scipy.stats import norm
+from scipy.stats import norm, ttest_ind_from_stats
+from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
 
 from knownminds.agents import AGENTS
@@ -185,7 +187,8 @@ def test_a_model_without_a_readable_answer_is_a_row_that_says_so(lived):
     # 56 answers of which a fifth are refused: three standard errors are 0.16.
     assert share == pytest.approx(0.2, abs=0.16)
     page = (lived["folder"] / "report.html").read_text(encoding="utf-8")
-    assert "instrumental_learning: no readable answer" in page
+    why = re.search(r"openai:repeater</strong> has lived.*?</li>", page, re.DOTALL)[0]
+    assert re.search(r"instrumental_learning[^;:]*: no readable answer", why)
 
 
 def test_the_page_of_half_a_benchmark_says_what_is_missing(lived, tmp_path):
@@ -257,11 +260,41 @@ def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path)
     own = found.trials[~found.trials["known_mind"].astype(bool)]
     assert own.groupby(["participant", "template"]).size().tolist() == [40] * 4
     assert own["template_hash"].nunique() == 2
-    [row] = stability(found.trials, found.about).frames["stability"].to_dict("records")
+    part = stability(found.trials, found.about, found.benchmark.scores)
+    [row] = part.frames["stability_of_trials"].to_dict("records")
     assert (row["models"], row["wordings"]) == (2, 2)
     # Minds to whom words are nothing live the same sessions again, number for number.
     assert row["paraphrase"] + row["interaction"] < 0.01 < row["model"]
     assert row["moved_more_by"] != "wording"
+    scores = part.frames["stability"].set_index("score")
+    assert set(scores.index) == {
+        "probabilistic_reasoning_performance", "prior_weighting", "likelihood_weighting",
+    }  # fmt: skip
+    assert scores["paraphrase"].max() < 1e-9
+    assert "No score is moved more by the wording" in part.sentences[-1]
+
+
+def test_a_score_that_wording_moves_more_says_so(tmp_path):
+    del tmp_path
+    names, words = [f"m{k}" for k in range(6)], [f"w{k}" for k in range(5)]
+    of_word = dict(zip(words, 3.0 * np.random.default_rng(0).normal(size=5), strict=True))
+
+    def scores(trials, about):
+        [word] = trials["template"].unique()
+        value = [of_word[word] + 0.1 * k * (-1) ** len(word) for k in range(len(about.models))]
+        told = {"participant": about.models, "score": "s", "cell": "x", "value": value}
+        return pd.DataFrame(told).assign(standard_error=0.1, freedom=9.0)
+
+    rows = [{"participant": n, "template": w, "cell": "x"} for n in names for w in words]
+    place = make("dice", n_dice=1, n_faces=4)
+    found = stability(pd.DataFrame(rows), About({"x": place}, (*names, "k"), ("k",)), scores)
+    assert any(s.startswith("The wording moves s more than the choice") for s in found.sentences)
+    [row] = found.tables[0][2]
+    assert row[-1] == "wording"
+    assert found.frames["stability"]["paraphrase"].iloc[0] > 0.9
+    one = pd.DataFrame(rows)[lambda r: r["template"] == "w0"]
+    told = stability(one, About({"x": place}, tuple(names)), scores)
+    assert told.sentences[0].startswith("No cell was played in several wordings")
 
 
 WORDED = """
@@ -311,6 +344,15 @@ def test_differences_have_intervals_and_corrected_verdicts():
         word = f"{pair[0] if values[pair[0]][0] > values[pair[1]][0] else pair[1]} is above"
         assert found.loc[pair, "verdict"] == (word if least < 0.05 else ALIKE)
     assert found.loc[("a", "d"), "verdict"] == "not compared: no value of d"
+    few = scores.assign(freedom=[2.0, 4.0, np.nan, np.nan])
+    row = differences(few, ["a", "b"], same).iloc[0]
+    # Estimated from 3 and 5 sessions: Welch's test, by SciPy from means and deviations.
+    theirs = ttest_ind_from_stats(1.0, 0.1 * 3**0.5, 3, 0.6, 0.1 * 5**0.5, 5, equal_var=False)
+    assert row["p_value"] == pytest.approx(theirs.pvalue)
+    half = student.ppf(0.975, row["freedom"]) * 0.02**0.5
+    assert (row["low"], row["high"]) == pytest.approx((0.4 - half, 0.4 + half))
+    known = differences(few, ["b", "c"], same).iloc[0]
+    assert known["freedom"] == pytest.approx(4 * 4)  # of b's alone, half of the variance
     other = same | {("b", "x"): {"temperature": ("1",), "reasoning": ("none",)}}
     told = differences(scores, ["a", "b"], other)["verdict"].iloc[0]
     assert told == "not compared: temperature differs (0 and 1)"

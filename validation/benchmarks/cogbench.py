@@ -75,6 +75,27 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
 # Scores -----------------------------------------------------------------------------------------
 
 
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by: all scores, in each variant of an experiment."""
+    return _compared(scores_of(trials, about))
+
+
+def _compared(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return scores as they are compared; those of thoughts bear the name of their variant."""
+    plain = rows["variant"] == BASE
+    over = rows["unit"].isin(["subject", "session"]) & (rows["n"] > 1)
+    return pd.DataFrame(
+        {
+            PARTICIPANT: rows[PARTICIPANT],
+            "score": rows["score"].where(plain, rows["score"] + ", " + rows["variant"]),
+            "cell": rows["cell"],
+            "value": rows["value"],
+            "standard_error": rows["standard_error"],
+            "freedom": (rows["n"] - 1.0).where(over),
+        }
+    )
+
+
 def scores_of(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return every score of every participant in every variant of its experiment.
 
@@ -237,7 +258,7 @@ def _of_scores(
         [(f"{title}, each from random answers (dashed) to the reference (line).",
           draw.svg(found.bars()))] if found.metrics else [],
         frames={which: rows[list(SHOWN)], f"{which}_scale": pd.DataFrame(ends)},
-        scores=rows[[PARTICIPANT, "score", "cell", "value", "standard_error"]],
+        scores=_compared(rows),
     )  # fmt: skip
 
 
@@ -460,6 +481,7 @@ def _thoughts(scores: pd.DataFrame, about: About) -> Section:
         ],
         [("What thoughts add, model by model and pooled.", draw.svg(figure))],
         frames={"thoughts": found},
+        scores=_compared(scores[scores["variant"] != BASE]),
     )
 
 

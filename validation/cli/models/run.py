@@ -14,10 +14,12 @@ from knownminds.validation.cli.output import check_own_folder, notes, print_json
 from knownminds.validation.cli.study import command
 from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import (
+    Adaptive,
     Contaminate,
     DesignName,
     Experiment,
     NTrials,
+    Questions,
     Seed,
     Values,
 )
@@ -116,6 +118,8 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
     design: str | None = asks(DesignName, default=None)
     seed: int = asks(Seed, default=0)
     values: list[str] | None = asks(Values, default=None)
+    questions: int | None = asks(Questions, default=None)
+    adaptive: str | None = asks(Adaptive, default=None)
     base_url: str | None = option(str | None, "A server of your own.", default=None)
     key_variable: str | None = option(
         str | None, "The environment variable that holds the key.", default=None
@@ -222,11 +226,13 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
     from knownminds.llm_adapters.runs.runner import (
         MOST_SESSIONS,
         Retries,
+        check_chosen,
         price_in,
         read_run,
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
+    from knownminds.validation.engine.arguments import resolve_chosen
 
     place, truth = _resolved(asked)
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
@@ -246,7 +252,15 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
         raise ValueError(f"A run has at most {MOST_SESSIONS} sessions; got {asked.sessions}.")
     batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
     charged = in_batches(rates) if rates is not None and batching is not None else rates
-    about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
+    chosen = resolve_chosen(place, asked.questions, asked.adaptive)
+    if chosen is None:
+        about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
+    else:
+        check_chosen(chosen, place, batching)
+        about = (
+            f"{asked.sessions * chosen.questions:,} calls at most; which questions they ask hangs "
+            "on the answers, so tokens are not estimated (--cap bounds them)"
+        )
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
@@ -282,6 +296,7 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
                 re_ask=asked.re_ask,
                 retry_errors=asked.retry_errors,
                 batching=batching,
+                chosen=chosen,
                 progress=progress,
                 **reach,
                 timeout=asked.timeout,
