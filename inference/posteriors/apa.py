@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import floor, log10
 
-import arviz as az
 import numpy as np
-import xarray as xr
 
 from knownminds.agents.parameters import Array
+
+from .chain_diagnostics import error_of_mean, error_of_quantile
 
 MOST_DIGITS = 3
 MASS = 0.9
@@ -35,9 +35,7 @@ def apa_sentence(name: str, draws: Array) -> str:
         Of the contrast, [chains, draws].
     """
     ends = (0.5 - MASS / 2, 0.5 + MASS / 2)
-    one = xr.Dataset({"x": (("chain", "draw"), draws)})
-    errors = [float(az.mcse(one, method="mean")["x"])]
-    errors += [float(az.mcse(one, method="quantile", prob=end)["x"]) for end in ends]
+    errors = [float(error_of_mean(draws)), *(error_of_quantile(draws, end) for end in ends)]
     digits = digits_of(max(errors))
     mean = float(draws.mean())
     low, high = np.quantile(draws, ends)

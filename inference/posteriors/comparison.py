@@ -180,9 +180,12 @@ def _at_draws(data: ModelData, unknowns: Unknowns, z_draws: Array) -> Array:
 
 
 def marginal_log_likelihood(
-    fit: HierarchicalFit, chosen: NDArray[np.int64], seed: int = 0
+    fit: HierarchicalFit, chosen: NDArray[np.int64], seed: int = 0, proposals: int = PROPOSALS
 ) -> Array:
-    """log p(y_i | group), [S, N], for S `chosen` draws of the group, counted chain after chain."""
+    """log p(y_i | group), [S, N], for S `chosen` draws of the group, counted chain after chain.
+
+    The number of proposals is a power of two.
+    """
     posterior = fit.posterior.stack(sample=("chain", "draw"))
     spread = posterior["group_sd"].transpose("sample", "parameter").to_numpy()
     root = fit.covariance_roots if fit.correlated else None
@@ -196,16 +199,16 @@ def marginal_log_likelihood(
 
     # Half of the standardised proposals come from the group itself, half from a t matched to the
     # subject: the weights are at most 2, whatever the group's spread.
-    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random(PROPOSALS // 2)
+    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
     points = np.clip(points, 1e-12, 1 - 1e-12)
     heavy = t.ppf(points, DEGREES_OF_FREEDOM)
-    eta = np.empty((PROPOSALS, n, k))
-    log_weight = np.empty((PROPOSALS, n))
+    eta = np.empty((proposals, n, k))
+    log_weight = np.empty((proposals, n))
     for i in range(n):
         own = standard[:, i]
         factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
-        eta[: PROPOSALS // 2, i] = norm.ppf(points)
-        eta[PROPOSALS // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
+        eta[: proposals // 2, i] = norm.ppf(points)
+        eta[proposals // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
         back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
         matched = t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1) - np.log(np.diag(factor)).sum()
         prior = norm.logpdf(eta[:, i]).sum(axis=1)
@@ -213,7 +216,7 @@ def marginal_log_likelihood(
     marginal = np.empty((len(chosen), n))
     # Several proposals of all subjects in one call: kernels are faster than what calls them.
     rows = max(int(fit.data.sequences.length.sum()), 1)
-    at_once = 1 << max(min(ROWS_AT_ONCE // rows, PROPOSALS).bit_length() - 1, 0)
+    at_once = 1 << max(min(ROWS_AT_ONCE // rows, proposals).bit_length() - 1, 0)
     several = fit.data.repeat(np.tile(np.arange(n), at_once))
     for row, s in enumerate(chosen):
         deviation = spread[s] * eta if root is None else eta @ root[s].T
@@ -221,10 +224,10 @@ def marginal_log_likelihood(
         log_likelihood = np.concatenate(
             [
                 fit.unknowns.log_likelihood(several, part.reshape(-1, k))[0].reshape(-1, n)
-                for part in np.split(theta, PROPOSALS // at_once)
+                for part in np.split(theta, proposals // at_once)
             ]
         )
-        marginal[row] = logsumexp(log_likelihood + log_weight, axis=0) - np.log(PROPOSALS)
+        marginal[row] = logsumexp(log_likelihood + log_weight, axis=0) - np.log(proposals)
     return marginal
 
 

@@ -18,13 +18,20 @@ from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
     check_truth,
+    chosen_options,
     one_of,
     resolve_environment,
     resolve_model,
 )
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.population import (
+    CHOSEN_PER_BATCH,
+    HYPERPRIOR,
+    check_step_loop,
+    draw_subjects,
+    live,
+)
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
@@ -157,6 +164,7 @@ def compute(question: Calibrate) -> Calibration:
             f"Single posteriors have 1 subject each; got {size}. Raise --replicates, or use "
             "--method hierarchical."
         )
+    chosen = chosen_options(place, question.questions, question.adaptive)
     cell = Cell(
         place.name,
         place.settings,
@@ -166,8 +174,8 @@ def compute(question: Calibrate) -> Calibration:
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": held},
-        batch=1 if grouped else REPLICATES_PER_BATCH,
+        options={"fixed": held, **chosen},
+        batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
     asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
     asked["fix"] = held

@@ -13,7 +13,17 @@ from knownminds.validation.engine.question import (
     frozen_question,
     option,
 )
-from knownminds.validation.options import Experiment, Fixed, Model, NTrials, Seed, Sessions, Values
+from knownminds.validation.options import (
+    Adaptive,
+    Experiment,
+    Fixed,
+    Model,
+    NTrials,
+    Questions,
+    Seed,
+    Sessions,
+    Values,
+)
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -45,6 +55,9 @@ class Calibrate(ExperimentQuestion["Calibration"]):
         "hierarchical".
     fixed
         Parameters held at a value, in the truth and in the fit.
+    questions, adaptive
+        How many questions of a session are asked, and the model by whose expected information they
+        are chosen, as in `recover`.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -76,13 +89,15 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     fixed: Mapping[str, float] | None = asks(
         Fixed, default=None, read=partial(read_numbers, "--fix")
     )
+    questions: int | None = asks(Questions, default=None)
+    adaptive: str | None = asks(Adaptive, default=None)
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
         """Its own fields, and settings of the experiment before those that are held."""
         found = super().typed()
-        held = found.pop("fixed")
-        return {**found, "truth": Typed(Values, None, "values"), "fixed": held}
+        later = {name: found.pop(name) for name in ("fixed", "questions", "adaptive")}
+        return {**found, "truth": Typed(Values, None, "values"), **later}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,11 +17,14 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.questions.next_question import chosen_rows
 
+from .arguments import resolve_chosen
 from .study import Batch, Cell, Study
 
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
 HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
+CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
 
 @dataclass(frozen=True)
@@ -175,6 +178,8 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
             np.tile(subjects.number, cell.sessions),
         ]
     )
+    if "questions" in cell.options:
+        return _live_chosen(study, cell, subjects.theta, addresses)
     sessions = simulate_sessions(
         AGENTS[cell.model],
         np.tile(subjects.theta, (cell.sessions, 1)),
@@ -187,6 +192,34 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
     return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
 
 
+def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.int64]) -> Lived:
+    """Let subjects answer questions that are chosen one by one, session after session."""
+    environment, n, model = cell.make(), len(theta), AGENTS[cell.model]
+    options = cell.options
+    adaptive = options["adaptive"]
+    fixed = options.get("fixed") if adaptive == cell.model else None
+    chosen = resolve_chosen(environment, options["questions"], adaptive, fixed)
+    assert chosen is not None
+    rows: list[dict[str, Any]] = []
+    for place, address in enumerate(addresses.tolist()):
+        session, subject = divmod(place, n)
+        agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
+        lived = chosen_rows(agent, environment, chosen, study.seed, *address)
+        rows += [{**row, "subject": subject, "session": session} for row in lived]
+    frame = pd.DataFrame(rows)
+    given = {name for name in ("action", "response", "reward") if name in frame}
+    stimuli = [*environment.fields.shown, *environment.fields.hidden]
+    columns = {
+        name: frame[name].to_numpy(dtype=float if name in given else None, na_value=np.nan)
+        for name in (*stimuli, *sorted(given), *environment.fields.feedback)
+        if name in frame
+    }
+    subject, session, trial = (
+        frame[name].to_numpy(dtype=np.int64) for name in ("subject", "session", "trial")
+    )
+    return Lived(environment, columns, subject, session, trial, n)
+
+
 def check_step_loop(study: Study) -> None:
     """Live the first session of each cell through the step interface as well.
 
@@ -196,6 +229,8 @@ def check_step_loop(study: Study) -> None:
         If it differs from the compiled simulation: no study may rest on either then.
     """
     for c, cell in enumerate(study.cells):
+        if "questions" in cell.options:  # which are asked step by step in any case
+            continue
         first = Batch(c, 0, 1)
         subjects = draw_subjects(study, first)
         fast = live(study, first, subjects)
