@@ -106,6 +106,9 @@ class Comparison:
         How many of each there were.
     left_out
         Why a model was left out, by its name.
+    without
+        What the fit on the same page has and the groups compared have not: "formula", "crossed",
+        "correlated".
     """
 
     subjects: int
@@ -115,6 +118,7 @@ class Comparison:
     minds: int
     left_out: Mapping[str, str]
     by_subject: pd.DataFrame = field(repr=False, compare=False)
+    without: tuple[str, ...] = ()
 
     @property
     def clear(self) -> bool:
@@ -141,6 +145,7 @@ class Comparison:
             rivals=tuple(rivals),
             apart=tuple(Told(**each) for each in found["apart"]),
             by_subject=pd.DataFrame(found["by_subject"]),
+            without=tuple(found.get("without", ())),
         )
 
 
