@@ -39,7 +39,7 @@ from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
 from .replies import Replies
 from .rerun import Rerun
-from .session import Session
+from .session import ChosenSession, Picked, Session, check_questions
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -106,6 +106,7 @@ __all__ = [
     "BrokenOff",
     "Chance",
     "Choice",
+    "ChosenSession",
     "Coins",
     "Collider",
     "Context",
@@ -131,6 +132,7 @@ __all__ = [
     "Outcome",
     "Panel",
     "Payoffs",
+    "Picked",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -154,6 +156,7 @@ __all__ = [
     "answer_columns",
     "better_machine",
     "check_environment",
+    "check_questions",
     "complete_grid",
     "context_of",
     "correctness",

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels
-from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import (
     FIRST_WORD,
     HEARTBEAT,
@@ -31,6 +30,7 @@ from knownminds.inference.posteriors.sampling import (
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 
 from .deviations import Deviations
+from .formulas import Regressors
 from .group_kernels import LANES, Group, density, rows_of, run_chain
 
 DIMENSIONS = {

@@ -107,6 +107,9 @@ class Comparison(Result):
         How many of each there were.
     left_out
         Why a model was left out, by its name.
+    without
+        What the fit on the same page has and the groups compared have not: "formula", "crossed",
+        "correlated".
     """
 
     subjects: int
@@ -116,6 +119,7 @@ class Comparison(Result):
     minds: int
     left_out: Mapping[str, str]
     by_subject: pd.DataFrame = field(repr=False, compare=False)
+    without: tuple[str, ...] = ()
 
     @property
     def clear(self) -> bool:
@@ -142,6 +146,7 @@ class Comparison(Result):
             rivals=tuple(rivals),
             apart=tuple(Told(**each) for each in found["apart"]),
             by_subject=pd.DataFrame(found["by_subject"]),
+            without=tuple(found.get("without", ())),
         )
 
 
