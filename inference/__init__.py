@@ -62,7 +62,7 @@ from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
 from .questions.stopping import StopBy, StoppingRule
 from .session_measure import SessionMeasure
-from .stability import VarianceSplit, split_variance
+from .stability import VarianceSplit, split_scores, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
@@ -229,6 +229,7 @@ __all__ = [
     "predictive_gain",
     "read_posterior",
     "save_posterior",
+    "split_scores",
     "split_variance",
 ]
 

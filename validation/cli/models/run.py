@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -190,7 +191,7 @@ def _run(given: dict[str, Any]) -> None:
     asked, as_json = AskRun(**AskRun.read(given)), given["as_json"]
     caps = read_caps(asked.cap)
     if asked.paraphrases is None:
-        _run_one(asked, as_json, caps)
+        _run_one(asked, caps, print_json if as_json else print)
         return
     from knownminds.validation.costs.connect import folder_of
     from knownminds.validation.costs.wordings import left_of, wordings
@@ -199,15 +200,19 @@ def _run(given: dict[str, Any]) -> None:
     whole = asked.out or folder_of(place, asked.llm)
     folders = {name: whole / name for name in wordings(place, asked.paraphrases)}
     ends = []
+    told: dict[str, Any] = {}  # by wording, for the one object that --json prints
     for k, (name, folder) in enumerate(folders.items()):
         values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
         others = [other for other in folders.values() if other != folder]
         notes.print(f"wording {name} ({k + 1} of {len(folders)}):", markup=False)
         try:
             one = replace(asked, values=values, out=folder)
-            _run_one(one, as_json, left_of(caps, others))
+            say = partial(told.__setitem__, name) if as_json else print
+            _run_one(one, left_of(caps, others), say)
         except typer.Exit as end:
             ends.append(end.exit_code)
+    if told:
+        print_json({"wordings": told})
     if ends:
         raise typer.Exit(max(ends))
 
@@ -231,7 +236,8 @@ def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
     )
 
 
-def _run_one(given: AskRun, as_json: bool, caps: Caps) -> None:
+def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
+    """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.desk import Batching
@@ -328,10 +334,10 @@ def _run_one(given: AskRun, as_json: bool, caps: Caps) -> None:
         if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
-    _leave(lived, folder, as_json)
+    _leave(lived, folder, say)
 
 
-def _leave(lived: Run, folder: Path, as_json: bool) -> None:
+def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
     """Print a run and leave its report; its exit code says how it went."""
     from knownminds.llm_adapters.runs.runner import TRIALS
     from knownminds.validation.report import write_report
@@ -339,10 +345,7 @@ def _leave(lived: Run, folder: Path, as_json: bool) -> None:
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
     if lived.trials is not None:
         notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)
-    if as_json:
-        print_json(lived.to_dict())
-    else:
-        print(lived)
+    say(lived if say is print else lived.to_dict())
     for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
         notes.print(sentence, markup=False, soft_wrap=True)
     if lived.nothing_read or lived.gave_out:
