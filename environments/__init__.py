@@ -45,7 +45,7 @@ from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
 from .replies import Replies
 from .rerun import Rerun
-from .session import Session
+from .session import ChosenSession, Picked, Session, check_questions
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -112,6 +112,7 @@ __all__ = [
     "BrokenOff",
     "Chance",
     "Choice",
+    "ChosenSession",
     "Coins",
     "Collider",
     "Context",
@@ -137,6 +138,7 @@ __all__ = [
     "Outcome",
     "Panel",
     "Payoffs",
+    "Picked",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -161,6 +163,7 @@ __all__ = [
     "better_machine",
     "blocks_of_means",
     "check_environment",
+    "check_questions",
     "complete_grid",
     "context_of",
     "correctness",

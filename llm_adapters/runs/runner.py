@@ -7,17 +7,22 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from knownminds.environments import (
     Answer,
+    ChosenSession,
+    Design,
     Environment,
     Outcome,
+    Picked,
     Prompt,
+    Session,
     make,
     session_stream,
 )
+from knownminds.environments.session import Pick
 from knownminds.llm_adapters.adapter import (
     Adapter,
     AdapterError,
@@ -55,7 +60,6 @@ from .ledger import (
     used_spent,
 )
 from .participant import (
-    Ask,
     Asked,
     Judge,
     LivedSession,
@@ -144,6 +148,23 @@ class Progress:
     done: int = 0
 
 
+class Chosen(Protocol):
+    """What chooses the questions of sessions, see `knownminds.inference.ChosenQuestions`."""
+
+    @property
+    def questions(self) -> int:
+        """How many are asked of a session."""
+
+    def check(self, environment: Environment) -> None:
+        """Raise ValueError if the questions of an experiment cannot be chosen."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the choice what it is, JSON-able."""
+
+    def __call__(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks the questions of the session with this design."""
+
+
 async def run_sessions_in(
     folder: str | os.PathLike[str],
     adapter: Adapter,
@@ -160,6 +181,7 @@ async def run_sessions_in(
     re_ask: int = 0,
     retry_errors: bool = False,
     batching: Batching | None = None,
+    chosen: Chosen | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
@@ -198,6 +220,9 @@ async def run_sessions_in(
         together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
         that a batch leaves unanswered, are trials with the outcome "error". Batches that an
         earlier start has left are read in any case.
+    chosen
+        What chooses the questions of a session by the answers so far; None to ask all in order.
+        Each choice is written down with its question, and a run that goes on asks what was chosen.
     progress
         Called after every call.
 
@@ -223,6 +248,8 @@ async def run_sessions_in(
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
+    if chosen is not None:
+        check_chosen(chosen, environment, batching)
     check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
@@ -236,6 +263,8 @@ async def run_sessions_in(
         "address": list(address),
         "re_ask": re_ask,
     }
+    if chosen is not None:
+        configuration["chosen"] = chosen.told()
     with Ledger.open(
         folder,
         configuration,
@@ -244,7 +273,7 @@ async def run_sessions_in(
         caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
-        study = _Study.of(ledger, environment)
+        study = replace(_Study.of(ledger, environment), chosen=chosen)
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
         runner.retry_errors = retry_errors
         if batching is not None or BatchBook.left_open(ledger):
@@ -271,7 +300,7 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
         kept = ledger.configuration
         study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
         chairs = [_Chair(study, ledger, i) for i in range(study.n)]
-        lived = [without_waiting(study.live(chair.session, chair.ask)) for chair in chairs]
+        lived = [without_waiting(study.live(chair)) for chair in chairs]
         return _summary(study, ledger, lived)
 
 
@@ -290,6 +319,7 @@ class _Study:
     session_seed: bool
     re_ask: int
     kept: Mapping[str, Any]
+    chosen: Chosen | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, environment: Environment) -> _Study:
@@ -312,9 +342,20 @@ class _Study:
         asked = replace(self.sampling, system=None)  # which stands in the prompt
         return replace(asked, seed=session) if self.session_seed else asked
 
-    def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
-        address, system = (*self.address, session), self.sampling.system
-        return live(self.environment, self.seed, address, self.model, ask, system)
+    @property
+    def questions(self) -> int | None:
+        """How many questions are chosen in a session; None where all are asked in order."""
+        return self.kept["chosen"]["questions"] if "chosen" in self.kept else None
+
+    @property
+    def n_prompts(self) -> int:
+        """How many questions a session asks at most."""
+        return self.questions or self.environment.replies.n_prompts
+
+    def live(self, chair: _Chair) -> Coroutine[Any, Any, LivedSession]:
+        address, system = (*self.address, chair.session), self.sampling.system
+        ask, opened = chair.ask, chair.opened
+        return live(self.environment, self.seed, address, self.model, ask, system, opened)
 
 
 class _Chair:
@@ -326,6 +367,23 @@ class _Chair:
         self.asked = asked_of(study.kept, self.settings)
         self.calls = ledger.calls_of(session)
         self.reason = ""
+        self.picks = ledger.choices_of(session) if study.questions else {}
+
+    def opened(self, environment: Environment, design: Design) -> Session:
+        """Begin the session; where questions are chosen, with those that were."""
+        if self.study.questions is None:
+            return Session(environment, design)
+        known = {turn: Picked(*found) for turn, found in self.picks.items()}
+        fresh = self.picks_anew(environment, design)
+
+        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+            return known.get(len(rows)) or fresh(rows)
+
+        return ChosenSession(environment, design, self.study.questions, pick)
+
+    def picks_anew(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks questions that were not picked before: here, nothing does."""
+        return lambda rows: None
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question; see `participant.live`."""
@@ -440,6 +498,19 @@ class _PaidChair(_Chair):
         answered = [turn for (turn, _), call in self.calls.items() if call.state == "done"]
         self.answered = max(answered, default=-1)  # the last turn with an answer
         self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
+
+    def picks_anew(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks further questions, and writes each down."""
+        assert self.study.chosen is not None
+        choose = self.study.chosen(environment, design)
+
+        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+            found = choose(rows)
+            if found is not None:
+                self.ledger.chose(self.session, len(rows), found.place, found.information)
+            return found
+
+        return pick
 
     def asks_again(self, turn: int, slot: int) -> bool:
         """Tell whether a question is put again that had no answer."""
@@ -605,7 +676,7 @@ class _Runner:
         self.desk: Desk | None = None
         self.in_batches = False
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
+        self.expected = study.n * study.n_prompts  # fewer if some fall away
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
@@ -644,7 +715,7 @@ class _Runner:
         if self.in_batches and self.study.environment.replies.stand_alone:
             for i in range(self.study.n):
                 scout = _Scout(self, i)
-                without_waiting(self.study.live(i, scout.ask))
+                without_waiting(self.study.live(scout))
                 yield from scout.found
 
     async def run(self) -> Run:
@@ -659,12 +730,12 @@ class _Runner:
                 await self.desk.opened.wait()
             for i in numbers:
                 chair = _PaidChair(self, i)
-                lived[i] = await study.live(i, chair.ask)
+                lived[i] = await study.live(chair)
                 if lived[i].over:
                     self.sessions += 1
                     replies = study.environment.replies
                     asked = sum(not replies.continues(row) for row in lived[i].rows)
-                    self.expected -= replies.n_prompts - asked
+                    self.expected -= study.n_prompts - asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
@@ -786,6 +857,16 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
         raise ValueError(
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
+        )
+
+
+def check_chosen(chosen: Chosen, environment: Environment, batching: Batching | None) -> None:
+    """Raise ValueError if questions cannot be chosen by the answers before them."""
+    chosen.check(environment)
+    if batching is not None:
+        raise ValueError(
+            "A batch is asked together, and which question comes next hangs on the answers before "
+            "it. Leave --batch out."
         )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
@@ -25,7 +26,7 @@ from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
 from knownminds.validation.chance.context_words import in_words, observation_words
-from knownminds.validation.pages.page import Column, Section, table
+from knownminds.validation.pages.page import Column, Section, Table, table
 
 from . import revealed_figures as pictures
 from .shown import WHO, beside, first_rows, interval, part, readable
@@ -42,6 +43,11 @@ MARK_WORDS = {
     "repeat": "outcome before",
     "heads": "heads",
     "left": "left",
+}
+BIAS_WORDS = {
+    "value": "Biases by scenario",
+    "log_odds": "Biases as log-odds, of the belief sampler that is nearest",
+    "marginal": "Marginal biases, as published",
 }
 DISTANCE_WORDS = {"chebyshev": "Chebyshev", "manhattan": "Manhattan", "kl_sum": "KL, both ways"}
 OVER_CONTEXTS = (
@@ -96,11 +102,7 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
     found = revealed_result(trials, about)
     return [
         _answers_section(trials, found),
-        _distances_section(found),
-        _stated_section(found),
-        _biases_section(found),
-        _baseline_section(found),
-        _excluded_section(found),
+        *_compared_sections(found),
         _orders_section(found),
         _both_ways_section(found),
         _contexts_section(found, context or about.context),
@@ -155,9 +157,27 @@ def revealed_result(trials: pd.DataFrame, about: About) -> RevealedResult:
     )
 
 
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by; see `registry.Scores`."""
+    found = revealed_result(trials, about)
+    parts = [part.scores for part in _compared_sections(found) if part.scores is not None]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _compared_sections(found: RevealedResult) -> list[Section]:
+    """Return the sections by whose scores participants are compared."""
+    return [
+        _distances_section(found),
+        _stated_section(found),
+        _biases_section(found),
+        _baseline_section(found),
+        _excluded_section(found),
+    ]
+
+
 def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Return what models are compared by, two at a time."""
-    scenario = rows[VARIANT].str.partition(", ")[0]
+    scenario = [str(name).partition(", ")[0] for name in rows[VARIANT]]
     return pd.DataFrame(
         {
             WHO: rows[WHO],
@@ -165,6 +185,7 @@ def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str])
             "cell": [cells.get(pair, "") for pair in zip(scenario, rows[FORM], strict=True)],
             "value": rows["value"],
             "standard_error": rows["standard_error"],
+            "freedom": rows["n"] - 1.0,
         }
     )
 
@@ -436,7 +457,12 @@ def _distances_section(found: RevealedResult) -> Section:
         rows,
         tables,
         pictures.distance_figures(found.contexts),
-        _scores(whole[whole["measure"] == "chebyshev"], "Chebyshev", found.cells),
+        pd.concat(
+            [
+                _scores(whole[whole["measure"] == name], word, found.cells)
+                for name, word in DISTANCE_WORDS.items()
+            ]
+        ),
     )
 
 
@@ -480,31 +506,27 @@ def _biases_section(found: RevealedResult) -> Section:
         parts.append(belief_biases(own).to_frame().assign(**{WHO: who, FORM: form}))
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def marginal(row: Mapping[str, Any]) -> str:
-        return interval(row["marginal"], row["marginal_low"], row["marginal_high"])
-
-    def odds(row: Mapping[str, Any]) -> str:
-        return interval(row["log_odds"], row["log_odds_low"], row["log_odds_high"])
-
-    tables = (
-        [
+    tables: list[Table] = []
+    who = list(dict.fromkeys(found.contexts[WHO]))
+    for name, title in BIAS_WORDS.items() if len(rows) else ():
+        ends = {f"{name}_{end}" if name != "value" else end: end for end in ("low", "high")}
+        kept = [WHO, FORM, "scenario", "mark", name, *ends]
+        own = rows[kept].rename(columns={name: "value", **ends})
+        own = own.assign(towards=own["mark"].map(MARK_WORDS))
+        tables.append(_by_who(own, ["scenario", "towards"], who, title))
+    without = rows[rows["reason"].astype(str) != ""] if len(rows) else rows
+    if len(without):
+        tables.append(
             first_rows(
-                "Biases by scenario",
-                rows,
+                "Biases without a value",
+                without,
                 ("model", "{participant}"),
                 ("form", "{form}"),
                 ("scenario", "{scenario}"),
                 ("towards", lambda row: MARK_WORDS[row["mark"]]),
-                ("bias", lambda row: interval(row["value"], row["low"], row["high"])),
-                ("as log-odds", odds),
-                ("marginal", marginal),
-                ("contexts", "{contexts}"),
-                ("remark", lambda row: row["reason"] or "-"),
+                ("why", "{reason}"),
             )
-        ]
-        if len(rows)
-        else []
-    )
+        )
     return part(
         "Six biases, against unbiased minds",
         "What marked outcomes are believed to have more than with a mind of the same temperature "
@@ -515,7 +537,20 @@ def _biases_section(found: RevealedResult) -> Section:
         rows,
         tables,
         pictures.bias_figures(rows, MARK_WORDS),
+        _bias_scores(rows, found.cells) if len(rows) else None,
     )
+
+
+def _bias_scores(rows: pd.DataFrame, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """Return biases as scores, with the errors of which their intervals are made."""
+    half = (rows["high"] - rows["low"]) / 2.0
+    quantile = student.ppf(0.975, rows["freedom"].where(rows["freedom"] > 0))
+    told = rows.assign(
+        **{VARIANT: rows["scenario"] + ", " + rows["mark"].map(MARK_WORDS)},
+        standard_error=half / quantile,
+        n=rows["freedom"] + 1,
+    )
+    return _scores(told, "bias", cells)
 
 
 def _baseline_section(found: RevealedResult) -> Section:
@@ -541,12 +576,14 @@ def _baseline_section(found: RevealedResult) -> Section:
         rows,
         [_by_who(means[means["n"] > 0], [VARIANT], who, "Mean increase over the baseline")],
         pictures.increase_figures(rows),
+        _scores(means[means["n"] > 0], "increase", found.cells),
     )
 
 
 def _excluded_section(found: RevealedResult) -> Section:
     rows = found.contexts[found.contexts["excluded_outcomes"] > 0]
     means = mean_rows(rows, "excluded", [WHO, FORM, VARIANT, "size"])
+    parts = mean_rows(rows, "excluded", [WHO, FORM, VARIANT])
     who = list(dict.fromkeys(means[WHO]))
     keep = [WHO, FORM, "scenario", "context", "words", "excluded", "excluded_outcomes", "draws"]
     tables = [_by_who(means, [VARIANT, "size"], who, "Mass on outcomes that were excluded")]
@@ -557,7 +594,8 @@ def _excluded_section(found: RevealedResult) -> Section:
         "excluded",
         rows[keep].reset_index(drop=True),
         tables if len(means) else [],
-        pictures.excluded_figures(mean_rows(rows, "excluded", [WHO, FORM, VARIANT])),
+        pictures.excluded_figures(parts),
+        _scores(parts, "excluded mass", found.cells),
     )
 
 
@@ -579,16 +617,11 @@ def _orders_section(found: RevealedResult) -> Section:
         "orders",
         plain.reset_index(drop=True),
         [
-            first_rows(
+            _by_who(
+                plain.rename(columns={"first": "named first", "share": "value"}),
+                ["named first", "outcome"],
+                list(dict.fromkeys(plain[WHO])),
                 "Shares of equally probable options",
-                plain,
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("options", "{pair}"),
-                ("named first", "{first}"),
-                ("outcome", "{outcome}"),
-                ("truth", "{truth:.3f}"),
-                ("share", lambda row: interval(row["share"], row["low"], row["high"])),
             )
         ]
         if len(plain)
@@ -691,9 +724,9 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
     worst = rows.sort_values("manhattan", ascending=False, kind="stable", na_position="last")
     drawn = part(
         heading,
-        f"Below, {words}: what each model reveals, beside the truth, with Wilson's 95% intervals "
-        "of the draws. The table has the contexts whose beliefs are farthest from the truth; the "
-        "file has all, and belief_shares.csv every outcome of each.",
+        f"Below, {words}: what each model reveals, beside the truth. The table has the contexts "
+        "whose beliefs are farthest from the truth; the file has all, and belief_shares.csv every "
+        "outcome of each.",
         "contexts",
         rows.reset_index(drop=True),
         [
