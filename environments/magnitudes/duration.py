@@ -94,8 +94,8 @@ class Duration(Magnitude):
         shortest = min(self.ranges[window][0] for window in self.windows)
         if shortest < SPOKEN:
             raise ValueError(
-                f"A dialogue takes {SPOKEN:g} s at least; ranges begin at {shortest:g} s. Trials of "
-                "such durations are read, fitted and scored; a session that is drawn has ranges "
+                f"A dialogue takes {SPOKEN:g} s at least; ranges begin at {shortest:g} s. Trials "
+                "of such durations are read, fitted and scored; a session that is drawn has ranges "
                 f"from {SPOKEN:g} s on (--set ranges=VALUE)."
             )
         cast = our_cast()
