@@ -6,7 +6,7 @@ import pytest
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import ENVIRONMENTS, Trials
-from knownminds.validation.data.sample import MINDS, sample
+from knownminds.validation.engine.sample import MINDS, sample
 
 BUILT_IN = [name for name in ENVIRONMENTS if name in MINDS]
 

@@ -32,9 +32,9 @@ def sample(
 ) -> None:
     """Write a file to begin with: known minds in an experiment, and who they were beside it."""
     from knownminds.environments import ENVIRONMENTS, make
-    from knownminds.validation.data.sample import MINDS
-    from knownminds.validation.data.sample import sample as draw
     from knownminds.validation.engine.arguments import one_of, set_to
+    from knownminds.validation.engine.sample import MINDS
+    from knownminds.validation.engine.sample import sample as draw
     from knownminds.validation.reading import read_settings
 
     one_of("environment", environment, ENVIRONMENTS)

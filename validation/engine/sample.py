@@ -13,8 +13,9 @@ from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import check_writable, writable, write_text
-from knownminds.validation.engine.arguments import one_of, resolve_model
-from knownminds.validation.engine.simulated_data import simulated_data
+
+from .arguments import one_of, resolve_model
+from .simulated_data import simulated_data
 
 SUBJECTS = 30
 # Who lives each experiment, and in which design where the shipped one is longer than a sample.
