@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit
@@ -32,7 +33,7 @@ SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Result):
     """Expected log predictive density of what was left out, piece by piece.
 
     Parameters

@@ -23,6 +23,7 @@ VERBS = (
     "list_all",
     "show",
     "data.simulate",
+    "data.sample",
     "data.prior",
     "data.fit",
     "data.score",

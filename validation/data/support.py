@@ -277,7 +277,8 @@ def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
         else p
         for p in model.parameters
     ]
-    return type(model.__name__, (model,), {"parameters": Parameters(*parameters)})
+    told = {"parameters": Parameters(*parameters), "__module__": model.__module__}  # whose kernels
+    return type(model.__name__, (model,), told)
 
 
 def reliability(
