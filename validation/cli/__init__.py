@@ -31,6 +31,7 @@ VERBS = (
     "studies.confuse",
     "studies.calibrate",
     "studies.power",
+    "studies.design",
     "studies.audit",
     "studies.channel",
     "models.budget",
