@@ -162,7 +162,7 @@ def test_designs_share_their_minds_within_a_step_and_not_between_steps(search):
 
 def test_halving_leaves_the_better_half_and_the_shipped_design():
     found = best_design(
-        PLACE, "rescorla_wagner,win_stay_lose_shift", budget={"trials": 96}, workers=1,
+        PLACE, "rescorla_wagner,rescorla_wagner_dual", budget={"trials": 96}, workers=1,
         designs=16, replicates=32, fresh=32, seed=1,
     )  # fmt: skip
     sizes = [(d["designs"], d["data_sets"]) for d in found.to_dict()["rounds"]]
@@ -178,11 +178,13 @@ def test_halving_leaves_the_better_half_and_the_shipped_design():
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_all_that_an_experiment_declares_searchable_can_be_set(name):
-    place = make(name)
+    grid = {"design": "grid"} if name == "temporal_discounting" else {}
+    place = make(name, **grid)
     for setting, how in declared_in(place).items():
         for share in (0.0, 0.37, 0.999):
             value = how.at([share] * len(how.parts))
-            made = make(name, **{**place.settings, setting: value})
+            repeats = {"n_repeats": 1} if setting == "design" else {}
+            made = make(name, **{**place.settings, **repeats, setting: value})
             assert made.settings[setting] is not None
             json.dumps(value)
     paper = make(name, **{**place.settings, **place.published})

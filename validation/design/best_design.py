@@ -383,7 +383,7 @@ def _start(question: AskDesign) -> Study:
         if goal.kind == "effect":
             _sought(question, goal, environment).check_identified([None])
 
-    found = candidates(space, costs, shares, question.designs, question.seed, possible)
+    found = candidates(space, costs, shares, question.designs, possible)
     cells = [cell for one in found for cell in _cells(question, goal, one, truth)]
     batch = _batch(found, goal, question.estimator)
     cells = [replace(cell, batch=batch) for cell in cells]

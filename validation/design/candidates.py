@@ -14,13 +14,15 @@ from typing import Any
 from scipy.stats import qmc
 
 from knownminds.agents import Agent
-from knownminds.environments import Environment, make
+from knownminds.agents.play import simulate_sessions
+from knownminds.environments import Environment, make, session_stream
 from knownminds.environments.searched import Among, Searched, Span
 from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
 from knownminds.validation.engine.arguments import MOST_TRIALS
 
 DRY_RUNS = 4
+SIMULATED = 64  # sessions, where trials may fall away
 IMAGE_TOKENS = Range(85, 8500)
 ATTEMPTS = 20  # draws for each design that is wanted: some are impossible, or too dear
 PARTS = (0.125, 0.25, 0.5, 1.0)  # of the budget, at which the fresh run measures
@@ -126,7 +128,7 @@ class Costs:
                 raise ValueError(
                     f"A budget in trials has no prices; got --llm {question.llm}. Give dollars=."
                 )
-            return cls(unit, float(int(most)), model)
+            return cls(unit, float(int(most)), model, seed=question.seed)
         if question.llm is None:
             raise ValueError("A budget in dollars needs a language model: --llm PROVIDER:MODEL.")
         day = None if question.date is None else _day(question.date)
@@ -142,31 +144,39 @@ class Costs:
     def sessions_in(self, environment: Environment) -> Sessions:
         """Return what so many sessions of an experiment cost, and how many are afforded."""
         if self.price is None:
-            return Sessions(environment.n_trials, None, None)
+            return Sessions(self.lived_in(environment), None, None)
         runs = dry_runs_of(
             environment, self.model, DRY_RUNS, self.seed, self.reasoning, IMAGE_TOKENS
         )
         return Sessions(environment.n_trials, self.price, runs)
+
+    def lived_in(self, environment: Environment) -> float:
+        """Return how many trials a session has: a mean, where some may fall away."""
+        if not environment.ends_early and "present" not in environment.drawn:
+            return environment.n_trials
+        theta = self.model.parameters.draw(session_stream(self.seed), SIMULATED)
+        lived = simulate_sessions(self.model, theta, environment, self.seed)
+        return len(lived.trial) / SIMULATED
 
 
 @dataclass(frozen=True)
 class Sessions:
     """Sessions of one experiment and what they cost."""
 
-    trials: int
+    trials: float
     price: Price | None
     runs: DryRuns | None
 
     def afforded(self, budget: float) -> int:
         """Return how many a budget affords."""
         if self.runs is None or self.price is None:
-            return int(budget) // self.trials
+            return int(budget / self.trials + 1e-9)
         return self.runs.affordable(self.price, Decimal(repr(budget)))
 
     def cost(self, n: int) -> float:
         """Return what n cost: trials, or dollars at the upper end of the range."""
         if self.runs is None or self.price is None:
-            return float(n * self.trials)
+            return round(n * self.trials, 1)
         return float(self.runs.dollars(self.price, n).high)
 
 
@@ -252,7 +262,6 @@ def candidates(
     costs: Costs,
     shares: Shares,
     n: int,
-    seed: int,
     possible: Callable[[Environment], Any],
 ) -> list[Candidate]:
     """Return the shipped design, the paper's and designs of the space, n in all or fewer.
@@ -278,7 +287,7 @@ def candidates(
     paper = {**place.settings, **place.published}
     if paper != place.settings:
         own.append((PUBLISHED, make(place.name, **paper), None))
-    for role, environment, each in (*own, *_built(space, ATTEMPTS * n, seed, trials)):
+    for role, environment, each in (*own, *_built(space, costs, n, trials)):
         if len(found) >= n:
             break
         key = json.dumps([environment.settings, each], sort_keys=True, default=str)
@@ -306,20 +315,23 @@ def candidates(
     return found
 
 
-def _filled(environment: Environment, trials: int, ends: tuple[float, float]) -> Environment:
+def _filled(
+    environment: Environment, trials: int, ends: tuple[float, float], costs: Costs
+) -> Environment:
     """Return the experiment with sessions of a length that leaves hardly any trials over."""
     size = str(environment.size)
-    per_unit = environment.n_trials // environment.settings[size]
+    per_unit = costs.lived_in(environment) / environment.settings[size]
     shortest, longest = ends
-    sessions = max(1, round(trials / environment.n_trials), ceil(trials / per_unit / longest))
-    longer = trials // sessions // per_unit
+    wanted = trials / per_unit  # units in all
+    sessions = max(1, round(wanted / environment.settings[size]), ceil(wanted / longest))
+    longer = int(wanted / sessions + 1e-9)
     if longer < shortest:
         return environment
     return make(environment.name, **{**environment.settings, size: longer})
 
 
 def _built(
-    space: Space, n: int, seed: int, trials: int | None
+    space: Space, costs: Costs, n: int, trials: int | None
 ) -> Iterator[tuple[str, Environment, int | None]]:
     """Make experiments of the space's settings, as far as they go together.
 
@@ -327,12 +339,12 @@ def _built(
     there are; sessions are as long as the budget then affords.
     """
     size = space.place.size
-    for drawn in space.draws(n, seed):
+    for drawn in space.draws(ATTEMPTS * n, costs.seed):
         sessions = drawn.pop("sessions", None)
         try:
             environment = make(space.place.name, **{**space.place.settings, **drawn})
             if trials and size in drawn and environment.size == size:
-                environment = _filled(environment, trials, space.ends_of_size)
+                environment = _filled(environment, trials, space.ends_of_size, costs)
         except ValueError:
             continue
         yield SEARCHED, environment, sessions

@@ -119,7 +119,7 @@ def _columns(found: BestDesign) -> list[Any]:
         ("subjects", lambda row: f"{row.subjects:,}"),
         ("sessions", lambda row: f"{row.sessions:,}"),
         ("trials", lambda row: f"{row.trials:,}"),
-        (found.unit, lambda row: money(row.cost, found.unit)),
+        ("cost", lambda row: money(row.cost, found.unit)),
         ("data sets", lambda row: f"{row.measured.attempted:,}"),
         (found.judged_by, lambda row: shown(row.score)),
         ("bits", lambda row: shown(row.information)),
