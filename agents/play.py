@@ -143,10 +143,17 @@ def simulate_sessions(
     address: Sequence[int] = (),
     addresses: Sequence[Sequence[int]] | NDArray[np.int64] | None = None,
     lapse: ArrayLike | None = None,
+    stream: int | None = None,
 ) -> Sessions:
     """Simulate as `simulate` does, returning flat arrays instead of a checked record.
 
-    `addresses` are those of the N sessions; (*address, 0) to (*address, N - 1) if None.
+    Parameters
+    ----------
+    addresses
+        Those of the N sessions; (*address, 0) to (*address, N - 1) if None.
+    stream
+        Subjects choose by the numbers at (*address, i, stream) in place of the session's own, so
+        that they live the same session again with other choices.
     """
     model.check_plays(environment)
     values = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -161,9 +168,15 @@ def simulate_sessions(
     if addresses is None:
         addresses = [(*address, i) for i in range(n)]
     for_design = environment.n_draws
-    uniforms = session_uniforms(seed, addresses, for_design + model.n_uniforms * n_trials)
-    tables = environment.tables(uniforms[:, :for_design])
-    return play_tables(model, values, environment, tables, uniforms[:, for_design:], rates)
+    for_choices = model.n_uniforms * n_trials
+    if stream is None:
+        uniforms = session_uniforms(seed, addresses, for_design + for_choices)
+        drawn, choices = uniforms[:, :for_design], uniforms[:, for_design:]
+    else:
+        drawn = session_uniforms(seed, addresses, for_design)
+        again = [(*one, stream) for one in addresses]
+        choices = session_uniforms(seed, again, for_choices)
+    return play_tables(model, values, environment, environment.tables(drawn), choices, rates)
 
 
 def play_tables(

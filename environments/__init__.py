@@ -27,7 +27,13 @@ from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
 from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
-from .formats.reshaped import better_machine, games_of_plays, pumps_of_balloons, stages_of_days
+from .formats.reshaped import (
+    better_machine,
+    blocks_of_means,
+    games_of_plays,
+    pumps_of_balloons,
+    stages_of_days,
+)
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -39,7 +45,7 @@ from .record.trial_schema import TrialSchema, trial_schema
 from .record.trials import COLUMNS, SCHEMA_VERSION, Trials, schema
 from .replies import Replies
 from .rerun import Rerun
-from .session import Session
+from .session import ChosenSession, Picked, Session, check_questions
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
@@ -106,6 +112,7 @@ __all__ = [
     "BrokenOff",
     "Chance",
     "Choice",
+    "ChosenSession",
     "Coins",
     "Collider",
     "Context",
@@ -131,6 +138,7 @@ __all__ = [
     "Outcome",
     "Panel",
     "Payoffs",
+    "Picked",
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
@@ -153,7 +161,9 @@ __all__ = [
     "World",
     "answer_columns",
     "better_machine",
+    "blocks_of_means",
     "check_environment",
+    "check_questions",
     "complete_grid",
     "context_of",
     "correctness",

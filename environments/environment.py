@@ -546,6 +546,17 @@ class Environment(ABC):
             trial += 1
         return trial
 
+    def turn_to(self, trial: int) -> Observation:
+        """Show a trial of the present session out of its turn.
+
+        For experiments in which none hangs on those before it: see `check_questions`.
+        """
+        self._trial = trial
+        if self._goes_on:
+            self._cursor.at(trial)
+            self._showing = self._world.show(self._cursor)
+        return self._observation()
+
     def concealed_at(self, trial: int) -> dict[str, int | float]:
         """Return the hidden fields of the present trial."""
         depends = [name for name in self.fields.hidden if name in self.fields.dependent]

@@ -40,6 +40,7 @@ class Field:
         "feedback" is what an action brings beside the reward, told with it and read by models
     dependent : whether it hangs on earlier actions; all others are drawn up front
     unit : what it is measured in; "" where there is nothing to say
+    setting : on which its highest value hangs, where trials may have been played with another
     """
 
     name: str
@@ -48,6 +49,7 @@ class Field:
     role: Role = "stimulus"
     dependent: bool = False
     unit: str = ""
+    setting: str = ""
 
     def bounds(self, environment: Any) -> Range:
         """Return lowest and highest value with the settings of an experiment."""

@@ -51,6 +51,7 @@ class Rows:
         self.environment, self.session = environment, session
         self.columns, self.reference = columns, reference
         self._previous: dict[tuple[str, ...], Integers] = {}
+        self._order: dict[tuple[str, ...], tuple[Integers, NDArray[np.bool_]]] = {}
 
     def __len__(self) -> int:
         """Count the rows."""
@@ -70,14 +71,16 @@ class Rows:
 
         Returns the order, [rows], and where in it a sequence begins.
         """
-        keys = [self.session, *(self[name] for name in within)]
-        order = np.lexsort([self.everything, *reversed(keys)]).astype(np.int64)
-        begins = np.zeros(len(self), dtype=bool)
-        if len(begins):
-            begins[0] = True
-        for key in keys:
-            begins[1:] |= key[order][1:] != key[order][:-1]
-        return order, begins
+        if within not in self._order:
+            keys = [self.session, *(self[name] for name in within)]
+            order = np.lexsort(keys[::-1]).astype(np.int64)  # which is stable
+            begins = np.zeros(len(self), dtype=bool)
+            if len(begins):
+                begins[0] = True
+            for key in keys:
+                begins[1:] |= key[order][1:] != key[order][:-1]
+            self._order[within] = order, begins
+        return self._order[within]
 
     def previous(self, *within: str) -> Integers:
         """Return the row before each, of the same session and values of `within`; -1 for none."""

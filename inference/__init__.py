@@ -59,8 +59,10 @@ from .posteriors.comparison import (
     leave_one_subject_out,
 )
 from .posteriors.posterior import Posterior, posterior
+from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
+from .questions.stopping import StopBy, StoppingRule
 from .session_measure import SessionMeasure
-from .stability import VarianceSplit, split_variance
+from .stability import VarianceSplit, split_scores, split_variance
 
 if TYPE_CHECKING:
     from .posteriors.arviz_objects import arviz_object, read_posterior, save_posterior
@@ -148,6 +150,7 @@ __all__ = [
     "AgentCheck",
     "BeliefBias",
     "BeliefDecisions",
+    "ChosenQuestions",
     "Coherence",
     "ConditionalIndependence",
     "Consistency",
@@ -166,6 +169,7 @@ __all__ = [
     "GroupModel",
     "HierarchicalFit",
     "Identifiability",
+    "Inquiry",
     "IteratedExpectation",
     "LearningRate",
     "LeastSquaresFit",
@@ -194,6 +198,8 @@ __all__ = [
     "Risk",
     "SessionMeasure",
     "StayOrShift",
+    "StopBy",
+    "StoppingRule",
     "SubjectMeasure",
     "TemporalDiscountingScore",
     "TrialsToCriterion",
@@ -218,10 +224,12 @@ __all__ = [
     "maximum_likelihood",
     "monotone_choice",
     "observer_equivalence",
+    "play_chosen",
     "posterior",
     "predictive_gain",
     "read_posterior",
     "save_posterior",
+    "split_scores",
     "split_variance",
 ]
 

@@ -14,6 +14,7 @@ Source = Literal["model", "paraphrase", "interaction", "session", "residual"]
 SOURCES: tuple[Source, ...] = ("model", "paraphrase", "interaction", "session", "residual")
 
 _DRAWS = 4000
+_KNOWN = 1e6  # degrees of freedom of what counts as known
 _INSIDE = (0.025, 0.975)
 
 Values = NDArray[np.float64]
@@ -92,7 +93,7 @@ class _Squares:
     """
 
     squares: Mapping[str, float]
-    freedom: Mapping[str, int]
+    freedom: Mapping[str, float]
     models: int
     templates: int
     sessions: float  # of a cell, harmonic mean
@@ -158,7 +159,83 @@ def split_variance(
             "A variance is split over at least two sessions, and over models that have all "
             f"wordings; got {len(rows)} scores of models that do."
         )
-    table = _squares(rows)
+    sessions = rows.groupby(["model", "template", "session"]).ngroups
+    return _split(_squares(rows), seed, sessions, len(rows), left_out)
+
+
+def split_scores(
+    frame: pd.DataFrame,
+    score: str,
+    error: str,
+    *,
+    model: str = "model",
+    template: str = "template",
+    freedom: str = "",
+    seed: int = 0,
+) -> VarianceSplit:
+    r"""Split the variance of scores that were estimated in each wording, with standard errors.
+
+    For scores that have no value in a single trial, such as a slope: each model has one score a
+    wording. What is left between models and wordings besides the mean squared standard error is
+    what models, wordings and both together do, as in `split_variance`, whose intervals these are.
+    What sessions and their trials add is the standard error, and stands for "session".
+
+    Parameters
+    ----------
+    frame
+        A row for each model and wording. Rows without a finite score and standard error are left
+        out, and with them models that lack a wording.
+    score, error, model, template
+        Columns.
+    freedom
+        The column of the degrees of freedom of the standard errors; without, they count as known.
+    seed
+        Of the draws behind the intervals.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing, a model has two scores in a wording, or fewer than two scores are
+        left.
+    """
+    needed = [score, error, model, template, *([freedom] if freedom else [])]
+    missing = [name for name in needed if name not in frame]
+    if missing:
+        raise ValueError(
+            f"A table of scores has the columns {', '.join(needed)}; it lacks {', '.join(missing)}."
+        )
+    kept = frame[np.isfinite(frame[score].astype(float)) & (frame[error].astype(float) > 0)]
+    if kept.duplicated([model, template]).any():
+        raise ValueError("A model has one score in each wording; one of them has two.")
+    square = kept.assign(square=kept[error].astype(float) ** 2).pivot(
+        index=model, columns=template, values=["square", score]
+    )
+    square = square.dropna()
+    left_out = tuple(sorted(set(kept[model].astype(str)) - set(square.index.astype(str))))
+    if square.size < 4:
+        raise ValueError(
+            "A variance is split over two models or wordings at least, of models that have all "
+            f"wordings; got {square.size // 2} such scores."
+        )
+    values, squares = (square[name].to_numpy(dtype=float) for name in (score, "square"))
+    known = np.inf
+    if freedom:
+        own = kept.pivot(index=model, columns=template, values=freedom).loc[square.index]
+        each = np.maximum(own.to_numpy(dtype=float), 1.0)
+        # Satterthwaite's of a mean of squared errors.
+        spread = np.sum(squares**2 / each)
+        known = float(squares.sum() ** 2 / spread) if spread > 0 else np.inf
+    sums, freedoms = _crossed(values)
+    sums |= {"session": float(squares.mean()), "residual": np.nan}
+    freedoms |= {"session": min(known, _KNOWN), "residual": 0}
+    table = _Squares(sums, freedoms, *values.shape, 1.0, 1.0)
+    return _split(table, seed, values.size, values.size, left_out)
+
+
+def _split(
+    table: _Squares, seed: int, sessions: int, units: int, left_out: tuple[str, ...]
+) -> VarianceSplit:
+    """Return components with their generalised intervals, and what follows from them."""
     exact = _components({name: np.array([v]) for name, v in table.squares.items()}, table)
     rng = np.random.default_rng(seed)
     drawn = {
@@ -187,8 +264,8 @@ def split_variance(
         of("excess"),
         table.models,
         table.templates,
-        rows.groupby(["model", "template", "session"]).ngroups,
-        len(rows),
+        sessions,
+        units,
         left_out,
         _merged(table),
     )
@@ -203,26 +280,30 @@ def _squares(rows: pd.DataFrame) -> _Squares:
     between = float(((means - by_cell.transform("mean")) ** 2).sum())
     cells = by_cell.mean().unstack("template").to_numpy()
     a, b = cells.shape
-    grand, of_model, of_template = cells.mean(), cells.mean(axis=1), cells.mean(axis=0)
-    apart = cells - of_model[:, None] - of_template[None] + grand
-    sums = {
-        "model": b * float(((of_model - grand) ** 2).sum()),
-        "template": a * float(((of_template - grand) ** 2).sum()),
-        "both": float((apart**2).sum()),
-        "session": between,
-        "residual": within,
+    squares, freedom = _crossed(cells)
+    finer = {
+        "session": (between, len(means) - a * b),
+        "residual": (within, len(rows) - len(means)),
     }
-    freedom = {
-        "model": a - 1,
-        "template": b - 1,
-        "both": (a - 1) * (b - 1),
-        "session": len(means) - a * b,
-        "residual": len(rows) - len(means),
-    }
-    squares = {name: sums[name] / df if df else np.nan for name, df in freedom.items()}
+    for name, (total, df) in finer.items():
+        squares[name], freedom[name] = (total / df if df else np.nan), df
     sessions = 1.0 / float((1.0 / by_cell.count()).mean())
     units = 1.0 / float((1.0 / counts).mean())
     return _Squares(squares, freedom, a, b, sessions, units)
+
+
+def _crossed(cells: Values) -> tuple[dict[str, float], dict[str, float]]:
+    """Return the mean squares of cells[models, templates] with their degrees of freedom."""
+    a, b = cells.shape
+    grand, of_model, of_template = cells.mean(), cells.mean(axis=1), cells.mean(axis=0)
+    apart = cells - of_model[:, None] - of_template[None] + grand
+    found = {
+        "model": (b * float(((of_model - grand) ** 2).sum()), a - 1),
+        "template": (a * float(((of_template - grand) ** 2).sum()), b - 1),
+        "both": (float((apart**2).sum()), (a - 1) * (b - 1)),
+    }
+    squares = {name: total / df if df else np.nan for name, (total, df) in found.items()}
+    return squares, {name: float(df) for name, (_, df) in found.items()}
 
 
 def _components(squares: Mapping[str, Values], table: _Squares) -> dict[Source, Values]:

@@ -33,6 +33,7 @@ VERBS = {
     "report": "report",
     "reveal": "chance.revealed",
     "run": "costs.connect",
+    "sample": "engine.sample",
     "score": "data.scores_of_trials",
     "simulated_data": "engine.simulated_data",
     "smallest_design": "power.smallest_design",

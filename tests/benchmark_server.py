@@ -25,7 +25,10 @@ class Minds:
                 theta = theta_of(mind, cell.environment)
                 actions = cell.environment.n_actions
                 agent = AGENTS[mind["model"]].from_theta(theta, actions=actions)
-                one = Synthetic(agent, cell.environment, plan.seed, *RUN, contaminants=contaminants)
+                one = Synthetic(
+                    agent, cell.environment, plan.seed, *RUN, contaminants=contaminants,
+                    stream=cell.stream,
+                )  # fmt: skip
                 self.each.append(one)
 
     def answer(self, prompt, settings):

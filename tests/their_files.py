@@ -79,9 +79,9 @@ def blocks(seed=0, runs=2):
     draw = random.Random(seed)
     rows, trials = [], []
     for run in range(runs):
-        trial = 0
+        trial, better = 0, draw.randint(0, 1)
         for block, length in enumerate((21, 20, 20, 19)):
-            better = draw.randint(0, 1)
+            better = 1 - better  # the machines change places after every block
             for place in range(length):
                 choice, points = draw.randint(0, 1), round(draw.gauss(50, 8), 2)
                 right = int(choice == better)

@@ -51,3 +51,14 @@ ExperimentOption = Annotated[
 ]
 SeveralSessions = Annotated[list[int] | None, typer.Option(help="Sessions per subject.")]
 SeveralTrials = Annotated[list[int] | None, typer.Option("--trials", help="Trials per session.")]
+Questions = Annotated[
+    int | None,
+    typer.Option(help="How many questions of a session are asked; all if not given."),
+]
+Adaptive = Annotated[
+    str | None,
+    typer.Option(
+        help="MODEL: ask next what tells most about its parameters, up to --questions.",
+        autocompletion=completes("models"),
+    ),
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 STOP, INFLATE = 0, 1
+MOST_BALLOONS = 10_000  # of a session that trials may tell
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTIONS = ["1", "2"]
 _WORDS = ("stop", "inflate", "held", "burst", "stopped")
@@ -109,6 +110,7 @@ class BalloonRisk(Retelling):
             "balloon",
             lambda environment: (0, environment.n_all - 1),
             "number of the balloon, from 0",
+            setting="n_balloons",
         ),
         Field(
             "type",
@@ -263,6 +265,16 @@ class BalloonRisk(Retelling):
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
         lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
         return np.where(action == STOP, kept, lost)
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with as many balloons as trials have, if these are more."""
+        there = "balloon" in frame
+        most = pd.to_numeric(frame["balloon"], errors="coerce").max() if there else np.nan
+        plain = cls()
+        if not plain.n_all <= most < MOST_BALLOONS:
+            return plain
+        return cls(n_balloons=-(-(int(most) + 1) // plain.n_types))
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 N_FORCED = 4
+MOST_GAMES = 10_000  # of a session that trials may tell
 ARMS = tuple(f"forced_{k + 1}" for k in range(N_FORCED))
 POINTS = tuple(f"forced_points_{k + 1}" for k in range(N_FORCED))
 _NTH = ("one", "two", "three", "four")
@@ -126,7 +127,10 @@ class Horizon(TwoMachines):
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
     fields = Fields(
         Field(
-            "game", lambda environment: (0, environment.n_games - 1), "number of the game, from 0"
+            "game",
+            lambda environment: (0, environment.n_games - 1),
+            "number of the game, from 0",
+            setting="n_games",
         ),
         Field(
             "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
@@ -296,6 +300,13 @@ class Horizon(TwoMachines):
         while begin > 0 and turns[begin - 1].observation["game"] == game:
             begin -= 1
         return turns[begin:]
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with as many games as trials have, if these are more."""
+        most = pd.to_numeric(frame["game"], errors="coerce").max() if "game" in frame else np.nan
+        plain = cls()
+        return cls(n_games=int(most) + 1) if plain.n_games <= most < MOST_GAMES else plain
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

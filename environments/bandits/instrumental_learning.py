@@ -60,7 +60,10 @@ class InstrumentalLearning(Retelling):
     source = "Lefebvre, Lebreton, Meyniel, Bourgeois-Gironde and Palminteri 2017, experiment 1"
     fields = Fields(
         Field(
-            "context", lambda environment: (0, environment.n_contexts - 1), "which casino, from 0"
+            "context",
+            lambda environment: (0, environment.n_contexts - 1),
+            "which casino, from 0",
+            setting="win_probability",
         ),
         FIRST,
     )

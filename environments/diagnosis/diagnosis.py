@@ -148,9 +148,17 @@ class Diagnosis(Environment):
     fields = Fields(
         # Where there is one context or round, bounds leave room for two: spaces of Gymnasium want
         # ends that differ.
-        Field("context", lambda environment: (0, max(environment.n_contexts - 1, 1)), "from 0"),
         Field(
-            "repetition", lambda environment: (0, max(environment.repeats - 1, 1)), "round, from 0"
+            "context",
+            lambda environment: (0, max(environment.n_contexts - 1, 1)),
+            "from 0",
+            setting="n_contexts",
+        ),
+        Field(
+            "repetition",
+            lambda environment: (0, max(environment.repeats - 1, 1)),
+            "round, from 0",
+            setting="repeats",
         ),
         Field("question", (0, len(QUESTIONS) - 1), _QUESTION),
         Field("elicitation", (0, len(ELICITATIONS) - 1), coded(ELICITATIONS)),

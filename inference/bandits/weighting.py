@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -13,7 +14,7 @@ from knownminds.environments import Trials
 from knownminds.inference.measure import Dial, Estimate, Measure, with_columns
 from knownminds.inference.regression import coefficient, estimate_of
 
-LEAST = 1e-5  # answers are held between this and 1 minus this, where their logit is finite
+from .released_code import held_note, trimmed
 
 
 class Weighting(Measure):
@@ -22,7 +23,7 @@ class Weighting(Measure):
     L is the log-likelihood ratio of the ball. All trials are pooled, with errors that are robust
     to dependence within subjects (within sessions, if there is one subject). Both weights are 1
     by Bayes' rule and 0 in somebody who does not take the quantity into account, which is what
-    the test rejects. Answers are held between 1e-5 and 1 - 1e-5.
+    the test rejects. Answers are held between 1e-5 and 1 - 1e-5, where their logit is finite.
 
     Parameters
     ----------
@@ -30,7 +31,8 @@ class Weighting(Measure):
         "prior" or "likelihood".
     released
         As in CogBench's released code, which fits no intercept: a general leaning towards the
-        asked urn then goes into the error, and into both weights where designs are lopsided.
+        asked urn then goes into the error, and into both weights where designs are lopsided. It
+        also takes any number for an answer, one above 1 for 1 - 1e-5; these are counted.
     """
 
     source = "Dasgupta, Schulz, Tenenbaum and Gershman 2020; CogBench"
@@ -59,14 +61,17 @@ class Weighting(Measure):
     def estimate(self, trials: Trials) -> Estimate:
         """Regress the log-odds of all answers on those of prior and likelihood."""
         frame = with_columns(trials, self.name, ("prior", "likelihood", "ball", "response"))
-        answered = frame["response"].notna().to_numpy()
+        response, beyond = trimmed(trials)
+        if not self.released:
+            response, beyond = np.where(beyond, np.nan, response), np.zeros_like(beyond)
+        answered = np.isfinite(response)
         given = frame[answered]
         subject = given["subject"]
         clusters = subject if subject.nunique() > 1 else given["session"]
         side = np.where(given["ball"].to_numpy(dtype=float) > 0.5, 1.0, -1.0)
         found = coefficient(
             self.weight,
-            logit(np.clip(given["response"].to_numpy(dtype=float), LEAST, 1.0 - LEAST)),
+            logit(response[answered]),
             {
                 "prior": logit(given["prior"].to_numpy(dtype=float)),
                 "likelihood": side * logit(given["likelihood"].to_numpy(dtype=float)),
@@ -76,4 +81,5 @@ class Weighting(Measure):
             clusters=clusters,
         )
         unanswered = int((~answered).sum())
-        return estimate_of(found, self.name, "trial", unanswered, clusters)
+        told = estimate_of(found, self.name, "trial", unanswered, clusters)
+        return replace(told, note=held_note(told.note, beyond))

@@ -63,6 +63,7 @@ class Bias(NamedTuple):
     contexts : how many have outcomes with the mark and without
     without_odds : how many of these have no log-odds of their own, since a share is 0 or 1
     reason : why there is no `value`; empty where there is
+    freedom : degrees of freedom of the intervals of `value` and `log_odds`; 0 where there are none
     """
 
     scenario: str
@@ -87,6 +88,7 @@ class Bias(NamedTuple):
     contexts: int
     without_odds: int
     reason: str
+    freedom: int
 
 
 @dataclass(frozen=True)
@@ -276,6 +278,7 @@ class _Against(NamedTuple):
     most: float
     temperature: float
     reason: str = ""
+    freedom: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -339,7 +342,7 @@ class _Unbiased:
                 odds = _joined(odds, self._ends(own, mass)[1])
         temperature = float(np.exp(found.z[0])) if 0 in self.free else 1.0
         return (
-            _Against(value, odds, least, most, temperature),
+            _Against(value, odds, least, most, temperature, freedom=self._freedom(split)),
             found.differences[split],
             found.shares[split],
         )
@@ -384,12 +387,16 @@ class _Unbiased:
             bias_influence=gap[place],
         )
 
+    def _freedom(self, split: Booleans) -> int:
+        """Return the degrees of freedom; a mark that few contexts have is told of by these."""
+        contexts = len(self.used.table.edges) - 1
+        return min(contexts - len(self.free), int(split.sum()) - 1)
+
     def _ends(self, found: _Reading, mass: float) -> tuple[Ends, Ends]:
         """Return the value and the bias with their intervals over contexts."""
         told = []
         contexts, k = len(self.used.table.edges) - 1, len(self.free)
-        # A mark that few contexts have is told of by these alone.
-        freedom = min(contexts - k, int(found.split.sum()) - 1)
+        freedom = self._freedom(found.split)
         for value, influence in (
             (found.value, found.influence),
             (found.bias, found.bias_influence),
@@ -472,6 +479,7 @@ def _bias(scenario: str, mark: str, own: pd.DataFrame, found: _Against, mass: fl
         contexts=len(own),
         without_odds=len(own) - odds.shape[1],
         reason=found.reason,
+        freedom=found.freedom,
     )
 
 

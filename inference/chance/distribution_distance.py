@@ -536,7 +536,7 @@ class _Program:
 
 
 @dataclass(frozen=True)
-class StatedErrors:
+class StatedErrors(Result):
     """1 - P(correct letter) of each five-option question, [C], with its interval."""
 
     contexts: tuple[str, ...]

@@ -15,6 +15,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials
+from knownminds.environments.record.result import Result
 
 from .model_data import ModelData, Unknowns
 from .point import maximum_a_posteriori
@@ -233,7 +234,7 @@ def probes(parameters: Parameters) -> list[Array]:
 
 
 @dataclass(frozen=True)
-class CrossValidation:
+class CrossValidation(Result):
     """Log-probability of each subject's sequences, each predicted from the others.
 
     Parameters

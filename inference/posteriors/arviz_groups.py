@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 DRAWS = 500  # of the posterior for which log-likelihoods are kept, at most
 LEAST_DRAWS = 40
+# For a subject's log-likelihood given the group, which then errs by a tenth of what it varies over
+# draws of the group.
+PROPOSALS = 128
 VALUES = 2_000_000  # of a variable by trial that are kept, unless the fewest draws have more
 TRIALS = 100_000_000  # whose likelihoods are computed, unless the fewest draws take more
 AT_ONCE = 2_000_000  # rows of prefixes that are held in memory
@@ -66,7 +69,7 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     kept = np.unique(np.linspace(0, draws - 1, count).round().astype(np.int64))
     chosen = (np.arange(chains)[:, None] * draws + kept).ravel()
     shape = (chains, len(kept))
-    by_subject = marginal_log_likelihood(fit, chosen, 0)
+    by_subject = marginal_log_likelihood(fit, chosen, 0, PROPOSALS)
     found: dict[str, Any] = {
         "subject": (("chain", "draw", "subject_name"), by_subject.reshape(*shape, -1))
     }
@@ -77,7 +80,7 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     coordinates = {
         "chain": posterior["chain"].to_numpy(),
         "draw": posterior["draw"].to_numpy()[kept],
-        "subject_name": list(fit.subjects),
+        "subject_name": list(fit.owners),
     }
     return xr.Dataset(found, coords=coordinates)
 

@@ -49,6 +49,15 @@ def arviz_object(
         Simulated answers by name, [replicates, trials in order of time]; NaN where a replicate has
         no such trial.
     """
+    return _assembled(*_contents(fit, data, predicted))
+
+
+def _contents(
+    fit: HierarchicalFit | Posterior,
+    data: ModelData | None,
+    predicted: Mapping[str, NDArray[np.float32]] | None,
+) -> tuple[dict[str, xr.Dataset], dict[str, Any]]:
+    """Return the groups and attributes of `arviz_object`."""
     from .posterior import Posterior
 
     groups = _of_single(fit) if isinstance(fit, Posterior) else _of_group(fit)
@@ -60,8 +69,7 @@ def arviz_object(
             groups["posterior_predictive"] = predicted_group(
                 data, dict(predicted), groups["observed_data"]
             )
-    attributes = _attributes(fit)
-    return _assembled(groups, attributes)
+    return groups, _attributes(fit)
 
 
 def save_posterior(
@@ -81,7 +89,7 @@ def save_posterior(
     """
     found: Any = fit
     if not hasattr(found, "to_netcdf"):
-        found = arviz_object(found, data, predicted)
+        found = _tree(*_contents(found, data, predicted))  # without the seconds to import ArviZ
     file = Path(path)
     part = file.with_name(f".{file.name}.part")
     try:
@@ -116,6 +124,10 @@ def _assembled(groups: Mapping[str, xr.Dataset], attributes: Mapping[str, Any]) 
 
     if az.__version__.startswith("0."):
         return az.InferenceData(attrs=dict(attributes), **groups)
+    return _tree(groups, attributes)
+
+
+def _tree(groups: Mapping[str, xr.Dataset], attributes: Mapping[str, Any]) -> xr.DataTree:
     return xr.DataTree.from_dict({"/": xr.Dataset(attrs=dict(attributes)), **groups})
 
 

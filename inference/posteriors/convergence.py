@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import arviz as az
 import numpy as np
 import pandas as pd
 import xarray as xr
+
+from knownminds.agents.parameters import Array
+
+from .chain_diagnostics import ess_tail, r_hat_and_bulk
 
 # Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021) ask for R-hat below 1.01 and for 100
 # effective draws per chain; four chains are the default.
 LARGEST_R_HAT = 1.01
 LEAST_ESS = 400.0
+# Variables of the group, what their values are called, and how the terms are written.
+GROUP_TERMS = (
+    ("group_mean", "parameter", "{}"),
+    ("group_sd", "parameter", "sd({})"),
+    ("slope_sd", "slope", "sd({})"),
+    ("effect", "term", "{}"),
+    ("correlation", "pair", "cor({})"),
+)
 
 
 @dataclass(frozen=True)
@@ -49,33 +60,25 @@ def check_convergence(
 
     What cannot be computed fails.
     """
-    names = [str(name) for name in posterior["parameter"].to_numpy()]
-    scores = {"r_hat": az.rhat(posterior), "ess_bulk": az.ess(posterior, method="bulk")}
-    scores["ess_tail"] = az.ess(posterior, method="tail")
-    rows = {}
-    for variable, pattern in (("group_mean", "{}"), ("group_sd", "sd({})")):
-        for name in names:
-            rows[pattern.format(name)] = {
-                score: float(values[variable].sel(parameter=name))
-                for score, values in scores.items()
-            }
-    for name in effects:
-        rows[name] = {s: float(v["effect"].sel(term=name)) for s, v in scores.items()}
-    pairs = posterior["pair"].to_numpy() if "correlation" in posterior else ()
-    for pair in map(str, pairs):
-        rows[f"cor({pair})"] = {
-            s: float(v["correlation"].sel(pair=pair)) for s, v in scores.items()
-        }
-    factors = posterior["factor"].to_numpy() if "level_sd" in posterior else ()
-    for factor in map(str, factors):
-        for name in names:
-            rows[f"sd({name} | {factor})"] = {
-                s: float(v["level_sd"].sel(factor=factor, parameter=name))
-                for s, v in scores.items()
-            }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    subject_r_hat = float(np.max(scores["r_hat"]["z"].to_numpy()))
-    subject_ess = float(np.min(scores["ess_bulk"]["z"].to_numpy()))
+    terms: dict[str, Array] = {}
+    for variable, dimension, pattern in GROUP_TERMS:
+        if variable not in posterior or (variable == "effect" and not effects):
+            continue
+        for name in map(str, posterior[dimension].to_numpy()):
+            own = posterior[variable].sel({dimension: name})
+            terms[pattern.format(name)] = own.transpose("chain", "draw").to_numpy()
+    if "level_sd" in posterior:
+        for factor in map(str, posterior["factor"].to_numpy()):
+            for name in map(str, posterior["parameter"].to_numpy()):
+                own = posterior["level_sd"].sel(factor=factor, parameter=name)
+                terms[f"sd({name} | {factor})"] = own.transpose("chain", "draw").to_numpy()
+    draws = np.stack(list(terms.values()), axis=2)
+    found, bulk = r_hat_and_bulk(draws)
+    scores = {"r_hat": found, "ess_bulk": bulk, "ess_tail": ess_tail(draws)}
+    table = pd.DataFrame(scores, index=pd.Index(list(terms)))
+    subjects = posterior["z"].transpose("chain", "draw", ...).to_numpy()
+    found, bulk = r_hat_and_bulk(subjects)
+    subject_r_hat, subject_ess = float(np.max(found)), float(np.min(bulk))
 
     reasons = []
     worst = table["r_hat"].max(skipna=False)

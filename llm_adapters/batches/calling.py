@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import httpx2
 
 from knownminds.llm_adapters.adapter import Sampling, ServerFailed, Unreachable
+from knownminds.llm_adapters.providers.endpoint import Caller
 
 from .contract import TIMEOUT
 
@@ -16,21 +17,7 @@ T = TypeVar("T")
 _PLAIN = Sampling()  # no setting is to blame for what becomes of a whole batch
 
 
-class Guards(Protocol):
-    """An adapter whose package is asked."""
-
-    async def guarded(
-        self,
-        ask: Callable[[], Awaitable[T]],
-        settings: Sampling,
-        *,
-        images: bool = False,
-        timeout: float | None = None,
-    ) -> T:
-        """Wait for what the package is asked; its failures become an `AdapterError`."""
-
-
-async def call(adapter: Guards, ask: Callable[[], Awaitable[T]]) -> T:
+async def call(adapter: Caller, ask: Callable[[], Awaitable[T]]) -> T:
     """Wait for what a package is asked about a batch; all that fails is an `AdapterError`."""
     try:
         return await adapter.guarded(ask, _PLAIN, timeout=TIMEOUT)

@@ -76,6 +76,9 @@ class Synthetic:
     seed_is_session
         If False, a sampling seed does not name a session but only enters the hash of the prompt,
         for clients that send one of their own.
+    stream
+        A number from 0 on: choices come from the stream at (*address, session, stream), in place of
+        the session's own, so that a mind answers the same session again with other numbers.
     """
 
     provider = "synthetic"
@@ -90,6 +93,7 @@ class Synthetic:
         *address: int,
         contaminants: Contaminants | None = None,
         seed_is_session: bool = True,
+        stream: int | None = None,
     ):
         agent.check_plays(environment)
         session_stream(seed, *address)  # which checks both
@@ -99,6 +103,7 @@ class Synthetic:
         self.address = address
         self.contaminants = contaminants or Contaminants()
         self.seed_is_session = seed_is_session
+        self.stream = stream
         self.model = _name_of(agent, self.contaminants)
         self._sessions: OrderedDict[int | str, _Session] = OrderedDict()
         self._lock = Lock()
@@ -207,6 +212,8 @@ class Synthetic:
         environment = copy(self.environment)
         environment.reset(options={"design": environment.draw(rng)})
         n = environment.n_trials
+        if self.stream is not None:
+            rng = session_stream(self.seed, *self.address, number, self.stream)
         numbers = rng.random((n, self.agent.n_uniforms)).tolist()
         speech = session_stream(self.seed, *self.address, number, _SPEECH).random((n, 2)).tolist()
         return _Session(environment, self._fresh_agent(), numbers, speech)

@@ -33,6 +33,9 @@ from .prices import Price, Rates, in_batches, most_tokens_of
 
 FORMAT = 1
 WITH_BATCHES = 2  # the format of a ledger that holds batches, which earlier versions ask again
+# The format of one that holds choices of questions or looks of a stopping rule, by which earlier
+# versions would not go on.
+WITH_CHOICES = 3
 FILE = "ledger.sqlite"
 LOCK = "ledger.lock"
 TALLY = "ledger.tally"  # a sign for each request that was written down, another for each answer
@@ -84,6 +87,14 @@ CREATE TABLE IF NOT EXISTS batched (
     attempt INTEGER PRIMARY KEY REFERENCES attempt(id),
     batch INTEGER NOT NULL REFERENCES batch(id));
 """
+# Added to a run whose questions are chosen, or that a rule may stop.
+_CHOICES = """
+CREATE TABLE IF NOT EXISTS choice (
+    session INTEGER NOT NULL, turn INTEGER NOT NULL, place INTEGER NOT NULL, information REAL,
+    UNIQUE (session, turn));
+CREATE TABLE IF NOT EXISTS look (sessions INTEGER PRIMARY KEY, found TEXT NOT NULL);
+"""
+CHOOSES = ("chosen", "stop")  # entries of a configuration by which a ledger holds them
 # Attempts that are with the provider whether or not a process waits for them.
 _AWAITED = (
     "SELECT attempt FROM batched JOIN batch ON batch.id = batched.batch "
@@ -461,6 +472,34 @@ class Ledger:
             )
         return calls
 
+    def choices_of(self, session: int) -> dict[int, tuple[int, float | None]]:
+        """Return the questions that were chosen in a session, and what they promised, by turn."""
+        if not self.holds_choices:
+            return {}
+        rows = self.rows("SELECT turn, place, information FROM choice WHERE session = ?", session)
+        return {turn: (place, information) for turn, place, information in rows}
+
+    def chose(self, session: int, turn: int, place: int, information: float | None) -> None:
+        """Note which question was chosen; written with the question itself, in one transaction."""
+        self._later.append(
+            (
+                "INSERT OR IGNORE INTO choice VALUES (?, ?, ?, ?)",
+                (session, turn, place, information),
+            )
+        )
+
+    def looks(self) -> dict[int, dict[str, Any]]:
+        """Return what a stopping rule found, by the number of sessions that it looked at."""
+        if not self.holds_choices:
+            return {}
+        rows = self.rows("SELECT sessions, found FROM look ORDER BY sessions")
+        return {sessions: json.loads(found) for sessions, found in rows}
+
+    async def looked(self, sessions: int, found: Mapping[str, Any]) -> None:
+        """Write down what a stopping rule found in so many sessions."""
+        told = json.dumps(found)
+        await self.write(("INSERT OR IGNORE INTO look VALUES (?, ?)", (sessions, told)))
+
     def spent(self) -> dict[int, Spent]:
         """Return what each session has cost; what is open or may have been paid counts in full."""
         rows = self.rows(
@@ -734,12 +773,15 @@ class Ledger:
             for statement in _SCHEMA.split(";"):
                 run(statement)
             for name, value in (
-                ("format", FORMAT),
+                ("format", WITH_CHOICES if set(CHOOSES) & set(asked) else FORMAT),
                 ("configuration", json.dumps(asked)),
                 ("price", json.dumps(_write_price(price))),
                 ("sessions", sessions),
             ):
                 run("INSERT INTO meta VALUES (?, ?)", (name, str(value)))
+            if set(CHOOSES) & set(asked):
+                for statement in _CHOICES.split(";"):
+                    run(statement)
         if self._written() == "NULL":  # a ledger of an earlier version
             run("ALTER TABLE attempt ADD COLUMN written_tokens INTEGER")
         run("UPDATE meta SET value = ? WHERE name = 'sessions'", (str(sessions),))
@@ -894,6 +936,11 @@ class Ledger:
         return f"{table}written_tokens" if found else "NULL"
 
     @property
+    def holds_choices(self) -> bool:
+        """Whether questions were chosen, or a rule may have stopped the run."""
+        return "choice" in self._tables()
+
+    @property
     def holds_batches(self) -> bool:
         """Whether requests were sent in batches."""
         return "batch" in self._tables()
@@ -904,7 +951,10 @@ class Ledger:
         run("BEGIN IMMEDIATE")
         for statement in _BATCHES.split(";"):
             run(statement)
-        run("UPDATE meta SET value = ? WHERE name = 'format'", (str(WITH_BATCHES),))
+        run(
+            "UPDATE meta SET value = MAX(CAST(value AS INTEGER), ?) WHERE name = 'format'",
+            (WITH_BATCHES,),
+        )
         run("COMMIT")
 
     def _tables(self) -> set[str]:
@@ -920,10 +970,10 @@ class Ledger:
             found = int(self._meta("format")) if "meta" in tables else 0
         except sqlite3.DatabaseError as error:
             raise ValueError(f"{where} cannot be read as a ledger: {error}.") from None
-        if found > WITH_BATCHES:
+        if found > WITH_CHOICES:
             raise ValueError(
                 f"{where} is of format {found}, written by a newer knownminds; this one reads "
-                f"format {WITH_BATCHES}. Update knownminds; the ledger was left as it is."
+                f"format {WITH_CHOICES}. Update knownminds; the ledger was left as it is."
             )
         if found < FORMAT:
             raise ValueError(f"{where} is a database of something else. Name another folder.")

@@ -14,6 +14,7 @@ import pandas as pd
 
 from knownminds.environments import (
     Answer,
+    Design,
     Environment,
     Observation,
     Outcome,
@@ -91,6 +92,7 @@ class LivedSession:
 
 
 Ask = Callable[[int, Prompt, Judge], Awaitable[Asked | None]]
+Open = Callable[[Environment, Design], Session]
 
 
 async def live(
@@ -100,6 +102,7 @@ async def live(
     model: str,
     ask: Ask,
     system: str | None = None,
+    opened: Open = Session,
 ) -> LivedSession:
     """Live the session at this address and return its trials, one row each.
 
@@ -113,13 +116,15 @@ async def live(
         what was sent, received and paid stands with the first of them.
     system
         What a system message says before every prompt; None for none.
+    opened
+        Begins the session with its design; by default all its trials come in order.
     """
 
     async def behind(number: int, prompt: Prompt, judge: Judge) -> Asked | None:
         return await ask(number, prompt.behind(system), judge)
 
     design = environment.draw(session_stream(seed, *address))
-    session = Session(environment, design)
+    session = opened(environment, design)
     environment = session.environment
     names = json.dumps(design.labels)
     subject = str(address[-1]) if address else "0"

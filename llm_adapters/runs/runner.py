@@ -7,17 +7,23 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit, urlunsplit
 
 from knownminds.environments import (
     Answer,
+    ChosenSession,
+    Design,
     Environment,
     Outcome,
+    Picked,
     Prompt,
+    Session,
+    Trials,
     make,
     session_stream,
 )
+from knownminds.environments.session import Pick
 from knownminds.llm_adapters.adapter import (
     Adapter,
     AdapterError,
@@ -55,7 +61,6 @@ from .ledger import (
     used_spent,
 )
 from .participant import (
-    Ask,
     Asked,
     Judge,
     LivedSession,
@@ -144,6 +149,37 @@ class Progress:
     done: int = 0
 
 
+class Chosen(Protocol):
+    """What chooses the questions of sessions, see `knownminds.inference.ChosenQuestions`."""
+
+    @property
+    def questions(self) -> int:
+        """How many are asked of a session."""
+
+    def check(self, environment: Environment) -> None:
+        """Raise ValueError if the questions of an experiment cannot be chosen."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the choice what it is, JSON-able."""
+
+    def __call__(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks the questions of the session with this design."""
+
+
+class Stops(Protocol):
+    """What may stop a run after some of its sessions, see `StopBy` of `knownminds.inference`."""
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many sessions it looks, rising; the last is how many there are at most."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the rule what it is, JSON-able."""
+
+    def __call__(self, trials: Trials, look: int) -> Mapping[str, Any]:
+        """Return what it finds in the trials of so many sessions; "stop" says whether to stop."""
+
+
 async def run_sessions_in(
     folder: str | os.PathLike[str],
     adapter: Adapter,
@@ -160,6 +196,8 @@ async def run_sessions_in(
     re_ask: int = 0,
     retry_errors: bool = False,
     batching: Batching | None = None,
+    chosen: Chosen | None = None,
+    stop: Stops | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
@@ -198,6 +236,13 @@ async def run_sessions_in(
         together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
         that a batch leaves unanswered, are trials with the outcome "error". Batches that an
         earlier start has left are read in any case.
+    chosen
+        What chooses the questions of a session by the answers so far; None to ask all in order.
+        Each choice is written down with its question, and a run that goes on asks what was chosen.
+    stop
+        What looks after some sessions and may stop the run there; sessions beyond a look begin
+        when it has been written down, and a run that goes on looks no second time. `n` is the
+        number of its last look.
     progress
         Called after every call.
 
@@ -223,6 +268,8 @@ async def run_sessions_in(
     if batching is not None:
         check_takes_batches(adapter)
         check_turns(environment, batching)
+    if chosen is not None:
+        check_chosen(chosen, environment, batching)
     check_caps(caps, sampling, price_in(folder) or price, f"{adapter.provider}:{adapter.model}")
     configuration = {
         "environment": environment.name,
@@ -236,6 +283,11 @@ async def run_sessions_in(
         "address": list(address),
         "re_ask": re_ask,
     }
+    if chosen is not None:
+        configuration["chosen"] = chosen.told()
+    if stop is not None:
+        check_looks(stop, n, batching)
+        configuration["stop"] = stop.told()
     with Ledger.open(
         folder,
         configuration,
@@ -244,7 +296,7 @@ async def run_sessions_in(
         caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
-        study = _Study.of(ledger, environment)
+        study = replace(_Study.of(ledger, environment), chosen=chosen, stop=stop)
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
         runner.retry_errors = retry_errors
         if batching is not None or BatchBook.left_open(ledger):
@@ -270,8 +322,8 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
         study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
-        chairs = [_Chair(study, ledger, i) for i in range(study.n)]
-        lived = [without_waiting(study.live(chair.session, chair.ask)) for chair in chairs]
+        chairs = [_Chair(study, ledger, i) for i in range(asked_for(study.n, ledger))]
+        lived = [without_waiting(study.live(chair)) for chair in chairs]
         return _summary(study, ledger, lived)
 
 
@@ -290,6 +342,8 @@ class _Study:
     session_seed: bool
     re_ask: int
     kept: Mapping[str, Any]
+    chosen: Chosen | None = None
+    stop: Stops | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, environment: Environment) -> _Study:
@@ -312,9 +366,20 @@ class _Study:
         asked = replace(self.sampling, system=None)  # which stands in the prompt
         return replace(asked, seed=session) if self.session_seed else asked
 
-    def live(self, session: int, ask: Ask) -> Coroutine[Any, Any, LivedSession]:
-        address, system = (*self.address, session), self.sampling.system
-        return live(self.environment, self.seed, address, self.model, ask, system)
+    @property
+    def questions(self) -> int | None:
+        """How many questions are chosen in a session; None where all are asked in order."""
+        return self.kept["chosen"]["questions"] if "chosen" in self.kept else None
+
+    @property
+    def n_prompts(self) -> int:
+        """How many questions a session asks at most."""
+        return self.questions or self.environment.replies.n_prompts
+
+    def live(self, chair: _Chair) -> Coroutine[Any, Any, LivedSession]:
+        address, system = (*self.address, chair.session), self.sampling.system
+        ask, opened = chair.ask, chair.opened
+        return live(self.environment, self.seed, address, self.model, ask, system, opened)
 
 
 class _Chair:
@@ -326,6 +391,23 @@ class _Chair:
         self.asked = asked_of(study.kept, self.settings)
         self.calls = ledger.calls_of(session)
         self.reason = ""
+        self.picks = ledger.choices_of(session) if study.questions else {}
+
+    def opened(self, environment: Environment, design: Design) -> Session:
+        """Begin the session; where questions are chosen, with those that were."""
+        if self.study.questions is None:
+            return Session(environment, design)
+        known = {turn: Picked(*found) for turn, found in self.picks.items()}
+        fresh = self.picks_anew(environment, design)
+
+        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+            return known.get(len(rows)) or fresh(rows)
+
+        return ChosenSession(environment, design, self.study.questions, pick)
+
+    def picks_anew(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks questions that were not picked before: here, nothing does."""
+        return lambda rows: None
 
     async def ask(self, turn: int, prompt: Prompt, judge: Judge) -> Asked | None:
         """Return what came of a question; see `participant.live`."""
@@ -440,6 +522,19 @@ class _PaidChair(_Chair):
         answered = [turn for (turn, _), call in self.calls.items() if call.state == "done"]
         self.answered = max(answered, default=-1)  # the last turn with an answer
         self.pauses = session_stream(self.study.seed, *self.study.address, session, _PAUSES)
+
+    def picks_anew(self, environment: Environment, design: Design) -> Pick:
+        """Return what picks further questions, and writes each down."""
+        assert self.study.chosen is not None
+        choose = self.study.chosen(environment, design)
+
+        def pick(rows: Sequence[Mapping[str, Any]]) -> Picked | None:
+            found = choose(rows)
+            if found is not None:
+                self.ledger.chose(self.session, len(rows), found.place, found.information)
+            return found
+
+        return pick
 
     def asks_again(self, turn: int, slot: int) -> bool:
         """Tell whether a question is put again that had no answer."""
@@ -605,7 +700,7 @@ class _Runner:
         self.desk: Desk | None = None
         self.in_batches = False
         self.sessions = self.trials = self.missing = 0
-        self.expected = study.n * study.environment.replies.n_prompts  # fewer if some fall away
+        self.expected = study.n * study.n_prompts  # fewer if some fall away
         self.retry_errors = False
         # questions in a row without an answer, of the same kind and of any
         self.repeated = self.unanswered = 0
@@ -644,7 +739,7 @@ class _Runner:
         if self.in_batches and self.study.environment.replies.stand_alone:
             for i in range(self.study.n):
                 scout = _Scout(self, i)
-                without_waiting(self.study.live(i, scout.ask))
+                without_waiting(self.study.live(scout))
                 yield from scout.found
 
     async def run(self) -> Run:
@@ -652,26 +747,66 @@ class _Runner:
         study, gate = self.study, self.gate
         lived = [LivedSession([], False)] * study.n
         reasons: dict[int, str] = {}
-        numbers = iter(range(study.n))
+        broken: BaseException | None = None
+        interruption: asyncio.CancelledError | None = None
+        begun = 0
+        for until in study.stop.looks if study.stop else (study.n,):
+            numbers = range(begun, until)
+            broken, interruption = await self.live_through(numbers, lived, reasons)
+            begun = until
+            whole = all(session.over for session in lived[:until])
+            if broken or interruption or gate.stopped or not whole:
+                break
+            if study.stop and await self.stops(study.stop, lived[:until]):
+                break
+        if isinstance(broken, LedgerFailed):
+            raise broken
+        await self.ledger.end(gate.stopped, reasons)
+        run = _summary(study, self.ledger, lived[: asked_for(study.n, self.ledger)])
+        if run.trials is not None:
+            run.trials.save(run.folder / TRIALS)
+        self.tell()
+        for trouble in (broken, interruption, self.failure):
+            if trouble is not None:
+                raise trouble
+        return run
+
+    async def stops(self, rule: Stops, lived: Sequence[LivedSession]) -> bool:
+        """Look at so many sessions, or at what was found there before; say whether to stop."""
+        known = self.ledger.looks().get(len(lived))
+        if known is None:
+            study = self.study
+            rows = [row for session in lived for row in session.rows]
+            trials = record(rows, study.environment, study.sampling)
+            known = dict(rule(trials, rule.looks.index(len(lived))))
+            await self.ledger.looked(len(lived), known)
+        return bool(known["stop"])
+
+    async def live_through(
+        self, sessions: range, lived: list[LivedSession], reasons: dict[int, str]
+    ) -> tuple[BaseException | None, asyncio.CancelledError | None]:
+        """Live these sessions as far as may be; return what broke, and what interrupted."""
+        study, gate = self.study, self.gate
+        numbers = iter(sessions)
 
         async def work() -> None:
             if self.desk is not None:
                 await self.desk.opened.wait()
             for i in numbers:
                 chair = _PaidChair(self, i)
-                lived[i] = await study.live(i, chair.ask)
+                lived[i] = await study.live(chair)
                 if lived[i].over:
                     self.sessions += 1
                     replies = study.environment.replies
                     asked = sum(not replies.continues(row) for row in lived[i].rows)
-                    self.expected -= replies.n_prompts - asked
+                    self.expected -= study.n_prompts - asked
                 elif chair.reason != gate.stopped:
                     reasons[i] = chair.reason
                 await asyncio.sleep(0)  # a stored session never waits, and others want their turn
             if self.desk is not None:
                 self.desk.leave()
 
-        at_once = study.n if self.in_batches else min(gate.concurrency, study.n)
+        at_once = len(sessions) if self.in_batches else min(gate.concurrency, len(sessions))
         workers = [asyncio.create_task(work()) for _ in range(at_once)]
         if self.desk is not None:
             self.desk.sessions = at_once
@@ -691,17 +826,7 @@ class _Runner:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        if isinstance(broken, LedgerFailed):
-            raise broken
-        await self.ledger.end(gate.stopped, reasons)
-        run = _summary(study, self.ledger, lived)
-        if run.trials is not None:
-            run.trials.save(run.folder / TRIALS)
-        self.tell()
-        for trouble in (broken, interruption, self.failure):
-            if trouble is not None:
-                raise trouble
-        return run
+        return broken, interruption
 
     def most(self, prompt: Prompt) -> Spent:
         """Return the most that a call can use."""
@@ -764,7 +889,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         f"{study.provider}:{study.model}",
         study.base_url,
         ledger.model_served,
-        study.n,
+        len(lived),
         record(rows, study.environment, study.sampling) if rows else None,
         unfinished,
         stopped if unfinished else "",
@@ -773,6 +898,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         ledger.price,
         ledger.priced_from,
         study.kept,
+        tuple(ledger.looks().values()),
     )
 
 
@@ -786,6 +912,36 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
         raise ValueError(
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
+        )
+
+
+def asked_for(n: int, ledger: Ledger) -> int:
+    """Return how many sessions a run is to live: n, or where its rule has stopped it."""
+    ends = (sessions for sessions, found in ledger.looks().items() if found["stop"])
+    return min((n, *ends))
+
+
+def check_looks(stop: Stops, n: int, batching: Batching | None) -> None:
+    """Raise ValueError if a rule's last look is not at the end, or it could not stop anything."""
+    if batching is not None:
+        raise ValueError(
+            "A stopping rule looks before further sessions are asked, and batches ask all "
+            "together. Leave --batch out."
+        )
+    if stop.looks[-1] != n:
+        raise ValueError(
+            f"A stopping rule looks last at the end of a run, after {stop.looks[-1]} sessions; "
+            f"got {n}. Ask for as many (--sessions), or leave the number out."
+        )
+
+
+def check_chosen(chosen: Chosen, environment: Environment, batching: Batching | None) -> None:
+    """Raise ValueError if questions cannot be chosen by the answers before them."""
+    chosen.check(environment)
+    if batching is not None:
+        raise ValueError(
+            "A batch is asked together, and which question comes next hangs on the answers before "
+            "it. Leave --batch out."
         )
 
 

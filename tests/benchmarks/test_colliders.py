@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import about, everyone_everywhere, laid_out
 from claims import check
 from claims.benchmark_colliders import REPORT
 from plain_colliders import fitted, left_out, plainly
@@ -18,7 +19,6 @@ from knownminds.inference.causes.least_squares_reasoner import leave_one_task_ou
 from knownminds.inference.causes.reasoner_intervals import reasoner_intervals
 from knownminds.validation.benchmarks import colliders
 from knownminds.validation.benchmarks.colliders import collider_result, sections
-from knownminds.validation.pages import figures as draw
 
 DOMAINS = ("economy", "sociology", "weather")
 PLACES = {
@@ -41,22 +41,13 @@ def lived(who, cell, seed):
 
 
 def everything(cells=tuple(PLACES), minds=tuple(MINDS)):
-    parts = [
-        lived(who, cell, 10 * k + j) for k, cell in enumerate(cells) for j, who in enumerate(minds)
-    ]
-    return pd.concat(parts, ignore_index=True)
-
-
-def about(tmp_path=None, **more):
-    kept = {"people": None, "features": None, "seed": 0, "places": PLACES, "known": (), "truth": {}}
-    return SimpleNamespace(**(kept | more))
+    return everyone_everywhere(lived, minds, cells, 10)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Figures are laid out, but not written."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "svg", lambda figure: figure)
+    with laid_out():
         yield
 
 
@@ -77,7 +68,8 @@ def page(trials, people, tmp_path_factory):
     dates = {"participant": ["sharp"], "release_date": ["2024-05-13"]}
     pd.DataFrame(dates).to_csv(folder / "features.csv", index=False)
     made = sections(
-        trials, about(people=folder / "people.csv", features=folder / "features.csv", seed=1)
+        trials,
+        about(PLACES, people=folder / "people.csv", features=folder / "features.csv", seed=1),
     )
     return {one.name: one for one in made}
 
@@ -254,7 +246,7 @@ def test_distribution_contrasts_and_dates(trials, page):
 
 
 def test_every_sentence_is_listed(page):
-    bare = sections(everything(("collider",), ("sharp",)), about())
+    bare = sections(everything(("collider",), ("sharp",)), about(PLACES))
     for one in [*page.values(), *bare]:
         check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
 
@@ -272,7 +264,7 @@ def test_gaps_are_told(trials, left):
     if left == "nothing read":
         own.loc[own["participant"] == "dull", "response"] = np.nan
         own.loc[own["participant"] == "dull", "outcome"] = "refused"
-    made = {one.name: one for one in sections(own, about())}
+    made = {one.name: one for one in sections(own, about(PLACES))}
     told = [row for _, _, rows in made["answers"].tables for row in rows]
     (mine,) = [row for row in told if row[0] == "dull"]
     assert ("no readable answer" in mine) == (left == "nothing read")
@@ -286,9 +278,9 @@ def test_gaps_are_told(trials, left):
 
 def test_bad_input_is_told(trials):
     with pytest.raises(ValueError, match="'overload' is missing"):
-        sections(trials.drop(columns="overload"), about())
+        sections(trials.drop(columns="overload"), about(PLACES))
     with pytest.raises(ValueError, match="there are none"):
-        sections(trials[:0], about())
+        sections(trials[:0], about(PLACES))
     assert colliders.STORIES == "stories"
 
 
@@ -296,7 +288,7 @@ def test_known_minds_are_set_beside_their_truth(trials):
     theta = dict(zip(("p", "b", "m1", "m2"), MINDS["sharp"][1], strict=False))
     truth = {"sharp": {"collider": {"model": "noisy_or", **theta}}}
     own = trials[trials["cell"] == "collider"]
-    made = {one.name: one for one in sections(own, about(known=("sharp",), truth=truth))}
+    made = {one.name: one for one in sections(own, about(PLACES, known=("sharp",), truth=truth))}
     (table,) = [t for t in made["parameters"].tables if t[0].startswith("Known minds")]
     told = {row[3]: (float(row[4]), float(row[5].split(" ")[0])) for row in table[2]}
     assert {name: true for name, (true, _) in told.items()} == theta

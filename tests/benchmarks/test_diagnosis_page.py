@@ -1,10 +1,8 @@
 """The page of diagnosis: each number by a route of its own, and data with gaps."""
 
-from types import SimpleNamespace
-
 import numpy as np
-import pandas as pd
 import pytest
+from benchmark_pages import about, everyone_everywhere, laid_out
 from claims import check
 from claims.benchmark_diagnosis import REPORT
 from scipy.stats import t as student
@@ -14,7 +12,6 @@ from knownminds.environments import Diagnosis
 from knownminds.environments.conditions import conditions_of
 from knownminds.validation.benchmarks import diagnosis
 from knownminds.validation.benchmarks.diagnosis import sections
-from knownminds.validation.pages import figures as draw
 
 PLACES = {
     f"diagnosis/{name}": Diagnosis(network=name, n_contexts=60, repeats=3)
@@ -36,27 +33,18 @@ def lived(who, cell, seed):
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Figures are laid out, but not written; trees learn."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "svg", lambda figure: figure)
-        patch.setattr(diagnosis, "MOST_BOOSTED", 0)
-        patch.setattr(diagnosis, "ROUNDS", 40)
+    with laid_out(diagnosis, MOST_BOOSTED=0, ROUNDS=40):
         yield
 
 
 @pytest.fixture(scope="module")
 def trials():
-    parts = [lived(who, cell, 5 * k + j) for k, cell in enumerate(PLACES)
-             for j, who in enumerate(MINDS)]  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
-
-
-def about(**more):
-    return SimpleNamespace(places=PLACES, seed=0, people=None, features=None, **more)
+    return everyone_everywhere(lived, MINDS, PLACES, 5)
 
 
 @pytest.fixture(scope="module")
 def page(trials):
-    return {one.name: one for one in sections(trials, about())}
+    return {one.name: one for one in sections(trials, about(PLACES))}
 
 
 def answers(trials, who, cell, question, elicitation=0):
@@ -155,7 +143,7 @@ def test_gaps_are_told(trials):
     own.loc[lost, "outcome"] = "refused"
     own.loc[lost, ["action", "response"]] = np.nan
     own = own[~((own["participant"] == "sound") & (own["question"] > 1))]  # half finished
-    made = {one.name: one for one in sections(own, about())}
+    made = {one.name: one for one in sections(own, about(PLACES))}
     told = {row[0]: row for row in made["answers"].tables[0][2]}
     assert "no readable answer" in told["noisy"]
     assert "no readable answer" not in told["sound"]
@@ -164,4 +152,4 @@ def test_gaps_are_told(trials):
     assert tests.loc[("sound", "conditional independence", ""), "status"] == "ok"
     assert set(made["fits"].frames["fits"]["participant"]) == {"sound"}
     with pytest.raises(ValueError, match="there are none"):
-        sections(own.assign(environment="dice"), about())
+        sections(own.assign(environment="dice"), about(PLACES))

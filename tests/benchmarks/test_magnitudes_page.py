@@ -1,10 +1,9 @@
 """The page of magnitudes: each number by a route of its own, and data with gaps."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import about, laid_out
 from claims import check
 from claims.benchmark_magnitudes import REPORT
 from magnitude_sets import answers_of
@@ -14,7 +13,6 @@ from knownminds.validation.benchmarks import magnitudes
 from knownminds.validation.benchmarks.magnitudes import sections
 from knownminds.validation.data.model_features import feature_importance
 from knownminds.validation.magnitudes import magnitude_page, magnitude_task_page
-from knownminds.validation.pages import figures as draw
 
 NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
 
@@ -22,9 +20,7 @@ NOISY = [CONDITIONS.index(name) for name in ("constant_noise", "gradual_noise")]
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Figures are laid out, but not written; few known minds."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "svg", lambda figure: figure)
-        patch.setattr(magnitudes, "REPLICATES", 10)
+    with laid_out(magnitudes, REPLICATES=10):
         yield
 
 
@@ -39,14 +35,9 @@ def trials():
     return frame.assign(participant=frame["model"], cell=frame["environment"])
 
 
-def about(**more):
-    kept = {"places": {}, "seed": 0, "people": None, "features": None}
-    return SimpleNamespace(**(kept | more))
-
-
 @pytest.fixture(scope="module")
 def page(trials):
-    return {one.name: one for one in sections(trials, about())}
+    return {one.name: one for one in sections(trials, about({}))}
 
 
 def base_of(trials, who, task, modality):
@@ -156,6 +147,6 @@ def test_every_sentence_is_listed_and_bad_input_is_told(page, trials):
     for one in page.values():
         check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
     with pytest.raises(ValueError, match="there are none"):
-        sections(trials.assign(environment="dice"), about())
+        sections(trials.assign(environment="dice"), about({}))
     assert magnitude_page.composites is not None
     assert magnitude_task_page.blur_weights is not None

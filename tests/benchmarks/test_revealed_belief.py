@@ -1,11 +1,11 @@
 """The page of revealed belief: each number by a route of its own, and data with gaps."""
 
 from math import comb
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import about, everyone_everywhere, laid_out
 from claims import check
 from claims.benchmark_revealed_belief import REPORT
 from scipy.stats import spearmanr
@@ -18,7 +18,6 @@ from knownminds.inference.chance.belief_contexts import baseline_of, context_tab
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.validation.benchmarks.revealed_belief import revealed_result, sections
 from knownminds.validation.chance.context_words import in_words
-from knownminds.validation.pages import figures as draw
 
 PLACES = {
     f"{one.name}/{form}": one
@@ -61,25 +60,18 @@ def lived(who, cell, seed):
 @pytest.fixture(scope="module", autouse=True)
 def quick():
     """Figures are laid out, but not written."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(draw, "svg", lambda figure: figure)
+    with laid_out():
         yield
 
 
 @pytest.fixture(scope="module")
 def trials():
-    parts = [lived(who, cell, 7 * k + j) for k, cell in enumerate(PLACES)
-             for j, who in enumerate(MINDS)]  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
-
-
-def about(**more):
-    return SimpleNamespace(places=PLACES, seed=0, people=None, features=None, **more)
+    return everyone_everywhere(lived, MINDS, PLACES, 7)
 
 
 @pytest.fixture(scope="module")
 def page(trials):
-    return {one.name: one for one in sections(trials, about())}
+    return {one.name: one for one in sections(trials, about(PLACES))}
 
 
 def counts_of(trials, who, **where):
@@ -222,14 +214,14 @@ def test_contexts_have_words_and_one_can_be_drawn(trials, page):
     pairs = named[["scenario", "context", "words"]].drop_duplicates()
     assert pairs["words"].is_unique
     chosen = "heads among two coins, tossed once"
-    made = sections(trials[trials["environment"] == "coins"], about(), context=chosen)
+    made = sections(trials[trials["environment"] == "coins"], about(PLACES), context=chosen)
     assert made[-1].sentences[0].startswith(f"Below, {chosen}:")
     with pytest.raises(ValueError, match="has all"):
-        sections(trials[trials["environment"] == "coins"], about(), context="three moons")
+        sections(trials[trials["environment"] == "coins"], about(PLACES), context="three moons")
 
 
 def test_every_sentence_is_listed(trials, page):
-    bare = sections(trials[trials["cell"] == "choice/continuation"], about())
+    bare = sections(trials[trials["cell"] == "choice/continuation"], about(PLACES))
     for one in [*page.values(), *bare]:
         check(REPORT, [*one.sentences, *(caption for caption, _ in one.figures)], one)
 
@@ -239,13 +231,13 @@ def test_gaps_are_told(trials):
     gone = own["participant"] == "leaning"
     own.loc[gone, "outcome"] = "refused"
     own.loc[gone, "action"] = pd.NA
-    made = {one.name: one for one in sections(own, about())}
+    made = {one.name: one for one in sections(own, about(PLACES))}
     told = {(row[0], row[1]): row for _, _, rows in made["answers"].tables for row in rows}
     assert "no readable answer" in told["leaning", "continuation"][2]
     assert "no readable answer" not in told["even", "continuation"][2]
     assert set(made["biases"].frames["biases"]["participant"]) == {"even"}
     with pytest.raises(ValueError, match="there are none"):
-        sections(own.assign(environment="collider"), about())
+        sections(own.assign(environment="collider"), about(PLACES))
 
 
 def test_flagged_contexts_have_no_distances():

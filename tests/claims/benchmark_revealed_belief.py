@@ -131,9 +131,9 @@ REPORT = Report(
         ),
         Explanation("No answer named an outcome."),
         Claim(
-            "Below, {context}: what each model reveals, beside the truth, with Wilson's 95% "
-            "intervals of the draws. The table has the contexts whose beliefs are farthest from "
-            "the truth; the file has all, and belief_shares.csv every outcome of each.",
+            "Below, {context}: what each model reveals, beside the truth. The table has the "
+            "contexts whose beliefs are farthest from the truth; the file has all, and "
+            "belief_shares.csv every outcome of each.",
             "the numbers behind it: such a context, and the largest distances",
             _drawn,
         ),

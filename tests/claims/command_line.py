@@ -64,6 +64,10 @@ def _answered(facts, words):
     assert int(words["n"]) == facts.answered
 
 
+def _most_calls(facts, words):
+    assert int(words["calls"].replace(",", "")) == facts.rows
+
+
 def _serves(facts, words):
     assert words["url"] == facts.url
     assert words["name"] == facts.served
@@ -139,6 +143,12 @@ REPORT = Report(
             "{allowed} under way",
             "the rows, and the attempts in the ledger",
             _standing,
+        ),
+        Claim(
+            "{calls} calls at most; which questions they ask hangs on the answers, so tokens are "
+            "not estimated (--cap bounds them)",
+            "the rows of the run",
+            _most_calls,
         ),
         Claim("{trials}, written to {out}", "the file", _written),
         Claim("{n} calls were answered.", "the calls that the test has made", _answered),

@@ -414,6 +414,15 @@ def _named(facts, words):
     assert int(words["n"]) in facts.row["excluded"].values()
 
 
+def _departs(facts, words):
+    told = [one for one in facts.content["released"] if one["measure"] == words["measure"]]
+    assert [one["followed"] for one in told] == [words["followed"]]
+    rows = re.search(r" \(([\d,]+) rows\)$", words["differs"] + words["rows"])
+    unread = int((~facts.trials["outcome"].isin(READ)).sum())
+    if rows and words["measure"] in ("performance", "model_basedness_released"):
+        assert int(rows[1].replace(",", "")) == unread
+
+
 COUNTED = "a count over the rows of the sample"
 REPORT = Report(
     "score",
@@ -448,6 +457,13 @@ REPORT = Report(
             "columns; ends of intervals by bisection of the score equation",
             _value,
         ),
+        Claim(
+            "{measure} ({place}) against the script's number: followed: {followed}; differs: "
+            "{differs}{rows}",
+            "the JSON, and a count over the rows",
+            _departs,
+        ),
+        Explanation("Against the numbers of the published script"),
         Claim("{n} left out (trials without an answer)", COUNTED, _lost),
         Claim("{n} left out (no answer)", COUNTED, _no_answer),
         *(

@@ -6,7 +6,7 @@ import pytest
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from knownminds.inference.stability import SOURCES, split_variance
+from knownminds.inference.stability import SOURCES, split_scores, split_variance
 
 PLANTED = {"model": 4.0, "paraphrase": 1.0, "interaction": 0.5, "session": 2.0, "residual": 3.0}
 
@@ -45,6 +45,56 @@ def test_components_are_those_of_an_analysis_of_variance():
         assert split.components[name].value == pytest.approx(value, rel=1e-6), name
     assert (split.models, split.templates, split.sessions, split.units) == (4, 3, 36, 108)
     assert sum(split.shares.values()) == pytest.approx(1.0)
+
+
+def estimated(frame):
+    """What a table of sessions gives as scores: means, and errors from all sessions together."""
+    by = frame.groupby(["model", "template", "session"], as_index=False)["score"].mean()
+    cells = by.groupby(["model", "template"])["score"]
+    n = cells.size().iloc[0]
+    error = np.sqrt(cells.var(ddof=1).mean() / n)
+    told = cells.mean().reset_index().rename(columns={"score": "value"})
+    return told.assign(error=error, freedom=n - 1.0)
+
+
+def test_scores_with_errors_are_split_as_their_sessions_are():
+    frame = scores(np.random.default_rng(3), models=5, templates=3, sessions=4, units=1)
+    theirs = split_variance(frame, "score")
+    ours = split_scores(estimated(frame), "value", "error", freedom="freedom")
+    for name in ("model", "paraphrase", "interaction"):
+        assert ours.components[name].value == pytest.approx(theirs.components[name].value), name
+        # The errors have as many degrees of freedom here as there: ends differ by draws alone.
+        assert ours.components[name].high == pytest.approx(theirs.components[name].high, rel=0.15)
+    assert ours.components["session"].value == pytest.approx(
+        theirs.components["session"].value / 4  # of a mean of four sessions
+    )
+    assert ours.merged == {"residual": "session"}
+    assert (ours.models, ours.templates) == (5, 3)
+
+
+def test_what_moves_a_score_more_is_said_where_it_is_sure():
+    rng = np.random.default_rng(0)
+    m, t = np.meshgrid(np.arange(6), np.arange(5), indexing="ij")
+    base = {"model": m.ravel(), "template": t.ravel(), "error": 0.1}
+    wording, choice = 3.0 * rng.normal(size=5), 3.0 * rng.normal(size=6)
+    both = 0.1 * rng.normal(size=30)
+    told = {
+        "wording": wording[t.ravel()] + both,
+        "model": choice[m.ravel()] + both,
+        "open": wording[t.ravel()] + choice[m.ravel()] + both,
+    }
+    for word, value in told.items():
+        found = split_scores(pd.DataFrame(base | {"value": value}), "value", "error")
+        assert found.moved_more_by == word
+    gone = pd.DataFrame(base | {"value": told["model"]})
+    gone.loc[(gone["model"] == 2) & (gone["template"] == 1), "value"] = np.nan
+    assert split_scores(gone, "value", "error").left_out == ("2",)
+    with pytest.raises(ValueError, match="two models or wordings at least"):
+        split_scores(gone[:1], "value", "error")
+    with pytest.raises(ValueError, match="has two"):
+        split_scores(pd.concat([gone, gone]), "value", "error")
+    with pytest.raises(ValueError, match="lacks error"):
+        split_scores(gone.drop(columns="error"), "value", "error")
 
 
 def test_planted_components_come_back_and_lie_in_their_intervals():

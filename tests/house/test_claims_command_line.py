@@ -59,6 +59,16 @@ def test_what_is_said_before_and_after_a_run_is_so(knownminds, tmp_path):
     check(REPORT, told, facts)
 
 
+def test_what_is_said_of_a_run_whose_questions_are_chosen_is_so(knownminds, tmp_path):
+    words = ["run", "temporal_discounting", "--design", "grid", "--questions", 3, "--sessions", 2]
+    words += ["--llm", "synthetic:hyperbolic_discounter", "--adaptive", "hyperbolic_discounter"]
+    code, _, err = knownminds(*words, "--out", tmp_path)
+    assert code == 0, err
+    facts = SimpleNamespace(rows=len(pd.read_parquet(tmp_path / "trials.parquet")))
+    check(REPORT, [line for line in err.splitlines() if "calls at most" in line], facts)
+    assert "calls at most" in err
+
+
 @pytest.mark.parametrize("price", [None, PRICE])
 def test_what_the_progress_line_says_is_so(tmp_path, price):
     script = [ServerFailed("lost"), "?", answer(), Rejected("no"), answer(10, 5)]

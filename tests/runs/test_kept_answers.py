@@ -45,18 +45,22 @@ def adapter_of(name, server):
     return ADAPTERS[name](model, base_url=server.address[name], key_variable="CANARY")
 
 
-def dying(kind, folder, after, calls):
-    """An adapter of a kind whose process is killed when it has read so many answers."""
+def killed(name, server, folder, after):
+    """What a run leaves whose process is killed when it has read so many answers."""
+    left, calls = folder.with_name("killed"), []
 
-    class Dying(kind):
+    class Dying(ADAPTERS[name]):
         def read(self, *given):  # the first that is done with a body
             calls.append(1)
             if len(calls) == after:
-                shutil.copytree(folder, folder.with_name("killed"))
+                shutil.copytree(folder, left)
                 raise Killed
             return super().read(*given)
 
-    return Dying
+    model = adapter_of(name, server).model
+    with pytest.raises(Killed):
+        go(folder, Dying(model, base_url=server.address[name], key_variable="CANARY"))
+    return left
 
 
 def go(folder, adapter):
@@ -83,47 +87,33 @@ def test_what_was_read_before_a_kill_is_answer_enough(name, tmp_path, monkeypatc
     with FaultServer(key=KEY) as server:
         whole = go(tmp_path / "whole", adapter_of(name, server))
         asked = len(server.calls)
-        kind = dying(ADAPTERS[name], tmp_path / "run", 5, [])
-        model = adapter_of(name, server).model
-        with pytest.raises(Killed):
-            go(tmp_path / "run", kind(model, base_url=server.address[name], key_variable="CANARY"))
-        killed = tmp_path / "killed"
-        assert KEY.encode() not in (killed / SPOOL).read_bytes()
-        with Ledger.read(killed) as ledger:
+        left = killed(name, server, tmp_path / "run", 5)
+        assert KEY.encode() not in (left / SPOOL).read_bytes()
+        with Ledger.read(left) as ledger:
             assert ledger.account().calls == {"ok": 4, "inflight": 1}
-        run = go(killed, adapter_of(name, server))
+        run = go(left, adapter_of(name, server))
         assert len(server.calls) == 2 * asked  # the fifth is not asked for again
     assert run.account.calls == {"ok": 8}
     pd.testing.assert_frame_equal(run.trials.frame, whole.trials.frame)
     assert run.dollars == whole.dollars
-    pd.testing.assert_frame_equal(read_run(killed).trials.frame, whole.trials.frame)
+    pd.testing.assert_frame_equal(read_run(left).trials.frame, whole.trials.frame)
 
 
 def test_an_answer_that_repeats_the_key_is_asked_for_again_rather_than_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", KEY)
     with FaultServer(script=["ok", "echo_key"]) as server:
-        kind = dying(OpenAI, tmp_path / "run", 2, [])
-        with pytest.raises(Killed):
-            go(
-                tmp_path / "run",
-                kind("m", base_url=server.address["openai"], key_variable="CANARY"),
-            )
-        for file in (tmp_path / "killed").iterdir():
+        left = killed("openai", server, tmp_path / "run", 2)
+        for file in left.iterdir():
             assert KEY.encode() not in file.read_bytes()
-        run = go(tmp_path / "killed", adapter_of("openai", server))
+        run = go(left, adapter_of("openai", server))
     assert run.account.calls == {"ok": 8, "unknown": 1}
 
 
 def test_what_came_and_cannot_be_read_is_not_asked_for_again(tmp_path, monkeypatch):
     monkeypatch.setenv("CANARY", KEY)
     with FaultServer(script=["ok", "list"]) as server:
-        kind = dying(OpenAI, tmp_path / "run", 2, [])
-        with pytest.raises(Killed):
-            go(
-                tmp_path / "run",
-                kind("m", base_url=server.address["openai"], key_variable="CANARY"),
-            )
-        run = go(tmp_path / "killed", adapter_of("openai", server))
+        left = killed("openai", server, tmp_path / "run", 2)
+        run = go(left, adapter_of("openai", server))
         assert len(server.calls) == 8
     assert run.account.calls == {"ok": 7, "error_maybe_paid": 1}
     assert list(run.trials.frame["outcome"] == "error") == [False, True] + 6 * [False]

@@ -15,21 +15,19 @@ import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
 
-from knownminds.agents import AGENTS
-from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.record.folders import writable, write_text
 from knownminds.environments.record.result import plain
 from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
 from knownminds.llm_adapters.runs.ledger import NANO, Ledger
-from knownminds.llm_adapters.runs.participant import RUN, conditions
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.data.trials_of_runs import put_together, with_columns
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
-from .plan import Cell, Plan, read_plan, theta_of
+from .known import live
+from .plan import Cell, Plan, read_plan
 from .registry import CELL, KNOWN, PARTICIPANT, VARIANT, About, Benchmark, benchmark_of
 
 FILE = "benchmark.json"
@@ -40,6 +38,7 @@ MINDS = "known"
 _LEFT_OUT = ["raw_text", "prompt_hash", "note"]
 FINISHED, UNFINISHED, NOT_BEGUN = "finished", "unfinished", "not begun"
 UNREAD = "no readable answer"
+NO_TEMPERATURE = "none"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,7 @@ class BenchmarkResult(Reported):
     trials
         All trials of everybody, with their conditions.
     options
-        How the page is made: small, features, people, seed.
+        How the page is made: small, features, people, seed, context.
     """
 
     file: ClassVar[str] = FILE
@@ -102,6 +101,7 @@ class BenchmarkResult(Reported):
             truth=truth,
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=self.plan.seed,
+            context=str(self.options.get("context") or ""),
             **{name: None if path is None else Path(path) for name, path in files.items()},
         )
 
@@ -400,8 +400,15 @@ def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, 
 
 
 def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.DataFrame:
-    """Return trials with who played which cell; `model` is the name that the user knows."""
+    """Return trials with who played which cell; `model` is the name that the user knows.
+
+    A mind that was asked at no temperature has none: "none" stands in its column, where that of a
+    language model is empty if it is the provider's own.
+    """
     kept = frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+    if known or name.startswith("synthetic:"):
+        asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
+        kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
     told: dict[str, Any] = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant}
     return kept.assign(**told, model=name)
 
@@ -413,15 +420,9 @@ def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
 
 def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
     """Let a known mind live the sessions that models live, and keep its trials."""
-    mind, file = plan.mind(name, cell), _mind_file(folder, name, cell)
-    if mind is None or file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
+    file = _mind_file(folder, name, cell)
+    if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
         return
-    theta = theta_of(mind, cell.environment)
-    every = np.tile(theta, (cell.sessions, 1))
-    lived = simulate_sessions(
-        AGENTS[mind["model"]], every, cell.environment, plan.seed, address=RUN
-    )
-    frame = lived.to_trials().frame
-    told = {"model": name, "model_served": mind["model"], **conditions(cell.environment, None)}
-    new = {column: value for column, value in told.items() if column not in frame}
-    Trials.from_frame(frame.assign(**new), environment=cell.environment).save(file)
+    trials = live(plan, name, cell)
+    if trials is not None:
+        trials.save(file)

@@ -49,6 +49,19 @@ STORIES, ABSTRACT = "stories", "abstract"
 NUMBER, THOUGHT = "number", "chain of thought"
 PARAMETERS = ("b", "m1", "m2", "p")
 NEVER = ("", "none", "nan", "None", "False", "false", "0", "no")
+# What models are compared by, two at a time.
+COMPARED = {
+    "p": "p(C)",
+    "b": "leak b",
+    "m1": "strength m1",
+    "m2": "strength m2",
+    "rmse": "RMSE of the fit",
+    "reasoning_consistency": "consistency",
+    "determinacy": "determinacy",
+    "explaining_away_released": "explaining away, VIII - VI",
+    "explaining_away": "explaining away, VII - VI",
+    "markov_violation": "Markov violation, IV - V",
+}
 RANKED = 3  # agents named at either end
 LARGE = 0.3  # the stricter published threshold of explaining away
 OVER_STORIES = "Intervals are of 95%, by leaving out each story (domain and sense) in turn."
@@ -225,12 +238,13 @@ def _with_intervals(
         units[f"{name}_low"] = intervals.low[name][order]
         units[f"{name}_high"] = intervals.high[name][order]
         units[f"{name}_error"] = intervals.error[name][order]
+        units[f"{name}_freedom"] = [len(intervals.blocks[k]) - 1.0 for k in order]
     for name in CONTRASTS:
         measure = MEASURES[name]
         assert isinstance(measure, CellContrast)
         measure = copy(measure)
         measure.pooled = profile.released
-        for end in ("low", "high", "error"):
+        for end in ("low", "high", "error", "freedom"):
             units[f"{name}_{end}"] = np.nan
         if not read["task"].isin([measure.plus, measure.minus]).any():
             continue
@@ -239,6 +253,7 @@ def _with_intervals(
         at = units[UNIT].map({s: k for k, s in enumerate(cells.subjects)}).to_numpy()
         units[f"{name}_low"], units[f"{name}_high"] = tests.low[at], tests.high[at]
         units[f"{name}_error"] = tests.standard_error[at]
+        units[f"{name}_freedom"] = tests.n[at] - 1.0
     units["cell"] = _first_cells(read, units)
     return units, intervals
 
@@ -249,6 +264,11 @@ def _first_cells(read: pd.DataFrame, units: pd.DataFrame) -> list[str]:
         return [""] * len(units)
     first = read.drop_duplicates(UNIT).set_index(UNIT)["cell"]
     return [str(first[name]) for name in units[UNIT]]
+
+
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by; see `registry.Scores`."""
+    return _scores(collider_result(trials, reference=about.people, seed=about.seed))
 
 
 def _scores(found: ColliderResult) -> pd.DataFrame:
@@ -262,14 +282,10 @@ def _scores(found: ColliderResult) -> pd.DataFrame:
                 "cell": units["cell"],
                 "value": units[name].astype(float),
                 "standard_error": units[f"{name}_error"].astype(float),
+                "freedom": units[f"{name}_freedom"].astype(float),
             }
         )
-        for name, told in (
-            ("reasoning_consistency", "consistency"),
-            ("determinacy", "determinacy"),
-            ("explaining_away_released", "explaining away, VIII - VI"),
-            ("markov_violation", "Markov violation, IV - V"),
-        )
+        for name, told in COMPARED.items()
     ]
     return pd.concat(parts, ignore_index=True)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+from scipy.stats import t as student
 from statsmodels.stats.multitest import multipletests
 
 from knownminds.validation.data.trials_of_runs import CONDITIONS
@@ -18,7 +18,9 @@ from .registry import CELL, PARTICIPANT, About
 
 LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all
+ABOVE = "is above"
 ALIKE = "no difference shown"
+_VALUES = ["value", "standard_error", "freedom"]
 # Who answers may differ, and which session; all else is a condition.
 _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
 
@@ -27,13 +29,15 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Sect
     """Return the section that sets every two models side by side on every score.
 
     Differences are of independent estimates, so that their error is the root of the sum of both
-    errors squared; intervals hold 95% of each by itself. p-values are two-sided, of a normal, and
+    errors squared; intervals hold 95% of each by itself. Both are Student's, with the degrees of
+    freedom of Welch (1947), normal where errors count as known. p-values are two-sided, and
     corrected by Holm (1979) over all differences of the page.
 
     Parameters
     ----------
     scores
-        One row per participant and score: participant, score, cell, value, standard_error.
+        One row per participant and score: participant, score, cell, value, standard_error and,
+        where errors are estimated, their degrees of freedom.
     """
     conditions = conditions_by_cell(trials)
     found = differences(scores, about.models, conditions)
@@ -42,23 +46,26 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Sect
     shown = found
     sentences = [HOW]
     if len(found) > MOST_ROWS:
-        shown = found[found["verdict"] != ALIKE].head(MOST_ROWS)
-        told = (found["verdict"] == ALIKE).sum()
+        apart = found["verdict"].str.endswith(ABOVE)
+        untold = found["corrected"].isna()
+        order = found.assign(rank=np.where(apart, 0, np.where(untold, 2, 1)))
+        shown = order.sort_values(["rank", "p_value"], kind="stable").head(MOST_ROWS)
         sentences.append(
-            f"{told} of {len(found)} comparisons show no difference; the table has {len(shown)} "
-            "of the others, the CSV file all."
+            f"Of {len(found)} comparisons {apart.sum()} show a difference, "
+            f"{(~apart & ~untold).sum()} show none and {untold.sum()} could not be made; the "
+            f"table has the first {len(shown)}, by their p-values, the CSV file all."
         )
     rows = table(
         "Two models on a score",
         shown,
         ("score", "{score}"),
         ("models", "{one} - {other}"),
+        ("verdict", "{verdict}"),
         ("difference", "{difference:.3f}"),
         ("95% interval", lambda r: f"{number(r['low'])} to {number(r['high'])}"
          if np.isfinite(r["low"]) else "-"),
         ("p", "{p_value:.3g}"),
         ("p, Holm", "{corrected:.3g}"),
-        ("verdict", "{verdict}"),
     )  # fmt: skip
     return Section("comparison", TITLE, sentences, [rows], frames={"differences": found})
 
@@ -77,7 +84,7 @@ def differences(
     """Return one row per score and two models, with its corrected verdict."""
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
-        own: Any = part.set_index(PARTICIPANT)[["value", "standard_error"]]
+        own: Any = part.set_index(PARTICIPANT).reindex(columns=_VALUES)
         for one, other in combinations([m for m in models if m in own.index], 2):
             a, b = own.loc[one], own.loc[other]
             gap = float(a["value"] - b["value"])
@@ -89,12 +96,16 @@ def differences(
             if not why and not error > 0:
                 why = "no standard error"
             if why:
-                none = dict.fromkeys(("standard_error", "low", "high", "p_value"), np.nan)
+                none = dict.fromkeys(
+                    ("standard_error", "freedom", "low", "high", "p_value"), np.nan
+                )
                 rows.append({**row, "difference": gap, **none, "verdict": f"not compared: {why}"})
                 continue
-            half = norm.ppf(1 - LEVEL / 2) * error
-            told = {"standard_error": error, "low": gap - half, "high": gap + half}
-            p_value = 2 * norm.sf(abs(gap) / error)
+            freedom = _of_both(a, b)
+            half = student.ppf(1 - LEVEL / 2, freedom) * error
+            told = {"standard_error": error, "freedom": freedom}
+            told |= {"low": gap - half, "high": gap + half}
+            p_value = 2 * student.sf(abs(gap) / error, freedom)
             rows.append({**row, "difference": gap, **told, "p_value": p_value, "verdict": ""})
     found = pd.DataFrame(rows)
     if found.empty:
@@ -104,10 +115,18 @@ def differences(
     if tested.any():
         corrected[tested] = multipletests(found["p_value"][tested], LEVEL, method="holm")[1]
     above = np.where(found["difference"] > 0, found["one"], found["other"])
-    word = np.where(corrected < LEVEL, [f"{name} is above" for name in above], ALIKE)
+    word = np.where(corrected < LEVEL, [f"{name} {ABOVE}" for name in above], ALIKE)
     found["corrected"] = corrected
     found["verdict"] = np.where(tested, word, found["verdict"])
     return found
+
+
+def _of_both(a: Any, b: Any) -> float:
+    """Return the degrees of freedom of a difference; infinite where both errors are known."""
+    squares = np.array([one["standard_error"] for one in (a, b)], dtype=float) ** 2
+    own = np.array([one["freedom"] for one in (a, b)], dtype=float)
+    spread = np.sum(squares**2 / np.where(own > 0, own, np.inf))
+    return float(squares.sum() ** 2 / spread) if spread > 0 else np.inf
 
 
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:

@@ -113,6 +113,26 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
     ]
 
 
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by; see `registry.Scores`."""
+    return _scores(diagnosis_result(_with_sets(trials, about), about).calibration)
+
+
+def _scores(calibrated: pd.DataFrame) -> pd.DataFrame:
+    """Return the errors of plainly stated beliefs, by which models are compared."""
+    own = calibrated[calibrated["elicitation"] == PLAIN]
+    return pd.DataFrame(
+        {
+            WHO: own[WHO],
+            "score": "RMSE of plain beliefs: " + own[SET],
+            "cell": own["cell"],
+            "value": own["rmse"],
+            "standard_error": own["error"],
+            "freedom": np.nan,
+        }
+    )
+
+
 def _with_sets(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of diagnosis with their data set, and a subject for each."""
     place = trials["environment"] if "environment" in trials else trials["experiment"]
@@ -447,18 +467,6 @@ def _calibration_section(found: DiagnosisResult) -> Section:
             beside("RMSE by data set", rows, "elicitation", cell, [SET, WHO]),
             beside("Bias (mean of stated less exact)", rows, "elicitation", bias, [SET, WHO]),
         ]
-    scores = None
-    if len(rows):
-        own = rows[rows["elicitation"] == PLAIN]
-        scores = pd.DataFrame(
-            {
-                WHO: own[WHO],
-                "score": "RMSE of plain beliefs: " + own[SET],
-                "cell": own["cell"],
-                "value": own["rmse"],
-                "standard_error": own["error"],
-            }
-        )
     return part(
         "Calibration: stated beliefs against the exact posterior",
         "Root mean square of stated less exact probability, over contexts of equal weight; "
@@ -467,7 +475,7 @@ def _calibration_section(found: DiagnosisResult) -> Section:
         rows,
         tables,
         pictures.reliability_figures(found.reliability),
-        scores,
+        _scores(rows) if len(rows) else None,
     )
 
 

@@ -120,6 +120,29 @@ def magnitude_result(own: pd.DataFrame, about: About) -> MagnitudeResult:
     return MagnitudeResult(found, answers, cells)
 
 
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by; see `registry.Scores`."""
+    return _scores(magnitude_result(_own(trials), about))
+
+
+def _scores(found: MagnitudeResult) -> pd.DataFrame:
+    """Return the errors in the base condition, by which models are compared."""
+    cells = found.table.cells
+    base = cells[cells["condition"] == BASE]
+    return pd.DataFrame(
+        {
+            WHO: base[WHO],
+            "score": "NRMSE: " + base["task"].str.replace("_", " ") + ", " + base["modality"],
+            "cell": [
+                found.cells.get(pair, "") for pair in zip(base[WHO], base["task"], strict=True)
+            ],
+            "value": base["error"],
+            "standard_error": (base["high"] - base["low"]) / 2.0,  # of 68%
+            "freedom": np.nan,
+        }
+    )
+
+
 # What stands on the page, in the order of the paper.
 
 
@@ -289,17 +312,6 @@ def _noise_section(found: MagnitudeResult) -> Section:
 def _errors_section(found: MagnitudeResult) -> Section:
     cells = found.table.cells
     base = cells[cells["condition"] == BASE]
-    scores = pd.DataFrame(
-        {
-            WHO: base[WHO],
-            "score": "NRMSE: " + base["task"].str.replace("_", " ") + ", " + base["modality"],
-            "cell": [
-                found.cells.get(pair, "") for pair in zip(base[WHO], base["task"], strict=True)
-            ],
-            "value": base["error"],
-            "standard_error": (base["high"] - base["low"]) / 2.0,  # of 68%
-        }
-    )
 
     def error(row: Mapping[Any, Any]) -> str:
         return interval(row["error"], row["low"], row["high"])
@@ -331,7 +343,7 @@ def _errors_section(found: MagnitudeResult) -> Section:
                 against_error(found.table.labelled()),
             ),
         ],
-        scores,
+        _scores(found),
     )
 
 
@@ -463,6 +475,9 @@ def _features_section(found: MagnitudeResult, features: Path | None, seed: int) 
             pd.DataFrame(columns=["feature", "importance", "low", "high"]),
         )
     known = pd.read_csv(features)
+    if "release_date" in known:  # in years, which have an order
+        date = pd.to_datetime(known["release_date"], errors="coerce")
+        known["release_date"] = date.dt.year + date.dt.dayofyear / 366.0
     rows = feature_importance(known, score, key=WHO, seed=seed)
     if not len(rows):
         return part(

@@ -10,13 +10,14 @@ import pandas as pd
 from knownminds.environments import ANSWERED, Outcome
 from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.engine.question import command_line
-from knownminds.validation.pages.page import Finding, Page, Section, listed, table
+from knownminds.validation.pages.page import Column, Finding, Page, Section, listed, table
 
-from .benchmark import FINISHED, BenchmarkResult
+from .benchmark import FINISHED, UNREAD, BenchmarkResult
 from .comparison import comparison
+from .known import recovery
 from .stability import stability
 
-SCORES = ["participant", "score", "cell", "value", "standard_error"]
+SCORES = ["participant", "score", "cell", "value", "standard_error", "freedom"]
 
 
 def benchmark_page(result: BenchmarkResult) -> Page:
@@ -25,12 +26,14 @@ def benchmark_page(result: BenchmarkResult) -> Page:
     sections: list[Section] = []
     if len(result.trials):
         sections = [*kind.sections(result.trials, about)]
+        if about.known:
+            sections.append(recovery(result.trials, about))
         scores = [part.scores for part in sections if part.scores is not None]
         if scores:
-            every = pd.concat(scores, ignore_index=True)[SCORES]
+            every = pd.concat(scores, ignore_index=True).reindex(columns=SCORES)
             sections.append(comparison(every, result.trials, about))
         if about.paraphrases > 1:
-            sections.append(stability(result.trials, about))
+            sections.append(stability(result.trials, about, kind.scores))
     options = {k: v for k, v in result.options.items() if v is not None}
     return Page(
         title=kind.title,
@@ -49,19 +52,7 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             "stand in the plan. Trials without a readable answer are left out and counted."
         ],
         tables=[
-            table(
-                "What has become of every cell",
-                result.cells,
-                ("model", "{model}"),
-                ("cell", _in_which),
-                ("sessions", lambda row: f"{row['ended']} of {row['sessions']}"),
-                ("trials", "{trials:,}"),
-                ("readable", lambda row: f"{row['readable'] / row['trials']:.1%}"
-                 if row["trials"] else "-"),
-                ("unread", _unread),
-                ("dollars", "{dollars:.2f}"),
-                ("status", "{status}"),
-            ),
+            table("What has become of every model", _of_models(result.cells), *_COLUMNS),
         ],
         figures=[],
         command=command_line(
@@ -74,11 +65,62 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             paraphrases=result.options.get("paraphrases"),
             features=result.options.get("features"),
             people=result.options.get("people"),
+            context=result.options.get("context"),
             out=str(result.folder),
         ),
         versions=result.versions,
-        sections=sections,
-    )  # fmt: skip
+        sections=[*sections, _cells(result)],
+    )
+
+
+def _readable(row: Mapping[str, Any]) -> str:
+    return f"{row['readable'] / row['trials']:.1%}" if row["trials"] else "-"
+
+
+def _of_models(cells: pd.DataFrame) -> pd.DataFrame:
+    """Return what has become of each model in all of its cells together."""
+    counts = ["ended", "sessions", "trials", "readable", *(one.value for one in Outcome), "calls"]
+    whole = cells.assign(over=cells["status"].isin((FINISHED, UNREAD)).astype(int))
+    found = whole.groupby("model", sort=False)[[*counts, "over"]].sum().reset_index()
+    by = cells.groupby("model", sort=False)
+    # What a model costs is known where all its cells that were begun have a price.
+    dollars = by["dollars"].sum(min_count=1)
+    return found.assign(cells=by.size().to_numpy(), dollars=dollars.to_numpy())
+
+
+_COLUMNS: tuple[Column, ...] = (
+    ("model", "{model}"),
+    ("cells", lambda row: f"{row['over']} of {row['cells']}"),
+    ("sessions", lambda row: f"{row['ended']:,} of {row['sessions']:,}"),
+    ("trials", "{trials:,}"),
+    ("readable", _readable),
+    ("unread", lambda row: _unread(row)),
+    ("calls", "{calls:,}"),
+    ("dollars", "{dollars:.2f}"),
+)
+
+
+def _cells(result: BenchmarkResult) -> Section:
+    """Return the section that tells what has become of every cell."""
+    return Section(
+        "cells",
+        "What has become of every cell",
+        tables=[
+            table(
+                "Cells",
+                result.cells,
+                ("model", "{model}"),
+                ("cell", _in_which),
+                ("sessions", lambda row: f"{row['ended']} of {row['sessions']}"),
+                ("trials", "{trials:,}"),
+                ("readable", _readable),
+                ("unread", _unread),
+                ("dollars", "{dollars:.4f}"),
+                ("status", "{status}"),
+            )
+        ],
+        frames={"cells": result.cells},
+    )
 
 
 def _in_which(row: Mapping[str, Any]) -> str:
@@ -96,16 +138,15 @@ def _findings(result: BenchmarkResult) -> list[Finding]:
     """Say of each model whether it has lived its cells, and what is missing."""
     found = []
     for model, rows in result.cells.groupby("model", sort=False):
-        done = rows["status"] == FINISHED
-        left = rows[~done]
-        why = "; ".join(
-            f"{row['cell']}: {row['status']}" + (f", {row['reason']}" if row["reason"] else "")
-            for row in left.to_dict("records")
-        )
+        done = rows["status"].isin((FINISHED, UNREAD))
+        fine = bool((rows["status"] == FINISHED).all())
+        reasons: dict[str, list[str]] = {}
+        for row in rows[rows["status"] != FINISHED].to_dict("records"):
+            told = row["status"] + (f", {row['reason']}" if row["reason"] else "")
+            reasons.setdefault(told, []).append(_in_which(row))
+        why = "; ".join(f"{', '.join(cells)}: {told}" for told, cells in reasons.items())
         word = (
-            "has lived every cell"
-            if done.all()
-            else (f"has lived {done.sum()} of {len(rows)} cells")
+            "has lived every cell" if done.all() else f"has lived {done.sum()} of {len(rows)} cells"
         )
-        found.append(Finding(str(model), word, why, "" if done.all() else "fair"))
+        found.append(Finding(str(model), word, why, "" if fine else "fair"))
     return found

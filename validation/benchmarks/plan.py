@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
+from hashlib import sha256
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,16 @@ class Cell:
     def key(self) -> str:
         """What tells it from all other cells, also those in other words."""
         return self.name if self.wording == SHIPPED else f"{self.name}@{self.wording}"
+
+    @property
+    def stream(self) -> int:
+        """The stream from which known minds answer in it; the same in all wordings."""
+        return stream_of(self.name)
+
+
+def stream_of(name: str) -> int:
+    """Return the number of the stream that bears a name, from 0 to 2**28 - 1."""
+    return int(sha256(name.encode()).hexdigest()[:7], 16)
 
 
 @dataclass(frozen=True, eq=False)

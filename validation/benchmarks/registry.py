@@ -42,6 +42,8 @@ class About:
         How many templates each experiment was asked with.
     seed
         Of what is drawn to compute, such as bootstraps.
+    context
+        Of revealed belief, the context that is drawn for everybody; "" for the page's own choice.
     """
 
     places: Mapping[str, Environment]
@@ -52,6 +54,7 @@ class About:
     people: Path | None = None
     paraphrases: int = 1
     seed: int = 0
+    context: str = ""
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -63,6 +66,10 @@ class About:
 # those of `validation.data.trials_of_runs.CONDITIONS`, the four above, and the experiments' own;
 # those of other experiments are empty. The first sections are the paper's, in its order.
 Sections = Callable[[pd.DataFrame, About], list[Section]]
+# From the same, what participants are compared by: one row per participant and score, with the
+# columns participant, score, cell, value, standard_error and freedom (the degrees of freedom of
+# the standard error; NaN where it counts as known).
+Scores = Callable[[pd.DataFrame, About], pd.DataFrame]
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ class Benchmark:
     name, title, paper
         Its name on the command line, and of its plan; the head of its page; whom it is from.
     made_by
-        The function that makes its page, "room.module:name"; see `Sections`.
+        The function that makes its page, "room.module:sections", see `Sections`; the module has
+        `scores` too, see `Scores`.
     """
 
     name: str
@@ -91,6 +99,12 @@ class Benchmark:
     def sections(self) -> Sections:
         """The function that makes its page."""
         found: Sections = load(self.made_by)
+        return found
+
+    @property
+    def scores(self) -> Scores:
+        """The function that gives what participants are compared by, without a page."""
+        found: Scores = load(f"{self.made_by.partition(':')[0]}:scores")
         return found
 
 
@@ -124,7 +138,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         Benchmark(
             "revealed_belief",
             "Revealed belief: what continuations say of chances",
-            "the paper on revealed belief",
+            "Mondal and others 2024, on revealed beliefs and stated answers",
             "benchmarks.revealed_belief:sections",
         ),
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from scipy.stats import t as student
 
-from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice
+from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_biases import belief_biases
@@ -24,7 +26,7 @@ from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
 from knownminds.validation.chance.context_words import in_words, observation_words
-from knownminds.validation.pages.page import Column, Section, table
+from knownminds.validation.pages.page import Column, Section, Table, table
 
 from . import revealed_figures as pictures
 from .shown import WHO, beside, first_rows, interval, part, readable
@@ -41,6 +43,11 @@ MARK_WORDS = {
     "repeat": "outcome before",
     "heads": "heads",
     "left": "left",
+}
+BIAS_WORDS = {
+    "value": "Biases by scenario",
+    "log_odds": "Biases as log-odds, of the belief sampler that is nearest",
+    "marginal": "Marginal biases, as published",
 }
 DISTANCE_WORDS = {"chebyshev": "Chebyshev", "manhattan": "Manhattan", "kl_sum": "KL, both ways"}
 OVER_CONTEXTS = (
@@ -84,8 +91,8 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
     trials
         Trials of dice, coins, choice and preference, with the columns participant, cell and form.
     context
-        In words or by its name, a context that is drawn for everybody; "" for one throw of a die
-        of 10 faces, or the first there is.
+        In words or by its name, a context that is drawn for everybody; "" for that of `about`, or
+        one throw of a die of 10 faces, or the first there is.
 
     Raises
     ------
@@ -95,14 +102,10 @@ def sections(trials: pd.DataFrame, about: About, context: str = "") -> list[Sect
     found = revealed_result(trials, about)
     return [
         _answers_section(trials, found),
-        _distances_section(found),
-        _stated_section(found),
-        _biases_section(found),
-        _baseline_section(found),
-        _excluded_section(found),
+        *_compared_sections(found),
         _orders_section(found),
         _both_ways_section(found),
-        _contexts_section(found, context),
+        _contexts_section(found, context or about.context),
     ]
 
 
@@ -154,9 +157,27 @@ def revealed_result(trials: pd.DataFrame, about: About) -> RevealedResult:
     )
 
 
+def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Return what participants are compared by; see `registry.Scores`."""
+    found = revealed_result(trials, about)
+    parts = [part.scores for part in _compared_sections(found) if part.scores is not None]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _compared_sections(found: RevealedResult) -> list[Section]:
+    """Return the sections by whose scores participants are compared."""
+    return [
+        _distances_section(found),
+        _stated_section(found),
+        _biases_section(found),
+        _baseline_section(found),
+        _excluded_section(found),
+    ]
+
+
 def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Return what models are compared by, two at a time."""
-    scenario = rows[VARIANT].str.partition(", ")[0]
+    scenario = [str(name).partition(", ")[0] for name in rows[VARIANT]]
     return pd.DataFrame(
         {
             WHO: rows[WHO],
@@ -164,6 +185,7 @@ def _scores(rows: pd.DataFrame, told: str, cells: Mapping[tuple[str, str], str])
             "cell": [cells.get(pair, "") for pair in zip(scenario, rows[FORM], strict=True)],
             "value": rows["value"],
             "standard_error": rows["standard_error"],
+            "freedom": rows["n"] - 1.0,
         }
     )
 
@@ -435,7 +457,12 @@ def _distances_section(found: RevealedResult) -> Section:
         rows,
         tables,
         pictures.distance_figures(found.contexts),
-        _scores(whole[whole["measure"] == "chebyshev"], "Chebyshev", found.cells),
+        pd.concat(
+            [
+                _scores(whole[whole["measure"] == name], word, found.cells)
+                for name, word in DISTANCE_WORDS.items()
+            ]
+        ),
     )
 
 
@@ -479,31 +506,27 @@ def _biases_section(found: RevealedResult) -> Section:
         parts.append(belief_biases(own).to_frame().assign(**{WHO: who, FORM: form}))
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
-    def marginal(row: Mapping[str, Any]) -> str:
-        return interval(row["marginal"], row["marginal_low"], row["marginal_high"])
-
-    def odds(row: Mapping[str, Any]) -> str:
-        return interval(row["log_odds"], row["log_odds_low"], row["log_odds_high"])
-
-    tables = (
-        [
+    tables: list[Table] = []
+    who = list(dict.fromkeys(found.contexts[WHO]))
+    for name, title in BIAS_WORDS.items() if len(rows) else ():
+        ends = {f"{name}_{end}" if name != "value" else end: end for end in ("low", "high")}
+        kept = [WHO, FORM, "scenario", "mark", name, *ends]
+        own = rows[kept].rename(columns={name: "value", **ends})
+        own = own.assign(towards=own["mark"].map(MARK_WORDS))
+        tables.append(_by_who(own, ["scenario", "towards"], who, title))
+    without = rows[rows["reason"].astype(str) != ""] if len(rows) else rows
+    if len(without):
+        tables.append(
             first_rows(
-                "Biases by scenario",
-                rows,
+                "Biases without a value",
+                without,
                 ("model", "{participant}"),
                 ("form", "{form}"),
                 ("scenario", "{scenario}"),
                 ("towards", lambda row: MARK_WORDS[row["mark"]]),
-                ("bias", lambda row: interval(row["value"], row["low"], row["high"])),
-                ("as log-odds", odds),
-                ("marginal", marginal),
-                ("contexts", "{contexts}"),
-                ("remark", lambda row: row["reason"] or "-"),
+                ("why", "{reason}"),
             )
-        ]
-        if len(rows)
-        else []
-    )
+        )
     return part(
         "Six biases, against unbiased minds",
         "What marked outcomes are believed to have more than with a mind of the same temperature "
@@ -514,7 +537,20 @@ def _biases_section(found: RevealedResult) -> Section:
         rows,
         tables,
         pictures.bias_figures(rows, MARK_WORDS),
+        _bias_scores(rows, found.cells) if len(rows) else None,
     )
+
+
+def _bias_scores(rows: pd.DataFrame, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    """Return biases as scores, with the errors of which their intervals are made."""
+    half = (rows["high"] - rows["low"]) / 2.0
+    quantile = student.ppf(0.975, rows["freedom"].where(rows["freedom"] > 0))
+    told = rows.assign(
+        **{VARIANT: rows["scenario"] + ", " + rows["mark"].map(MARK_WORDS)},
+        standard_error=half / quantile,
+        n=rows["freedom"] + 1,
+    )
+    return _scores(told, "bias", cells)
 
 
 def _baseline_section(found: RevealedResult) -> Section:
@@ -540,12 +576,14 @@ def _baseline_section(found: RevealedResult) -> Section:
         rows,
         [_by_who(means[means["n"] > 0], [VARIANT], who, "Mean increase over the baseline")],
         pictures.increase_figures(rows),
+        _scores(means[means["n"] > 0], "increase", found.cells),
     )
 
 
 def _excluded_section(found: RevealedResult) -> Section:
     rows = found.contexts[found.contexts["excluded_outcomes"] > 0]
     means = mean_rows(rows, "excluded", [WHO, FORM, VARIANT, "size"])
+    parts = mean_rows(rows, "excluded", [WHO, FORM, VARIANT])
     who = list(dict.fromkeys(means[WHO]))
     keep = [WHO, FORM, "scenario", "context", "words", "excluded", "excluded_outcomes", "draws"]
     tables = [_by_who(means, [VARIANT, "size"], who, "Mass on outcomes that were excluded")]
@@ -556,7 +594,8 @@ def _excluded_section(found: RevealedResult) -> Section:
         "excluded",
         rows[keep].reset_index(drop=True),
         tables if len(means) else [],
-        pictures.excluded_figures(mean_rows(rows, "excluded", [WHO, FORM, VARIANT])),
+        pictures.excluded_figures(parts),
+        _scores(parts, "excluded mass", found.cells),
     )
 
 
@@ -578,16 +617,11 @@ def _orders_section(found: RevealedResult) -> Section:
         "orders",
         plain.reset_index(drop=True),
         [
-            first_rows(
+            _by_who(
+                plain.rename(columns={"first": "named first", "share": "value"}),
+                ["named first", "outcome"],
+                list(dict.fromkeys(plain[WHO])),
                 "Shares of equally probable options",
-                plain,
-                ("model", "{participant}"),
-                ("form", "{form}"),
-                ("options", "{pair}"),
-                ("named first", "{first}"),
-                ("outcome", "{outcome}"),
-                ("truth", "{truth:.3f}"),
-                ("share", lambda row: interval(row["share"], row["low"], row["high"])),
             )
         ]
         if len(plain)
@@ -690,9 +724,9 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
     worst = rows.sort_values("manhattan", ascending=False, kind="stable", na_position="last")
     drawn = part(
         heading,
-        f"Below, {words}: what each model reveals, beside the truth, with Wilson's 95% intervals "
-        "of the draws. The table has the contexts whose beliefs are farthest from the truth; the "
-        "file has all, and belief_shares.csv every outcome of each.",
+        f"Below, {words}: what each model reveals, beside the truth. The table has the contexts "
+        "whose beliefs are farthest from the truth; the file has all, and belief_shares.csv every "
+        "outcome of each.",
         "contexts",
         rows.reset_index(drop=True),
         [
@@ -754,3 +788,32 @@ def _chosen(contexts: pd.DataFrame, context: str) -> str:
         f"A context is drawn that was asked about, in words or by its name; got {context!r}. "
         f"Choose one such as {known[0]!r}: contexts.csv has all."
     )
+
+
+def check_context(places: Iterable[Environment], context: str) -> None:
+    """Check before the first call that a context that is to be drawn is asked about.
+
+    Parameters
+    ----------
+    places
+        The experiments of a plan.
+    context
+        In words, or by its name.
+
+    Raises
+    ------
+    ValueError
+        If none of them asks about it.
+    """
+    known: dict[str, str] = {}
+    for place in places:
+        if isinstance(place, BrokenOff):
+            for one in place.contexts:
+                name = context_name(place.own, one.values)
+                known[name] = in_words(place.name, name)
+    words = list(dict.fromkeys(known.values()))
+    if context not in known and context not in words:
+        near = get_close_matches(context, words, n=1, cutoff=0.0)
+        raise ValueError(
+            f"A context is drawn that the plan asks about; got {context!r}. Nearest: {near[0]!r}."
+        )

@@ -21,7 +21,7 @@ from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, parse_price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import Progress, Retries, check_caps, run_sessions_in
-from knownminds.validation.costs.budget import budget
+from knownminds.validation.costs.budget import Budget, Cost, budget
 from knownminds.validation.costs.connect import connect, price_for, wait_for
 from knownminds.validation.pages.page import counted
 
@@ -58,7 +58,15 @@ class Player:
     def asked_with(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
+        if self.draws_numbers:  # from a distribution of its own, whatever the plan's sampling
+            given = {k: v for k, v in given.items() if k not in ("temperature", "top_p")}
         return sampling_of(self.llm, given, self.sampling)
+
+    @property
+    def draws_numbers(self) -> bool:
+        """Whether it is a known mind that has no temperature: it answers with numbers."""
+        provider, _, name = self.llm.partition(":")
+        return provider == "synthetic" and name in AGENTS and AGENTS[name].given != "action"
 
 
 def players_of(
@@ -129,7 +137,9 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
 
 def _rehearsed(player: Player, cell: Cell, seed: int) -> None:
     try:
-        adapter = connect(player.llm, cell.environment, seed=seed, **player.connection)
+        adapter = connect(
+            player.llm, cell.environment, seed=seed, stream=cell.stream, **player.connection
+        )
     except (NoKey, ImportError):
         return  # which the run itself will say
     check_capable(adapter, player.asked_with(cell), images=cell.environment.pictures)
@@ -199,28 +209,40 @@ def estimate(
         asked = [p for p in players if (p.llm, cell.key) not in blocked]
         if not asked:
             continue
-        free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
-        known = list(dict.fromkeys(p.price for p in asked if p.price is not None))
-        found = budget(
-            cell.environment,
-            [free, *known],
-            model=_who_can(plan, cell),
-            sessions=cell.sessions,
-            dry_runs=DRY_RUNS,
-            seed=plan.seed,
-        )
-        costs = dict(zip([free, *known], found.costs, strict=True))
-        by_cell[cell.key] = found.usage.calls
-        calls += found.usage.calls * len(asked)
-        low += (found.usage.input_tokens.low + found.usage.output_tokens.low) * len(asked)
-        high += (found.usage.input_tokens.high + found.usage.output_tokens.high) * len(asked)
+        alike: dict[str | None, list[Player]] = {}
         for player in asked:
-            own = money[player.llm]
-            if own is not None and player.price is not None:
-                own[0] += costs[player.price].dollars.low
-                own[1] += costs[player.price].dollars.high
+            alike.setdefault(player.asked_with(cell).system, []).append(player)
+        for system, some in alike.items():
+            found, costs = _of_cell(plan, cell, some, system)
+            by_cell[cell.key] = found.usage.calls
+            calls += found.usage.calls * len(some)
+            low += (found.usage.input_tokens.low + found.usage.output_tokens.low) * len(some)
+            high += (found.usage.input_tokens.high + found.usage.output_tokens.high) * len(some)
+            for player in some:
+                own = money[player.llm]
+                if own is not None and player.price is not None:
+                    own[0] += costs[player.price].dollars.low
+                    own[1] += costs[player.price].dollars.high
     dollars = {name: None if own is None else (own[0], own[1]) for name, own in money.items()}
     return Estimate(calls, (low, high), by_cell, dollars, blocked)
+
+
+def _of_cell(
+    plan: Plan, cell: Cell, players: Sequence[Player], system: str | None
+) -> tuple[Budget, dict[Price, Cost]]:
+    """Reckon a cell for players who get the same prompts; what it costs at each one's price."""
+    free = price_of("free:free", overrides={"free:free": {"input": 0, "output": 0}})
+    known = list(dict.fromkeys(p.price for p in players if p.price is not None))
+    found = budget(
+        cell.environment,
+        [free, *known],
+        model=_who_can(plan, cell),
+        sessions=cell.sessions,
+        dry_runs=DRY_RUNS,
+        seed=plan.seed,
+        system=system,
+    )
+    return found, dict(zip([free, *known], found.costs, strict=True))
 
 
 def _who_can(plan: Plan, cell: Cell) -> str:
@@ -342,7 +364,11 @@ async def _live(
             try:
                 if shared is None or apart:
                     adapter = connect(
-                        player.llm, cell.environment, seed=plan.seed, **player.connection
+                        player.llm,
+                        cell.environment,
+                        seed=plan.seed,
+                        stream=cell.stream,
+                        **player.connection,
                     )
                     shared = adapter if not apart else None
                 lived = await run_sessions_in(

@@ -2,32 +2,108 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from knownminds.environments import Environment, Trials
-from knownminds.inference.stability import Part, VarianceSplit, split_variance
-from knownminds.validation.pages.page import Section, number, table
+from knownminds.inference.stability import Part, VarianceSplit, split_scores, split_variance
+from knownminds.validation.pages.page import Column, Section, number, table
 
-from .registry import CELL, PARTICIPANT, About
+from .registry import CELL, PARTICIPANT, About, Scores
 
 TITLE = "How stable are the scores?"
+WORDING = "template"  # the column that names the wording of a trial
 
 
-def stability(trials: pd.DataFrame, about: About) -> Section:
-    """Return the section that splits the variance of the performance in each cell.
+def stability(trials: pd.DataFrame, about: About, scores: Scores) -> Section:
+    """Return the section that splits the variance of each score, and of each trial's performance.
 
-    Into model, wording, their interaction, session and what is left (see `split_variance`), of
-    cells that models played in several wordings.
+    Scores are computed in each wording by itself, and split into model, wording, their interaction
+    and what is left (see `split_scores`). Where trials have a performance, its variance is split
+    into what is a session's and what a trial's, too (see `split_variance`).
     """
+    own = trials[trials[PARTICIPANT].isin(about.models)]
+    if own[WORDING].nunique() < 2:
+        return Section("stability", TITLE, [NOTHING])
+    of_scores = _split_scores(_by_wording(own, about, scores), about.seed)
+    of_trials, lacking = _split_trials(own, about)
+    sentences = [HOW, *lacking]
+    sentences += [
+        f"The wording moves {row['score']} more than the choice of the model does, beyond its "
+        "interval."
+        for row in of_scores.to_dict("records")
+        if row["moved_more_by"] == "wording"
+    ]
+    if not of_scores["moved_more_by"].isin(["wording"]).any():
+        sentences.append("No score is moved more by the wording than by the model for certain.")
+    tables = [
+        table(title, rows, *heads, *_COLUMNS)
+        for title, rows, heads in (
+            ("What moves each score", of_scores, [("score", "{score}")]),
+            ("What moves the performance of a trial", of_trials, [("cell", "{cell}")]),
+        )
+        if len(rows)
+    ]
+    return Section(
+        "stability",
+        TITLE,
+        sentences,
+        tables,
+        frames={"stability": of_scores, "stability_of_trials": of_trials},
+    )
+
+
+NOTHING = (
+    "No cell was played in several wordings, so nothing can be said of how much wording moves: "
+    "--paraphrases 3 asks with three."
+)
+HOW = (
+    "Shares of the variance of a score: between models, between wordings for all models alike, "
+    "what a wording does to one model and not another, and the error of the score, which is that "
+    "of its sessions and trials. Of the performance in a trial sessions and trials are told apart. "
+    "Test-retest is the correlation over models of two measurements in the same wording, reworded "
+    "that of two in different ones, with 95% intervals. The last column says what moves a score "
+    "more, wording (the second and third share together) or the model, and whether that is beyond "
+    "the interval."
+)
+
+
+def _by_wording(trials: pd.DataFrame, about: About, scores: Scores) -> pd.DataFrame:
+    """Return the scores of all models in each wording by itself."""
+    alone = replace(about, participants=about.models, known=(), truth={})
+    parts = [
+        scores(part.reset_index(drop=True), alone).assign(**{WORDING: str(name)})
+        for name, part in trials.groupby(WORDING, sort=False)
+    ]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _split_scores(scores: pd.DataFrame, seed: int) -> pd.DataFrame:
+    """Return a row for each score that two models or more have in all wordings."""
+    rows = []
+    for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
+        try:
+            found = split_scores(
+                part, "value", "standard_error", model=PARTICIPANT, template=WORDING,
+                freedom="freedom", seed=seed,
+            )  # fmt: skip
+        except ValueError:  # too few have a value
+            continue
+        if found.templates > 1:
+            rows.append({"score": str(score)} | _row(str(cell), found))
+    return pd.DataFrame(rows, columns=["score", *_FIELDS])
+
+
+def _split_trials(trials: pd.DataFrame, about: About) -> tuple[pd.DataFrame, list[str]]:
+    """Return a row for each cell whose trials have a performance, and why others have none."""
     rows: list[dict[str, Any]] = []
     lacking: list[str] = []
-    own = trials[trials[PARTICIPANT].isin(about.models)]
-    for cell, part in own.groupby(CELL, sort=False):
+    for cell, part in trials.groupby(CELL, sort=False):
         place = about.places[str(cell)]
-        if place.performance_bounds is None or part["template_hash"].nunique() < 2:
+        if place.performance_bounds is None or part[WORDING].nunique() < 2:
             continue
         try:
             found = split_variance(
@@ -37,47 +113,7 @@ def stability(trials: pd.DataFrame, about: About) -> Section:
             lacking.append(f"{cell}: none, {error}")
             continue
         rows.append(_row(str(cell), found))
-    if not rows:
-        return Section("stability", TITLE, [NOTHING, *lacking])
-    told = pd.DataFrame(rows)
-    moved = told[told["moved_more_by"] == "wording"]["cell"]
-    sentences = [HOW, *lacking]
-    sentences += [
-        f"The performance in {cell} is moved more by the wording than by the choice of the model."
-        for cell in moved
-    ]
-    return Section(
-        "stability",
-        TITLE,
-        sentences,
-        [
-            table(
-                "What moves the performance of a trial",
-                told,
-                ("cell", "{cell}"),
-                ("models", "{models}"),
-                ("wordings", "{wordings}"),
-                *((name, f"{{{name}:.1%}}") for name in SHARES),
-                ("test-retest", lambda row: _told(row, "retest")),
-                ("reworded", lambda row: _told(row, "reworded")),
-                ("moved more by", "{moved_more_by}"),
-            )
-        ],
-        frames={"stability": told},
-    )
-
-
-SHARES = ("model", "paraphrase", "interaction", "session", "residual")
-NOTHING = (
-    "No cell was played in several wordings, so nothing can be said of how much wording moves: "
-    "--paraphrases 3 asks with three."
-)
-HOW = (
-    "Shares of the variance of the performance in a trial: between models, between wordings for "
-    "all models alike, what a wording does to one model and not another, between sessions, and the "
-    "rest. Test-retest is the correlation over models of two sessions in the same wording, "
-    "reworded that of two in different ones, with 95% intervals."
-)
+    return pd.DataFrame(rows, columns=_FIELDS), lacking
 
 
 def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
@@ -92,24 +128,59 @@ def _scored(part: pd.DataFrame, place: Environment) -> pd.DataFrame:
         {
             "performance": score,
             PARTICIPANT: part[PARTICIPANT].to_numpy(),
-            "template": part["template_hash"].to_numpy(),
+            "template": part[WORDING].to_numpy(),
             "session": part["subject"].astype(str).to_numpy(),
         }
     )
 
 
+SHARES = ("model", "paraphrase", "interaction", "session", "residual")
+_PARTS = ("retest", "reworded", "wording", "excess")
+_FIELDS = [
+    "cell", "models", "wordings", *SHARES,
+    *(f"{name}{end}" for name in _PARTS for end in ("", "_low", "_high")), "moved_more_by",
+]  # fmt: skip
+
+
 def _row(cell: str, found: VarianceSplit) -> dict[str, Any]:
     row: dict[str, Any] = {"cell": cell, "models": found.models, "wordings": found.templates}
     row |= dict(found.shares.items())
-    for name in ("retest", "reworded", "wording", "excess"):
+    for name in _PARTS:
         part: Part = getattr(found, name)
         row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
     return row | {"moved_more_by": found.moved_more_by}
 
 
-def _told(row: Any, name: str) -> str:
-    if not np.isfinite(row[name]):
+def _told(name: str) -> Column:
+    """Return a column with a part and its interval."""
+
+    def write(row: Any) -> str:
+        if not np.isfinite(row[name]):
+            return "-"
+        ends = (number(row[f"{name}_{end}"], 2) for end in ("low", "high"))
+        return f"{number(row[name], 2)} ({' to '.join(ends)})"
+
+    return {"retest": "test-retest"}.get(name, name), write
+
+
+def _moved(row: Any) -> str:
+    """Say what moves a score more, and whether that is beyond the interval."""
+    if row["moved_more_by"] != "open":
+        return str(row["moved_more_by"])
+    if not np.isfinite(row["excess"]):
         return "-"
-    return f"{number(row[name], 2)} ({number(row[f'{name}_low'], 2)} to " + (
-        f"{number(row[f'{name}_high'], 2)})"
-    )
+    return f"{'wording' if row['excess'] > 0 else 'model'}, not for certain"
+
+
+_COLUMNS: tuple[Column, ...] = (
+    ("models", "{models}"),
+    ("wordings", "{wordings}"),
+    ("model", "{model:.1%}"),
+    ("wording", "{paraphrase:.1%}"),
+    ("wording by model", "{interaction:.1%}"),
+    ("session", "{session:.1%}"),
+    ("rest", "{residual:.1%}"),
+    _told("retest"),
+    _told("reworded"),
+    ("moved more by", _moved),
+)

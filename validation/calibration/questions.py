@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -13,7 +13,17 @@ from knownminds.validation.engine.question import (
     frozen_question,
     option,
 )
-from knownminds.validation.options import Experiment, Fixed, Model, NTrials, Seed, Sessions, Values
+from knownminds.validation.options import (
+    Adaptive,
+    Experiment,
+    Fixed,
+    Model,
+    NTrials,
+    Questions,
+    Seed,
+    Sessions,
+    Values,
+)
 from knownminds.validation.reading import read_numbers
 
 if TYPE_CHECKING:
@@ -45,6 +55,18 @@ class Calibrate(ExperimentQuestion["Calibration"]):
         "hierarchical".
     fixed
         Parameters held at a value, in the truth and in the fit.
+    correlated
+        Of a group: its parameters go together, with correlations from the law that the fit takes
+        for granted, and so does the fit.
+    formula
+        Of a group: "alpha ~ session + (session | subject)", by which parameters change from one of
+        a subject's sessions to the next.
+    control
+        Fit as if nothing went together and all subjects were moved alike, though they are not: a
+        negative control, which should not be called calibrated.
+    questions, adaptive
+        How many questions of a session are asked, and the model by whose expected information they
+        are chosen, as in `recover`.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -71,18 +93,29 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     method: Literal["map", "hierarchical"] = option(
         str, "map (single posteriors) or hierarchical.", default="map"
     )
+    correlated: bool = option(
+        bool, "Parameters go together (hierarchical).", default=False, flag="--correlated"
+    )
+    formula: Sequence[str] | None = option(
+        list[str] | None, '"alpha ~ session + (session | subject)" (hierarchical).', default=None
+    )
+    control: bool = option(
+        bool, "Fit without both of these on purpose.", default=False, flag="--control"
+    )
     seed: int = asks(Seed, default=0)
     truth: ClassVar[None] = None
     fixed: Mapping[str, float] | None = asks(
         Fixed, default=None, read=partial(read_numbers, "--fix")
     )
+    questions: int | None = asks(Questions, default=None)
+    adaptive: str | None = asks(Adaptive, default=None)
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
         """Its own fields, and settings of the experiment before those that are held."""
         found = super().typed()
-        held = found.pop("fixed")
-        return {**found, "truth": Typed(Values, None, "values"), "fixed": held}
+        later = {name: found.pop(name) for name in ("fixed", "questions", "adaptive")}
+        return {**found, "truth": Typed(Values, None, "values"), **later}
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:

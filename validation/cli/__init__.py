@@ -7,6 +7,7 @@ of `VERBS`.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -22,6 +23,7 @@ VERBS = (
     "list_all",
     "show",
     "data.simulate",
+    "data.sample",
     "data.prior",
     "data.fit",
     "data.score",
@@ -53,9 +55,12 @@ for _verb in VERBS:
 
 __all__ = ["app", "main"]
 
+YOUNG = 100_000  # objects made since the last search for garbage, at which there is another
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command; misuse is one sentence on stderr and exit code 2."""
+    gc.set_threshold(YOUNG, 20, 50)  # imports make many objects, none of which is garbage
     # ArviZ 0.23 tells every user once a day that ArviZ 1 is coming.
     warnings.filterwarnings("ignore", r"\s*ArviZ is undergoing", FutureWarning)
     words, plugins = taken_from(sys.argv[1:] if arguments is None else arguments)

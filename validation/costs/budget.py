@@ -40,7 +40,7 @@ from knownminds.llm_adapters.runs.prices import (
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.reported import Reported
 
-from .dry_runs import DesignUsage, TrialSize, dry_runs_of
+from .dry_runs import DesignUsage, DryRuns, TrialSize, dry_runs_of
 from .priced_designs import DesignPower, PricedDesign, check_count, frontier_of
 
 FILE = "budget.json"
@@ -62,11 +62,14 @@ class Pricing(TypedDict, total=False):
         The day for which prices are looked up; None for today.
     batch
         Whether requests go in batches, at half the price.
+    system
+        What a system message says before every prompt, which is sent and charged with it.
     """
 
     prices: Overrides | None
     date: Date | None
     batch: bool
+    system: str | None
 
 
 @dataclass(frozen=True)
@@ -299,8 +302,7 @@ def budget(
     designs
         Designs with their power, to be set against their cost.
     pricing
-        See `Pricing`: `prices` that go before the table's, the `date` they are of, and whether
-        requests go in a `batch`.
+        See `Pricing`: `prices`, the `date` they are of, whether in a `batch`, `system` message.
 
     Raises
     ------
@@ -321,18 +323,19 @@ def budget(
     agent = resolve_model(model)
     environment = resolve_environment(environment, trials, listed=False)
     agent.check_plays(environment)
-    charged = _charged(names, **pricing)
+    charged, system = _charged(names, **pricing), pricing.get("system")
 
-    runs = {
-        environment.n_trials: dry_runs_of(environment, agent, dry_runs, seed, thinking, looking)
-    }
+    def lived(of: Environment) -> DryRuns:
+        return dry_runs_of(of, agent, dry_runs, seed, thinking, looking, system)
+
+    runs = {environment.n_trials: lived(environment)}
     own = runs[environment.n_trials]
     offered = tuple(designs)
     rows: list[PricedDesign] = []
     for design in offered:
         if design.trials not in runs:
             other = resolve_environment(environment, design.trials, listed=False)
-            runs[design.trials] = dry_runs_of(other, agent, dry_runs, seed, thinking, looking)
+            runs[design.trials] = lived(other)
     for price in charged:
         rows += frontier_of(price, offered, runs)
 

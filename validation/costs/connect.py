@@ -42,7 +42,7 @@ RUNS = "runs"
 # Options of a run that are the session runner's own; those of others say who answers.
 RUNNING = (
     "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "batching",
-    "progress",
+    "chosen", "stop", "progress",
 )  # fmt: skip
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
@@ -72,8 +72,8 @@ def run(
         Folder of the ledger; None for one in `runs` that bears the names of both.
     options
         How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
-        `batching`, `progress`, see `run_sessions_in`; and, if `llm` is a name, further arguments
-        of `connect`.
+        `batching`, `chosen`, `stop`, `progress`, see `run_sessions_in`; and, if `llm` is a name,
+        further arguments of `connect`.
     """
     place = resolve_environment(environment, trials)
     how = {name: options.pop(name) for name in RUNNING if name in options}
@@ -112,6 +112,7 @@ def connect(
     truth: Mapping[str, float] | None = None,
     contaminants: Contaminants | None = None,
     faults: Faults | None = None,
+    stream: int | None = None,
 ) -> Adapter:
     """Return the adapter of "provider:model".
 
@@ -131,6 +132,8 @@ def connect(
         Of a synthetic participant; parameters without a value are at the centre of their prior.
     faults
         Failures added to the provider's own, to rehearse a run.
+    stream
+        Of a synthetic participant, see `Synthetic`.
 
     Raises
     ------
@@ -157,7 +160,9 @@ def connect(
     adapter: Adapter
     if provider == "synthetic":
         agent = known_agent(model, environment, truth)
-        adapter = Synthetic(agent, environment, seed, *RUN, contaminants=contaminants)
+        adapter = Synthetic(
+            agent, environment, seed, *RUN, contaminants=contaminants, stream=stream
+        )
     elif provider == "replay":
         adapter = Replay(model)
     else:
@@ -239,12 +244,28 @@ def price_for(
         return None
 
 
-def estimate(environment: Environment, llm: str, sessions: int, price: Price | None) -> str:
-    """Say before the first call what a run will send, and what it will cost if a price is known."""
+def estimate(
+    environment: Environment,
+    llm: str,
+    sessions: int,
+    price: Price | None,
+    system: str | None = None,
+) -> str:
+    """Say before the first call what a run will send, and what it will cost if a price is known.
+
+    Parameters
+    ----------
+    system
+        What a system message says before every prompt; None for none.
+    """
     able = [name for name, agent in AGENTS.items() if agent.plays(environment)]
     free = {llm: {"input": 0, "output": 0}}
     found = budget(
-        environment, [price or price_of(llm, overrides=free)], model=able[0], sessions=sessions
+        environment,
+        [price or price_of(llm, overrides=free)],
+        model=able[0],
+        sessions=sessions,
+        system=system,
     )
     usage, cost = found.usage, found.costs[0]
     money = "no price is known" if price is None else f"{cost.dollars} ({price})"

@@ -92,7 +92,12 @@ class DesignUsage:
 
 
 def dry_run(
-    agent: Agent, environment: Environment, seed: int, *address: int, thoughts: int = 0
+    agent: Agent,
+    environment: Environment,
+    seed: int,
+    *address: int,
+    thoughts: int = 0,
+    system: str | None = None,
 ) -> DryRun:
     """Let an agent live the session at this address in words, and count the bytes.
 
@@ -102,6 +107,8 @@ def dry_run(
     ----------
     thoughts
         Bytes of filler put before each answer, for prompts that ask to think first.
+    system
+        What a system message says before every prompt; None for none.
     """
     agent.check_plays(environment)
     rng = session_stream(seed, *address)
@@ -112,7 +119,7 @@ def dry_run(
     counts: list[tuple[int, ...]] = []
     text = ""
     for observation in session:
-        prompt = environment.render(observation, session.turns)
+        prompt = environment.render(observation, session.turns).behind(system)
         if counts and environment.replies.continues(observation):
             answer = environment.parse(text, observation)
         else:
@@ -325,6 +332,7 @@ def dry_runs_of(
     seed: int,
     reasoning: Range,
     looking: Range,
+    system: str | None = None,
 ) -> DryRuns:
     """Live n sessions with parameters from the priors; with thoughts too, where they fit."""
     plain, aloud = [], []
@@ -334,10 +342,12 @@ def dry_runs_of(
     for i in range(n):
         theta = model.parameters.draw(session_stream(seed, i, 0), 1)[0]
         agent = model.from_theta(theta, actions=environment.n_actions)
-        plain.append(dry_run(agent, environment, seed, i))
+        plain.append(dry_run(agent, environment, seed, i, system=system))
         think = fit and thoughts
         aloud.append(
-            dry_run(agent, environment, seed, i, thoughts=thoughts) if think else plain[-1]
+            dry_run(agent, environment, seed, i, thoughts=thoughts, system=system)
+            if think
+            else plain[-1]
         )
     return DryRuns(tuple(plain), tuple(aloud), reasoning, looking, fit)
 

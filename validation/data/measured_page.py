@@ -128,12 +128,27 @@ def _tables(measured: Measured) -> list[Table]:
         ("remark", "{note}"),
     ]
     tables = [table("Measures", measured.table, *columns)]
+    if measured.released:
+        tables.append(_departures(measured))
     for place, rates in measured.outcomes.items():
         tables.append(outcome_table(rates, place))
         samples = measured.outcomes_by_sample.get(place, {})
         if len(samples) > 1:
             tables.append(_outcomes_by_sample(place, measured.by or "sample", samples))
     return tables
+
+
+def _departures(measured: Measured) -> Table:
+    """Say what is followed of a published script, and what must differ from its numbers."""
+    return table(
+        "Against the numbers of the published script",
+        measured.released,
+        ("experiment", lambda one: one["environment"]),
+        ("measure", lambda one: one["measure"]),
+        ("followed", lambda one: one["followed"]),
+        ("differs", lambda one: one["differs"]),
+        ("rows", lambda one: f"{one['rows']:,}"),
+    )
 
 
 def _left_out(row: Mapping[Any, Any]) -> str:

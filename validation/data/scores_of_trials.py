@@ -17,10 +17,12 @@ from knownminds.environments import (
     Trials,
     answer_columns,
     environment_of,
+    make,
     outcome_rates,
     unknown,
 )
 from knownminds.inference import MEASURES, Estimate, Measure
+from knownminds.inference.bandits.released_code import departures_of, released_performance
 from knownminds.inference.causes.causal_answers import as_published, causal_answers
 from knownminds.inference.causes.cell_contrast import CellContrast
 from knownminds.inference.causes.least_squares_reasoner import Scoring
@@ -61,6 +63,9 @@ class Measured(Reported):
         By experiment, how often each outcome of an answer occurred.
     outcomes_by_sample
         The same by experiment and sample; empty if all trials are one sample.
+    released
+        Of measures as a published script computes them: what of the script is followed, what must
+        differ from its numbers, and how many rows of trials that concerns.
     causal
         What answers about a collider tell besides; None without any.
     """
@@ -75,6 +80,7 @@ class Measured(Reported):
     versions: Mapping[str, str]
     causal: CausalProfile | None = None
     outcomes_by_sample: Mapping[str, Mapping[str, tuple[Rate, ...]]] = field(default_factory=dict)
+    released: tuple[Mapping[str, Any], ...] = ()
 
     def to_frame(self) -> pd.DataFrame:
         """One row per experiment, sample and measure."""
@@ -94,6 +100,7 @@ class Measured(Reported):
             "options": dict(self.options),
             "versions": dict(self.versions),
             **({"causal": self.causal.to_dict()} if self.causal else {}),
+            **({"released": [dict(one) for one in self.released]} if self.released else {}),
         }
 
     def tables(self) -> Mapping[str, pd.DataFrame]:
@@ -122,6 +129,7 @@ class Measured(Reported):
                 place: {sample: outcome_rates(counts) for sample, counts in samples.items()}
                 for place, samples in found.get("outcomes_by_sample", {}).items()
             },
+            tuple(found.get("released", ())),
         )
 
     def __str__(self) -> str:
@@ -133,6 +141,7 @@ class Measured(Reported):
             for place, samples in self.outcomes_by_sample.items()
             for sample, rates in samples.items()
         ]
+        lines += [told_departure(one) for one in self.released]
         return "\n".join([*lines, *([str(self.causal)] if self.causal else [])])
 
 
@@ -150,6 +159,15 @@ def told_row(row: Mapping[str, Any]) -> str:
     told = f"{about}: {value}, {row['n']} {row['unit']}{'' if row['n'] == 1 else 's'}"
     note = [row["note"]] if row["note"] else []
     return "; ".join([told, *left, *told_fits(row["fits"]), *note])
+
+
+def told_departure(told: Mapping[str, Any]) -> str:
+    """Write down what is followed of a published script, and what must differ."""
+    rows = f" ({told['rows']:,} rows)" if told["rows"] else ""
+    return (
+        f"{told['measure']} ({told['environment']}) against the script's number: "
+        f"followed: {told['followed']}; differs: {told['differs']}{rows}"
+    )
 
 
 def told_fits(fits: Mapping[str, int]) -> list[str]:
@@ -214,7 +232,7 @@ def score(
     """
     names = list(dict.fromkeys(measures)) if measures else None
     for name in names or ():
-        one_of("measure", name, [*MEASURES, PERFORMANCE])
+        one_of("measure", name, [*MEASURES, PERFORMANCE, PERFORMANCE + RELEASED])
     if scoring is not None:
         one_of("scoring", scoring, get_args(Scoring))
     source, trials = read_one(data, columns)
@@ -224,13 +242,15 @@ def score(
     used: set[str] = set()
     causal: CausalProfile | None = None
     places: list[Environment] = []
+    departures: list[Mapping[str, Any]] = []
     for place, part in _experiments(trials, environment, settings):
         places.append(place)
         outcomes[place.name] = outcome_rates(part)
-        scored = [] if place.performance_bounds is None else [PERFORMANCE]
-        wanted = names or [*_names_of(place, released), *scored]
-        own = [n for n in wanted if n == PERFORMANCE or place.name in MEASURES[n].environments]
+        wanted = names or _names_of(place, released)
+        own = [name for name in wanted if _is_of(name, place)]
         used.update(own)
+        told = [departures_of(place.name, name, part) for name in own] if released else []
+        departures += [one for one in told if one is not None]
         apart = [*([by] if by else []), *(over or () if _about_collider(place) else ())]
         samples = _samples(part, apart)
         for sample, some in samples:
@@ -251,32 +271,60 @@ def score(
     options: dict[str, Any] = {"measures": names, "environment": environment, "released": released}
     options |= {"columns": dict(columns or {}), **several_of(data)}
     options |= {"settings": dict(settings)} if settings else {}
-    if causal is None and (over or reference is not None):
-        raise ValueError(
-            "Conditions are compared, and a reference is used, in answers about a collider; the "
-            f"trials are of {', '.join(outcomes)}. Leave --over and --reference out."
-        )
-    if scoring is not None and not any(map(_about_collider, places)):
-        raise ValueError(
-            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
-            f"{', '.join(outcomes)}. Leave --scoring out."
-        )
+    _check_causal(causal is not None, over, reference, scoring, places)
     if causal is not None:
         options |= {"over": list(causal.conditions), "reference": causal.reference, "seed": seed}
     if any(map(_about_collider, places)):
         options |= {"scoring": scoring or ("pooled" if released else "by_cause")}
     table = pd.DataFrame(rows)
-    return Measured(source, by or "", table, outcomes, options, versions(), causal, by_sample)
+    told_too = tuple(departures)
+    return Measured(
+        source, by or "", table, outcomes, options, versions(), causal, by_sample, told_too
+    )
+
+
+def _check_causal(
+    causal: bool,
+    over: Sequence[str] | None,
+    reference: Any,
+    scoring: Scoring | None,
+    places: Sequence[Environment],
+) -> None:
+    """Raise ValueError at what is asked of answers about a collider where there are none."""
+    names = ", ".join(place.name for place in places)
+    if not causal and (over or reference is not None):
+        raise ValueError(
+            "Conditions are compared, and a reference is used, in answers about a collider; the "
+            f"trials are of {names}. Leave --over and --reference out."
+        )
+    if scoring is not None and not any(map(_about_collider, places)):
+        raise ValueError(
+            "A scoring is that of noisy-ORs fitted to answers about a collider; the trials are of "
+            f"{names}. Leave --scoring out."
+        )
+
+
+def _is_of(name: str, place: Environment) -> bool:
+    """Whether a measure, or the performance, is read off an experiment."""
+    if name == PERFORMANCE + RELEASED:
+        return released_performance(place) is not None
+    return name == PERFORMANCE or place.name in MEASURES[name].environments
 
 
 def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> None:
     """Raise ValueError at a measure that is of none of the trials' experiments."""
     lost = [name for name in names if name not in used]
     if lost:
+        measure = MEASURES.get(lost[0])
+        where = measure.environments if measure else [n for n in ENVIRONMENTS if _scored(n)]
         raise ValueError(
-            f"{lost[0]} is a measure of {', '.join(MEASURES[lost[0]].environments)}; the trials "
+            f"{lost[0]} is a measure of {', '.join(where)}; the trials "
             f"are of {', '.join(places)}. Leave it out."
         )
+
+
+def _scored(name: str) -> bool:
+    return released_performance(make(name)) is not None
 
 
 def records_of(
@@ -285,24 +333,30 @@ def records_of(
     *,
     environment: str | None = None,
     columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, list[Trials]]:
     """Return the trials of each value of a column, one record per experiment."""
     _, trials = read_one(data, columns)
     found: dict[str, list[Trials]] = {}
-    for _, part in _experiments(trials, environment):
+    for _, part in _experiments(trials, environment, settings):
         for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
 
 
-def played_in(people: Mapping[str, Sequence[Trials]]) -> list[Environment]:
-    """Return the experiments of several participants' records, with the settings that they tell."""
+def played_in(
+    people: Mapping[str, Sequence[Trials]], settings: Mapping[str, Any] | None = None
+) -> list[Environment]:
+    """Return the experiments of several participants' records, with the settings that they tell.
+
+    What is given in `settings` counts more.
+    """
     found: dict[str, Environment] = {}
     for records in people.values():
         for trials in records:
             name = str(trials.frame["environment"].iloc[0])
             if name not in found:
-                found[name] = environment_of(trials, name)
+                found[name] = set_to(environment_of(trials, name), settings)
     return list(found.values())
 
 
@@ -343,12 +397,15 @@ def _about_collider(place: Environment) -> bool:
 
 
 def _names_of(place: Environment, released: bool) -> list[str]:
-    """Return the measures of an experiment, each in the form that is asked for."""
+    """Return the measures of an experiment and its performance, in the form that is asked for."""
     names = []
     for name, measure in MEASURES.items():
         if place.name not in measure.environments or name.endswith(RELEASED):
             continue
         names.append(name + RELEASED if released and name + RELEASED in MEASURES else name)
+    if place.performance_bounds is not None:
+        departs = released and released_performance(place) is not None
+        names.append(PERFORMANCE + RELEASED if departs else PERFORMANCE)
     return names
 
 
@@ -378,7 +435,10 @@ def _row(
     """Estimate one measure; one that cannot be had is a row with the reason."""
     status = "ok"
     try:
-        if name == PERFORMANCE:
+        as_released = released_performance(place) if name == PERFORMANCE + RELEASED else None
+        if as_released is not None:
+            found = as_released.estimate(trials)
+        elif name == PERFORMANCE:
             found = performance(trials, place)
         else:
             found = _estimate(name, trials, scoring)

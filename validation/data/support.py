@@ -247,6 +247,8 @@ def _group(
     if found is not None and not isinstance(found, Posterior):
         expected = found.expected_z.mean(axis=0)  # of each unit, with regressors and levels
         spread = found.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
+        if found.deviations is not None and found.slopes:
+            spread = found.deviations.spread_of_rows(found.covariance_roots)
         sd = np.sqrt(spread**2 + expected.var(axis=0))
         return FittedPopulation(unknowns.parameters, expected.mean(axis=0), sd), "fitted"
     if found is None:
@@ -275,7 +277,8 @@ def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
         else p
         for p in model.parameters
     ]
-    return type(model.__name__, (model,), {"parameters": Parameters(*parameters)})
+    told = {"parameters": Parameters(*parameters), "__module__": model.__module__}  # whose kernels
+    return type(model.__name__, (model,), told)
 
 
 def reliability(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, Selection
 from knownminds.environments import Environment, make, unknown
+from knownminds.inference import MEASURES, ChosenQuestions, StopBy, StoppingRule, SubjectMeasure
 
 from .members import register
 
@@ -104,6 +106,77 @@ def check_settings(settings: Mapping[str, Any], known: Mapping[str, Any]) -> Non
         }
         if not good.get(kind, True):
             raise ValueError(f"The setting {name} is {names[kind]}; got {value!r}.")
+
+
+def resolve_chosen(
+    environment: Environment,
+    questions: int | None,
+    adaptive: type[Agent] | str | None,
+    fixed: Mapping[str, float] | None = None,
+) -> ChosenQuestions | None:
+    """Return how the questions of a session are chosen; None where all are asked in order.
+
+    Parameters
+    ----------
+    questions
+        How many are asked.
+    adaptive
+        The model for whose parameters they are chosen; None for those that come first.
+    fixed
+        Parameters of the model that are known.
+
+    Raises
+    ------
+    ValueError
+        If a number is lacking, or the experiment or the model does not allow it.
+    """
+    if questions is None:
+        if adaptive is not None:
+            raise ValueError(
+                "Questions are chosen up to a number of them; got none. Say how many are asked "
+                "(--questions)."
+            )
+        return None
+    if adaptive is None:
+        chosen = ChosenQuestions(None, questions, "order")
+    else:
+        chosen = ChosenQuestions(resolve_model(adaptive), questions, fixed=fixed)
+    chosen.check(environment)
+    return chosen
+
+
+def chosen_options(
+    environment: Environment, questions: int | None, adaptive: type[Agent] | str | None
+) -> dict[str, Any]:
+    """Return how questions are chosen as options of a cell, checked; none where all are asked."""
+    if resolve_chosen(environment, questions, adaptive) is None:
+        return {}
+    return {
+        "questions": questions,
+        "adaptive": None if adaptive is None else resolve_model(adaptive).name,
+    }
+
+
+def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) -> StopBy | None:
+    """Return the rule of a TOML file with its measure in an experiment; None without a file."""
+    if file is None:
+        return None
+    rule = StoppingRule.read(file)
+    if not rule.measure:
+        raise ValueError(f"A rule that stops a run says its measure; {file} does not. Name one.")
+    one_of("measure", rule.measure, MEASURES)
+    measure = MEASURES[rule.measure].in_place(environment)
+    if environment.name not in measure.environments:
+        raise ValueError(
+            f"{rule.measure} is read off {', '.join(measure.environments)}; got "
+            f"{environment.name}. Name a measure of it."
+        )
+    if not isinstance(measure, SubjectMeasure) or not np.isfinite(measure.null):
+        raise ValueError(
+            f"A stopping rule looks at a value of each session and tests a null value; "
+            f"{rule.measure} has its own test or none. Name another measure."
+        )
+    return StopBy(rule, measure)
 
 
 def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> dict[str, float]:

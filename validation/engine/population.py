@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,16 +12,21 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.agents import AGENTS, Agent, Selection, play
-from knownminds.agents.parameters import Array
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.groups.formulas import GroupDesign
+from knownminds.inference.questions.next_question import chosen_rows
 
+from .arguments import resolve_chosen
+from .group_law import design_of_sessions, draw_group
 from .study import Batch, Cell, Study
 
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
 HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
+CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,10 @@ class Subjects:
     group_mean, group_sd
         What they were drawn from, one row per replicate of the batch, [R, P], on the
         unconstrained scale.
+    of_session
+        Of a group whose parameters change from session to session: of each, [sessions, n, P].
+    terms
+        What else was drawn, one number per replicate: "cor(alpha, beta)", see `draw_group`.
     """
 
     theta: Array
@@ -44,6 +53,8 @@ class Subjects:
     number: NDArray[np.int64]
     group_mean: Array
     group_sd: Array
+    of_session: Array | None = None
+    terms: Mapping[str, Array] = field(default_factory=dict)
 
 
 def draw_subjects(study: Study, batch: Batch) -> Subjects:
@@ -64,16 +75,69 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
     mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
+    if set(cell.law) & {"correlated", "formula"}:
+        return _together(study, cell, replicate, number, (mean, spread, standard))
     theta = parameters.constrain(mean[position] + spread[position] * standard)
     for name, value in cell.truth.items():
         theta[:, parameters.index(name)] = value
     return Subjects(theta, replicate, number, mean, spread)
 
 
+def _together(
+    study: Study,
+    cell: Cell,
+    replicate: NDArray[np.int64],
+    number: NDArray[np.int64],
+    drawn: tuple[Array, Array, Array],
+) -> Subjects:
+    """Draw subjects whose parameters go together or change from session to session."""
+    mean, spread, standard = drawn
+    whole = AGENTS[cell.model].parameters
+    free = [k for k, name in enumerate(whole.names) if name not in cell.truth]
+    parameters = Parameters(*(whole[whole.names[k]] for k in free))
+    z = np.zeros((cell.sessions, len(replicate), len(whole)))
+    z[:] = whole.mean
+    terms: dict[str, list[float]] = {}
+    for r, own in enumerate(np.unique(replicate)):
+        mine = np.flatnonzero(replicate == own)
+        group = draw_group(
+            parameters,
+            mean[r, free],
+            spread[r, free],
+            standard[np.ix_(mine, free)],
+            sessions=cell.sessions,
+            design=design_of(cell, parameters, len(mine)),
+            address=(study.seed, cell.data_key, int(own)),
+        )
+        z[np.ix_(range(cell.sessions), mine, free)] = group.z
+        for name, value in group.terms.items():
+            terms.setdefault(name, []).append(value)
+    theta = whole.constrain(z)
+    for name, value in cell.truth.items():
+        theta[..., whole.index(name)] = value
+    several = theta if cell.law.get("formula") else None
+    found = {name: np.array(values) for name, values in terms.items()}
+    return Subjects(theta[0], replicate, number, mean, spread, several, found)
+
+
+def design_of(cell: Cell, parameters: Parameters, subjects: int) -> GroupDesign | None:
+    """Return the design of a law with a formula; None without one."""
+    if not cell.law.get("formula"):
+        return None
+    return design_of_sessions(
+        cell.law["formula"],
+        AGENTS[cell.model],
+        parameters,
+        subjects,
+        cell.sessions,
+        bool(cell.law.get("correlated")),
+    )
+
+
 def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
     """Mean and spread of the group of each replicate, [R, P], from standard normal numbers."""
     parameters = AGENTS[cell.model].parameters
-    if cell.law == HYPERPRIOR:
+    if cell.law.get("group") == HYPERPRIOR["group"]:
         scale = np.array([p.group_sd for p in parameters])
         return parameters.mean + parameters.sd * for_mean, scale * np.abs(for_sd)
     mean, spread = parameters.mean, parameters.sd
@@ -175,9 +239,13 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
             np.tile(subjects.number, cell.sessions),
         ]
     )
+    if "questions" in cell.options:
+        return _live_chosen(study, cell, subjects.theta, addresses)
     sessions = simulate_sessions(
         AGENTS[cell.model],
-        np.tile(subjects.theta, (cell.sessions, 1)),
+        np.tile(subjects.theta, (cell.sessions, 1))
+        if subjects.of_session is None
+        else subjects.of_session[each].reshape(-1, subjects.theta.shape[1]),
         environment,
         study.seed,
         addresses=addresses,
@@ -185,6 +253,34 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
     )
     session, subject = np.divmod(sessions.subject, n)
     return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
+
+
+def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.int64]) -> Lived:
+    """Let subjects answer questions that are chosen one by one, session after session."""
+    environment, n, model = cell.make(), len(theta), AGENTS[cell.model]
+    options = cell.options
+    adaptive = options["adaptive"]
+    fixed = options.get("fixed") if adaptive == cell.model else None
+    chosen = resolve_chosen(environment, options["questions"], adaptive, fixed)
+    assert chosen is not None
+    rows: list[dict[str, Any]] = []
+    for place, address in enumerate(addresses.tolist()):
+        session, subject = divmod(place, n)
+        agent = model.from_theta(theta[subject], lapse=cell.lapse, actions=environment.n_actions)
+        lived = chosen_rows(agent, environment, chosen, study.seed, *address)
+        rows += [{**row, "subject": subject, "session": session} for row in lived]
+    frame = pd.DataFrame(rows)
+    given = {name for name in ("action", "response", "reward") if name in frame}
+    stimuli = [*environment.fields.shown, *environment.fields.hidden]
+    columns = {
+        name: frame[name].to_numpy(dtype=float if name in given else None, na_value=np.nan)
+        for name in (*stimuli, *sorted(given), *environment.fields.feedback)
+        if name in frame
+    }
+    subject, session, trial = (
+        frame[name].to_numpy(dtype=np.int64) for name in ("subject", "session", "trial")
+    )
+    return Lived(environment, columns, subject, session, trial, n)
 
 
 def check_step_loop(study: Study) -> None:
@@ -196,6 +292,8 @@ def check_step_loop(study: Study) -> None:
         If it differs from the compiled simulation: no study may rest on either then.
     """
     for c, cell in enumerate(study.cells):
+        if "questions" in cell.options:  # which are asked step by step in any case
+            continue
         first = Batch(c, 0, 1)
         subjects = draw_subjects(study, first)
         fast = live(study, first, subjects)

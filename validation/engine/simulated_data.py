@@ -9,6 +9,7 @@ import pandas as pd
 
 from knownminds.agents import Agent, simulate
 from knownminds.environments import Environment, Trials, session_stream
+from knownminds.inference import ChosenQuestions, play_chosen
 
 MOST_TRIALS = 50_000_000  # some 10 GB as a table
 
@@ -22,6 +23,7 @@ def simulated_data(
     seed: int = 0,
     truth: Mapping[str, float] | None = None,
     lapse: float = 0.0,
+    chosen: ChosenQuestions | None = None,
 ) -> Trials:
     """Draw subjects from the priors and let each live its sessions.
 
@@ -32,11 +34,13 @@ def simulated_data(
     ----------
     truth
         Parameters that are the same for all; the others are drawn.
+    chosen
+        How the questions of a session are chosen; None to ask all.
     """
     for name, count in (("subjects", subjects), ("sessions", sessions)):
         if count < 1:
             raise ValueError(f"The number of {name} is at least 1; got {count}.")
-    n = subjects * sessions * environment.n_trials
+    n = subjects * sessions * (chosen.questions if chosen else environment.n_trials)
     if n > MOST_TRIALS:
         raise ValueError(
             f"At most {MOST_TRIALS:,} trials are simulated at once; {subjects:,} subjects with "
@@ -51,8 +55,16 @@ def simulated_data(
         theta[:, parameters.index(name)] = value
     parts = []
     for session in range(sessions):
-        lived = simulate(model, theta, environment, seed, address=(session,), lapse=lapse or None)
-        parts.append(lived.to_frame().assign(session=str(session)))
+        if chosen is None:
+            whole = simulate(
+                model, theta, environment, seed, address=(session,), lapse=lapse or None
+            )
+            parts.append(whole.to_frame().assign(session=str(session)))
+            continue
+        for i, values in enumerate(theta):
+            agent = model.from_theta(values, lapse=lapse, actions=environment.n_actions)
+            lived = play_chosen(agent, environment, chosen, seed, session, i)
+            parts.append(lived.to_frame().assign(session=str(session)))
     frame = pd.concat(parts, ignore_index=True)
     number = frame["subject"].astype(int).to_numpy()
     for k, name in enumerate(parameters.names):

@@ -97,7 +97,8 @@ class Section:
         The command line that computes these again; "" where the page's does.
     scores
         Of a benchmark, what participants are compared by, two at a time: one row per participant
-        and score, with the columns participant, score, cell, value and standard_error; or None.
+        and score, with the columns participant, score, cell, value, standard_error and, where
+        the standard error is estimated, freedom; or None.
     """
 
     name: str

@@ -34,6 +34,7 @@ from .power_study import (
     summarise,
 )
 from .questions import AskSmallest
+from .sequential import Sequential, read_sequential
 
 FIND = ("sessions", "subjects", "trials")
 DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
@@ -211,9 +212,11 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
     return replace(found, versions=identity["versions"])
 
 
-def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign:
-    """Read what `power` left in a folder: a study, or a search, whose steps are studies within."""
+def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign | Sequential:
+    """Read what `power` left: a study, one of a rule, or a search, whose steps lie within."""
     study, _ = Study.read(folder)
+    if "rule" in study.cells[0].options:
+        return read_sequential(folder)
     # The cell that names a search's own folder; those of its steps are named after the step.
     if study.cells[0].law.get("part_of_search") == "start":
         return read_smallest_design(folder)

@@ -31,6 +31,7 @@ from scipy.stats import binomtest
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -95,7 +96,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Confusion(Result):
     """Which model won the data sets of which, by one criterion.
 
     Parameters

@@ -21,6 +21,7 @@ from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
     check_lapse,
     check_truth,
+    chosen_options,
     one_of,
     resolve_environment,
     resolve_model,
@@ -29,7 +30,13 @@ from knownminds.validation.engine.arguments import (
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
 from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
-from knownminds.validation.engine.population import HYPERPRIOR, check_step_loop, draw_subjects, live
+from knownminds.validation.engine.population import (
+    CHOSEN_PER_BATCH,
+    HYPERPRIOR,
+    check_step_loop,
+    draw_subjects,
+    live,
+)
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
@@ -275,6 +282,7 @@ def recovery_cell(
     }
     if method == "map":
         options["intervals"] = question.intervals
+    options |= chosen_options(environment, question.questions, question.adaptive)
     return Cell(
         environment.name,
         environment.settings,
@@ -293,11 +301,15 @@ def recovery_cell(
 def _batch(subjects: int, options: Mapping[str, Any], method: Method) -> int:
     if method == "hierarchical":
         return subjects
+    if "questions" in options:
+        return CHOSEN_PER_BATCH
     return BATCH_WITH_POSTERIORS if options.get("intervals") == "posterior" else BATCH
 
 
 def _remarks(cell: Cell) -> tuple[str, ...]:
     """Say what a session of the design cannot tell, whatever the estimator."""
+    if "questions" in cell.options:  # of which a session has other ones each time
+        return ()
     known = identifiability(
         AGENTS[cell.model],
         cell.make(),

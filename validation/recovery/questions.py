@@ -15,6 +15,7 @@ from knownminds.validation.engine.question import (
     option,
 )
 from knownminds.validation.options import (
+    Adaptive,
     AllTrials,
     Experiment,
     FitLapse,
@@ -23,6 +24,7 @@ from knownminds.validation.options import (
     Method,
     Model,
     NTrials,
+    Questions,
     Seed,
     Sessions,
     SeveralSessions,
@@ -70,6 +72,8 @@ class RecoveryQuestion(ExperimentQuestion[R]):
     population: Literal["prior", "group"] = option(
         str, "Subjects from the model's prior, or each replicate a group.", default="prior"
     )
+    questions: int | None = asks(Questions, default=None)
+    adaptive: str | None = asks(Adaptive, default=None)
 
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> RecoveryQuestion[Any]:
@@ -119,6 +123,10 @@ class Recover(RecoveryQuestion["Recovery"]):
         "prior" draws each subject from the model's priors, the very law that "map" assumes.
         "group" draws the subjects of a replicate from a group of their own, whose mean and spread
         come from the hyperpriors and are not known to the fit: what people are like.
+    questions, adaptive
+        How many questions of a session are asked, where trials are questions: those that come
+        first or, by the name of a model, each time the one that is expected to tell most about
+        its parameters (`inference.ChosenQuestions`).
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
-from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.cli.study import command
+from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import (
+    Adaptive,
     DesignName,
     Experiment,
-    Json,
     Lapse,
     Model,
     NTrials,
+    Questions,
     Seed,
     Sessions,
     Subjects,
@@ -38,42 +38,67 @@ def _truth_of(frame: Any, model: type[Agent]) -> list[dict[str, Any]]:
     return rows
 
 
-@app.command()
-def simulate(
-    environment: Experiment,
-    model: Model = "rescorla_wagner_dual",
-    subjects: Subjects = 20,
-    sessions: Sessions = 1,
-    trials: NTrials = None,
-    design: DesignName = None,
-    seed: Seed = 0,
-    values: Values = None,
-    lapse: Lapse = 0.0,
-    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet file.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Let subjects with known parameters play; their true values stand beside the choices."""
+@frozen_question
+class AskSimulate(Question[Any]):
+    """What `simulate` is asked: who plays what, how often, and where it goes."""
+
+    command: ClassVar[str] = "simulate"
+    help: ClassVar[str] = (
+        "Let subjects with known parameters play; their true values stand beside the choices."
+    )
+
+    environment: str = asks(Experiment)
+    model: str = asks(Model, default="rescorla_wagner_dual")
+    subjects: int = asks(Subjects, default=20)
+    sessions: int = asks(Sessions, default=1)
+    trials: int | None = asks(NTrials, default=None)
+    design: str | None = asks(DesignName, default=None)
+    seed: int = asks(Seed, default=0)
+    values: list[str] | None = asks(Values, default=None)
+    lapse: float = asks(Lapse, default=0.0)
+    questions: int | None = asks(Questions, default=None)
+    adaptive: str | None = asks(Adaptive, default=None)
+    out: Path | None = option(Path | None, "A .csv or .parquet file.", default=None)
+
+
+def _simulate(given: dict[str, Any]) -> None:
+    asked, as_json = AskSimulate(**AskSimulate.read(given)), given["as_json"]
+    out, questions = asked.out, asked.questions
     from knownminds.environments.record.folders import check_writable, writable
     from knownminds.environments.record.result import plain
-    from knownminds.validation.engine.arguments import resolve_model
+    from knownminds.validation.engine.arguments import resolve_chosen, resolve_model
     from knownminds.validation.engine.simulated_data import simulated_data
 
-    agent = resolve_model(model)
-    place, truth = resolve_experiment(environment, agent, trials, values, design)
+    agent = resolve_model(asked.model)
+    place, truth = resolve_experiment(
+        asked.environment, agent, asked.trials, asked.values, asked.design
+    )
     if out is not None:
         if out.suffix not in (".csv", ".parquet"):
             raise ValueError(f"Trials are kept as .parquet or .csv; got {out.name!r}.")
         check_writable(out)
+    chosen = resolve_chosen(place, questions, asked.adaptive)
     lived = simulated_data(
-        agent, place, subjects=subjects, sessions=sessions, seed=seed, truth=truth, lapse=lapse
+        agent,
+        place,
+        subjects=asked.subjects,
+        sessions=asked.sessions,
+        seed=asked.seed,
+        truth=truth,
+        lapse=asked.lapse,
+        chosen=chosen,
     )
     if out is not None:
         with writable(out.parent):
             lived.save(out)
         notes.print(f"{lived}, written to {out}", markup=False)
     if as_json:
-        told = {"environment": place.name, "model": agent.name, "seed": seed}
-        told |= {"subjects": subjects, "sessions": sessions, "trials_per_session": place.n_trials}
+        told = {"environment": place.name, "model": agent.name, "seed": asked.seed}
+        told |= {
+            "subjects": asked.subjects,
+            "sessions": asked.sessions,
+            "trials_per_session": questions or place.n_trials,
+        }
         told["truth"] = _truth_of(lived.frame, agent)
         if out is None:
             told["trials"] = json.loads(lived.to_json())
@@ -84,3 +109,6 @@ def simulate(
         from knownminds.environments.record.csv_cells import csv_text
 
         sys.stdout.write(csv_text(lived.frame))
+
+
+command(AskSimulate, {}, _simulate)

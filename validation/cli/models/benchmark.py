@@ -88,6 +88,10 @@ if not one answer could be read, 2 for bad input."""
     people: Path | None = option(
         Path | None, "A CSV file of people's values: metric, value.", default=None
     )
+    context: str | None = option(
+        str | None, "Of revealed_belief: the context that is drawn, by its name or in words.",
+        default=None,
+    )  # fmt: skip
     inspect: list[Path] | None = option(
         list[Path] | None, "Logs of Inspect's, or folders of them, to be taken in.", default=None
     )
@@ -114,6 +118,8 @@ def _benchmark(given: dict[str, Any]) -> None:
         return
     how = {name: getattr(asked, name) for name in ("small", "seed", "paraphrases")}
     plan = read_plan(asked.name, asked.plan, **how)
+    if asked.context:
+        _check_context(asked, plan)
     reach = {name: getattr(asked, name) for name in ("base_url", "key_variable", "timeout")}
     if asked.inspect:
         _take_in(asked, plan)
@@ -160,7 +166,20 @@ def _options(asked: AskBenchmark) -> dict[str, Any]:
         "paraphrases": asked.paraphrases if asked.paraphrases > 1 else None,
         "features": None if asked.features is None else str(asked.features),
         "people": None if asked.people is None else str(asked.people),
+        "context": asked.context,
     }
+
+
+def _check_context(asked: AskBenchmark, plan: Plan) -> None:
+    """Check that the page will draw a context, and that the plan asks about this one."""
+    if asked.name != "revealed_belief":
+        raise ValueError(
+            f"--context is for revealed_belief, whose page draws one; {asked.name} has none. "
+            "Leave it out."
+        )
+    from knownminds.validation.benchmarks.revealed_belief import check_context
+
+    check_context(plan.places.values(), asked.context or "")
 
 
 def _take_in(asked: AskBenchmark, plan: Plan) -> None:

@@ -1,0 +1,225 @@
+"""Known minds of a plan: how they live its cells, and whether their parameters come back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import AGENTS, Agent, CueCombiner
+from knownminds.agents.parameters import Array
+from knownminds.agents.play import play_tables, simulate_sessions
+from knownminds.environments import Environment, Trials, make
+from knownminds.environments.magnitudes.magnitude import BLUR, CONDITIONS, MODALITIES, Magnitude
+from knownminds.environments.streams import session_uniforms
+from knownminds.inference import maximum_a_posteriori
+from knownminds.llm_adapters.runs.participant import RUN, conditions
+from knownminds.validation.pages.page import Section, table
+
+from .plan import Cell, Plan, stream_of, theta_of
+from .registry import CELL, PARTICIPANT, About
+from .shown import interval, readable
+
+LEVEL = 0.95  # of the intervals
+STARTS = 2
+
+
+def live(plan: Plan, name: str, cell: Cell) -> Trials | None:
+    """Let a known mind live a cell's sessions, which models live too; None if it has no part in it.
+
+    What is shown follows from the seed and the session alone, and so is the same in every cell;
+    what the mind answers by comes from a stream of the cell.
+    """
+    mind = plan.mind(name, cell)
+    if mind is None:
+        return None
+    model, place = AGENTS[mind["model"]], cell.environment
+    theta = np.tile(theta_of(mind, place), (cell.sessions, 1))
+    if issubclass(model, CueCombiner) and isinstance(place, Magnitude):
+        frame = _combined(model, theta, place, plan.seed)
+    else:
+        lived = simulate_sessions(model, theta, place, plan.seed, address=RUN, stream=cell.stream)
+        frame = lived.to_trials().frame
+    told = {"model": name, "model_served": mind["model"], **conditions(place, None)}
+    new = {column: value for column, value in told.items() if column not in frame}
+    return Trials.from_frame(frame.assign(**new), environment=place)
+
+
+def _combined(model: type[Agent], theta: Array, place: Magnitude, seed: int) -> pd.DataFrame:
+    """Let a mind that combines its answers to words and to pictures live a cell of one modality.
+
+    It answers to words, pictures and both in one session, of which the cell's part is kept. Each
+    part has its own stream, the same in every cell, so that what it combines is what it answers in
+    the cells of words and of pictures; words are never blurred, and other conditions change none.
+    """
+    whole = make(place.name, **{**place.settings, "modality": "all"})
+    places = [(*RUN, i) for i in range(len(theta))]
+    tables = whole.tables(session_uniforms(seed, places, whole.n_draws))
+    drawn = np.empty((len(theta), whole.n_trials, model.n_uniforms))
+    blurred = place.condition if place.condition in BLUR else CONDITIONS[0]
+    whose = (CONDITIONS[0], blurred, place.condition)
+    for k, (modality, condition) in enumerate(zip(MODALITIES, whose, strict=True)):
+        mine = tables["modality"][0] == k
+        own = stream_of(f"{place.name}, {modality}, {condition}")
+        n = int(mine.sum()) * model.n_uniforms
+        numbers = session_uniforms(seed, [(*one, own) for one in places], n)
+        drawn[:, mine] = numbers.reshape(len(theta), -1, model.n_uniforms)
+    uniforms = drawn.reshape(len(theta), -1)
+    frame = play_tables(model, theta, whole, tables, uniforms, None).to_trials().frame
+    kept = frame[frame["modality"] == MODALITIES.index(place.modality)]
+    return kept.assign(trial=kept.groupby("subject", sort=False).cumcount())
+
+
+# Whether they come back --------------------------------------------------------------------------
+
+TITLE = "Known minds: what was put in, and what comes back"
+HOW = (
+    "Each known mind's own model, fitted to its answers in all cells of an experiment in which it "
+    "has the same parameters: most probable values under the model's priors with 95% intervals, "
+    "beside the truth. Where answers say little, estimates lie near the prior."
+)
+
+
+def recovery(trials: pd.DataFrame, about: About) -> Section:
+    """Return the section that sets known minds' parameters beside what is fitted to them."""
+    found = recovered_parameters(trials, about)
+    if found.empty:
+        return Section("known_minds", TITLE, ["There are no answers of a known mind."])
+    told = found[found["held"].notna()]
+    sentences = [HOW]
+    if len(told):
+        sentences.append(
+            f"Of {len(told)} parameters that have an interval, {int(told['held'].sum())} lie in it."
+        )
+    rows = table(
+        "Parameters of known minds",
+        found,
+        ("known mind", f"{{{PARTICIPANT}}}"),
+        ("experiment", "{experiment}"),
+        ("model", lambda r: r["model"].replace("_", " ")),
+        ("parameter", "{parameter}"),
+        ("truth", lambda r: f"{r['truth']:.3f}" if np.isfinite(r["truth"]) else "-"),
+        ("found", lambda r: interval(r["value"], r["low"], r["high"])),
+        ("trials", "{trials:,}"),
+        ("remark", "{remark}"),
+    )
+    return Section("known_minds", TITLE, sentences, [rows], frames={"known_minds": found})
+
+
+def recovered_parameters(trials: pd.DataFrame, about: About) -> pd.DataFrame:
+    """Fit to each known mind's answers its own model.
+
+    Returns
+    -------
+    DataFrame
+        One row per known mind, experiment and parameter: participant, experiment, cells, model,
+        parameter, truth, value, low, high (95%), held (whether the interval holds the truth; None
+        without one), trials, remark (why there is no value, or what is wrong with it).
+    """
+    groups = _groups(about)
+    rows: list[dict[str, Any]] = []
+    for (model, _), several in groups.items():
+        parts = {name: _answers_of(trials, *one) for name, one in several.items()}
+        there = {name: part for name, part in parts.items() if len(part)}
+        if there:
+            rows += _fitted(AGENTS[model], there, several, about)
+    order = {who: k for k, who in enumerate(about.known)}
+    found = pd.DataFrame(rows)
+    if found.empty:
+        return found
+    place = found[PARTICIPANT].map(order).to_numpy()
+    return found.iloc[np.argsort(place, kind="stable")].reset_index(drop=True)
+
+
+_Kind = tuple[str, tuple[Any, ...]]  # name of a model, and what kernels and ranges hang on
+_Mind = tuple[str, tuple[str, ...]]  # known mind, and the cells in which it is the same
+
+
+def _groups(about: About) -> dict[_Kind, dict[str, _Mind]]:
+    """Return minds that can be fitted together, each with the cells in which it is the same."""
+    found: dict[_Kind, dict[str, _Mind]] = {}
+    for who in about.known:
+        for cell, mind in about.truth.get(who, {}).items():
+            place = about.places[cell]
+            kind = (place.name, place.n_actions, tuple(place.response_range))
+            values = ", ".join(f"{k}={v}" for k, v in sorted(mind.items()))
+            several = found.setdefault((mind["model"], kind), {})
+            _, before = several.get(f"{who}: {values}", (who, ()))
+            several[f"{who}: {values}"] = who, (*before, cell)
+    return found
+
+
+def _answers_of(trials: pd.DataFrame, who: str, cells: Sequence[str]) -> pd.DataFrame:
+    own = trials[(trials[PARTICIPANT] == who) & trials[CELL].isin(cells)]
+    return own[readable(own).to_numpy()]
+
+
+def _fitted(
+    agent: type[Agent],
+    parts: Mapping[str, pd.DataFrame],
+    several: Mapping[str, _Mind],
+    about: About,
+) -> list[dict[str, Any]]:
+    """Fit a model to several minds at once, and return a row per mind and parameter."""
+    frames = [_one_subject(agent, part, name) for name, part in parts.items()]
+    whole = pd.concat(frames, ignore_index=True).dropna(axis="columns", how="all")
+    place: Environment = about.places[several[next(iter(parts))][1][0]]
+    names, reason = agent.parameters.names, ""
+    values = low = high = np.full((len(parts), len(names)), np.nan)
+    remarks, subjects = [""] * len(parts), list(parts)
+    try:
+        fit = maximum_a_posteriori(agent, Trials.from_frame(whole), starts=STARTS, workers=1)
+        values, (low, high) = fit.estimate, fit.interval(LEVEL)
+        remarks, subjects = list(fit.message), list(fit.subjects)
+    except ValueError as error:
+        reason = str(error)
+    rows = []
+    for i, subject in enumerate(subjects):
+        who, cells = several[subject]
+        truth = theta_of(about.truth[who][cells[0]], place)
+        told = {
+            PARTICIPANT: who, "experiment": _together(cells), "cells": ", ".join(cells),
+            "model": agent.name, "trials": len(parts[subject]),
+        }  # fmt: skip
+        if not names:
+            none = dict.fromkeys(("truth", "value", "low", "high"), np.nan)
+            rows.append({**told, "parameter": "none", **none, "held": None,
+                         "remark": "it has no parameters"})  # fmt: skip
+        for k, name in enumerate(names):
+            known = bool(np.isfinite([low[i, k], high[i, k]]).all())
+            rows.append(
+                {
+                    **told, "parameter": name, "truth": float(truth[k]),
+                    "value": float(values[i, k]), "low": float(low[i, k]),
+                    "high": float(high[i, k]),
+                    "held": bool(low[i, k] <= truth[k] <= high[i, k]) if known else None,
+                    "remark": reason or remarks[i],
+                }
+            )  # fmt: skip
+    return rows
+
+
+def _one_subject(agent: type[Agent], part: pd.DataFrame, name: str) -> pd.DataFrame:
+    """Return a mind's trials as those of one subject, with the sessions of all its cells."""
+    session = part[CELL].astype(str) + "/" + part["subject"].astype(str)
+    if not issubclass(agent, CueCombiner):
+        return part.assign(session=session, subject=name)
+    # What it answers to both hangs on its answers in the cells of words and of pictures.
+    condition = part["condition"].astype(float).astype(int)
+    blurred = condition.isin([CONDITIONS.index(one) for one in BLUR])
+    last = part["subject"].astype(str).str.rpartition("/")[2]
+    session = condition.where(blurred, 0).astype(str) + "/" + last
+    order = ["session", "modality", CELL, "trial"]
+    kept = part.assign(session=session, subject=name).sort_values(order, kind="stable")
+    return kept.assign(trial=kept.groupby("session", sort=False).cumcount())
+
+
+def _together(cells: Sequence[str]) -> str:
+    """Name the experiment of some cells, and the cell if there is but one."""
+    names = list(dict.fromkeys(cell.partition("/")[0] for cell in cells))
+    if len(cells) == 1:
+        return cells[0]
+    more = f" ({len(cells)} cells)" if len(names) == 1 else f" and {len(cells) - 1} cells"
+    return f"{names[0]}{more}"
