@@ -42,12 +42,12 @@ def _best(facts, words):
     assert int(words["n"]) == len(searched)
     assert words["judged"] == facts.content["judged_by"]
     told = f"{best['subjects']} x {best['sessions']} sessions of {best['trials']} trials"
-    assert told in words["design"]
+    assert told in f"{words['settings']}, {words['size']}, {words['cost']}"
     _mean(words["score"], _fresh(facts, facts.winner)[0])
 
 
 def _gain(facts, words):
-    role = {"shipped": "shipped", "paper's": "published"}[words["whose"]]
+    role = {"shipped design": "shipped", "paper's design": "published"}[words["whose"]]
     rows, cost = _fresh(facts, role)
     mine, _ = _fresh(facts, facts.winner)
     _mean(words["score"], rows)
@@ -86,13 +86,13 @@ REPORT = Report(
     ),
     sentences=(
         Claim(
-            "The best of {n} designs for {goal}: {design}. In fresh data sets its {judged} is "
-            "{score}.",
+            "The best of {n} designs for {goal}: {settings}, {size}, {cost}. In fresh data sets "
+            "its {judged} is {score}.",
             "means over the rows of the fresh run",
             _best,
         ),
         Claim(
-            "The {whose} design has {score} for {cost}: the best one's {judged} is {gain} (95% "
+            "The {whose} has {score} for {cost}: the best one's {judged} is {gain} (95% "
             "interval {low} to {high}).",
             "differences of the rows of the fresh run, pair by pair; the cost reckoned anew",
             _gain,
