@@ -363,7 +363,6 @@ def _sizes(priced: Sessions, budget: float, shares: Shares, each: int | None) ->
 
 def _read(text: str, values: str, present: Any) -> Searched:
     """Read LOW:HIGH or a list of values."""
-    rule = f"--search takes NAME, NAME=LOW:HIGH or NAME=[..., ...]; got {text!r}."
     low, colon, high = values.partition(":")
     try:
         if colon and not values.startswith("["):
@@ -377,7 +376,9 @@ def _read(text: str, values: str, present: Any) -> Searched:
         if not isinstance(listed, list) or not listed:
             raise ValueError
     except ValueError:
-        raise ValueError(rule) from None
+        raise ValueError(
+            f"--search takes NAME, NAME=LOW:HIGH or NAME=[..., ...]; got {text!r}."
+        ) from None
     return Searched((Among(tuple(listed)),))
 
 
