@@ -52,10 +52,12 @@ class ModelData:
         n_actions: int | None = None,
         *,
         all_trials: bool = False,
+        rows: pd.Series[Any] | None = None,
     ) -> ModelData:
         """Take from the trials what the model needs.
 
         Of a model with a `selection` the other trials count as unanswered, unless `all_trials`.
+        `rows` names of each trial what has a row of parameters, where subjects have several.
 
         Raises
         ------
@@ -79,6 +81,8 @@ class ModelData:
                 f'"{names[alone[0]]}" has a single one{others}. Leave such subjects out, or check '
                 "which column names the subject."
             )
+        if rows is not None:
+            subject, names = pd.factorize(rows)
         separate = [frame["session"], *(frame[c] for c in model.separate if c in frame)]
         codes = [np.asarray(pd.factorize(column)[0], dtype=np.int64) for column in separate]
         flat = {name: frame[name].to_numpy(dtype=float, na_value=np.nan) for name in model.columns}

@@ -54,6 +54,21 @@ class Deviations:
         """How many subjects there are."""
         return int(self.subject.max()) + 1
 
+    @property
+    def simple(self) -> bool:
+        """Whether each subject has a row of its own, and a deviation of each parameter alone."""
+        return self.weight.shape[0] == self.n_subjects and len(self.names) == self.n_parameters
+
+    @property
+    def n_parameters(self) -> int:
+        """How many parameters there are: the first deviations are one of each."""
+        return int(self.moved.max()) + 1
+
+    @property
+    def slopes(self) -> tuple[str, ...]:
+        """Name the deviations besides one of each parameter: "alpha ~ drug[T.on]"."""
+        return self.names[self.n_parameters :]
+
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
         """Deviations that are correlated, (later, earlier), in order of the later one, [P, 2]."""
@@ -105,6 +120,54 @@ class Deviations:
             rest[:, i] /= np.cosh(turn[:, p])
         root[:, np.arange(q), np.arange(q)] = rest
         return root
+
+    def enter(self, own: Array) -> Array:
+        """Return what deviations [..., N, Q] add to all rows of parameters, [..., M, K]."""
+        added: Array = (self.weight * own[..., self.subject, :]) @ np.eye(self.n_parameters)[
+            self.moved
+        ]
+        return added
+
+    def spread_of_rows(self, roots: Array) -> Array:
+        """Return how far deviations spread rows of parameters, [K], over all draws and rows.
+
+        Of the Cholesky roots of the deviations' covariance, [S, Q, Q].
+        """
+        covariance = (roots @ np.swapaxes(roots, 1, 2)).mean(axis=0)
+        onto = np.eye(self.n_parameters)[self.moved]  # [Q, K]
+        entered = self.weight[:, :, None] * onto
+        variance = np.einsum("mqk,qp,mpk->mk", entered, covariance, entered).mean(axis=0)
+        spread: Array = np.sqrt(variance)
+        return spread
+
+    def summed(self, rows: Array) -> Array:
+        """Return of values of rows [..., M] the sums of subjects, [..., N]."""
+        total = np.zeros((self.n_subjects, *rows.shape[:-1]))
+        np.add.at(total, self.subject, np.moveaxis(rows, -1, 0))
+        return np.moveaxis(total, 0, -1)
+
+    def values(
+        self, u: Array, expected: Array, roots: Array, information: Array, score: Array
+    ) -> Array:
+        """Return deviations [S, N, Q] of coordinates u [S, N, Q]; see `SubjectCoordinates`.
+
+        Given what the group expects of all rows [S, M or 1, K], the Cholesky roots of the
+        deviations' covariance [S, Q, Q], and what trials say of the rows, [M, K, K] and [M, K].
+        """
+        whole, own, onto = self.gathered(information, score)
+        away = np.einsum("mqk,smk->smq", onto, np.broadcast_to(
+            expected, (len(u), len(self.subject), expected.shape[2])))  # fmt: skip
+        q = len(self.names)
+        found = np.empty_like(u)
+        for n in range(self.n_subjects):
+            mine = np.flatnonzero(self.subject == n)
+            pull = own[n] - away[:, mine].sum(axis=1)
+            turned = np.swapaxes(roots, 1, 2)
+            factor = np.linalg.cholesky(np.eye(q) + turned @ whole[n] @ roots)
+            t = np.linalg.solve(factor, turned @ pull[..., None])
+            w = np.linalg.solve(np.swapaxes(factor, 1, 2), t + u[:, n, :, None])
+            found[:, n] = (roots @ w)[..., 0]
+        return found
 
     def gathered(self, information: Array, score: Array) -> tuple[Array, Array, Array]:
         """Sum what rows say of their parameters, L [M, K, K] and h [M, K], to what subjects do.

@@ -13,12 +13,12 @@ from knownminds.agents.parameters import Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.posteriors.crossed_levels import Levels, in_units
 from knownminds.inference.posteriors.likelihood_op import LogLikelihood
-from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import kernel_inputs
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
 from knownminds.inference.posteriors.subject_law import SubjectLaw
 
 from .deviations import Deviations
+from .formulas import Regressors
 
 
 def group_graph(
@@ -67,17 +67,11 @@ def group_graph(
         op = SubjectLaw(data.model, data.n_actions, unknowns)
         arrays = kernel_inputs(data, unknowns.lapse)
         inputs = [pm.Data(name, value) for name, value in arrays.items()]
-        expected = expected + pt.zeros_like(eta)
-        if len(deviations.pairs):
-            root = sd[:, None] * _correlations(deviations)
-            law = _correlated(
-                LogLikelihood(data.model, data.n_actions, unknowns),
-                eta,
-                expected,
-                root,
-                chosen,
-                inputs,
-            )
+        expected = expected + pt.zeros((len(data), len(parameters)))
+        if len(deviations.pairs) or not deviations.simple:
+            root = sd[:, None] * _correlations(deviations) if len(deviations.pairs) else pt.diag(sd)
+            kernel = LogLikelihood(data.model, data.n_actions, unknowns)
+            law = _several_rows(kernel, eta, expected, root, chosen, inputs, deviations)
         else:
             law, *_ = op(eta, expected, sd, chosen["information"], chosen["score"], *inputs)
         pm.Potential("law_of_the_subjects", law.sum())
@@ -98,23 +92,40 @@ def _correlations(deviations: Deviations) -> Any:
     return pt.set_subtensor(root[np.arange(q), np.arange(q)], pt.stack(rest))
 
 
-def _correlated(
-    op: LogLikelihood, eta: Any, expected: Any, root: Any, chosen: Any, inputs: list[Any]
+def _several_rows(
+    op: LogLikelihood,
+    eta: Any,
+    expected: Any,
+    root: Any,
+    chosen: Any,
+    inputs: list[Any],
+    deviations: Deviations,
 ) -> Any:
     """Return the law of subjects whose deviations have the covariance root root', [N].
 
-    As in `SubjectLaw`, with the root in the place of the spreads.
+    As in `SubjectLaw`, with the root in the place of the spreads, and what a subject's rows of
+    parameters [M, K] say of it gathered to what they say of its deviations: b [N, Q] enters them as
+    z = expected + (weight * b) onto, where `onto` names the parameter that each deviation moves.
     """
-    information = chosen["information"]
-    pull = chosen["score"] - (information * expected[:, None, :]).sum(axis=2)
-    whole = pt.eye(root.shape[0]) + root.T @ information @ root
+    information, score = chosen["information"], chosen["score"]
+    weight, moved = deviations.weight, deviations.moved
+    whose = np.zeros((deviations.n_subjects, len(weight)))
+    whose[deviations.subject, np.arange(len(weight))] = 1.0
+    pulled = weight[:, :, None] * information[:, moved]
+    each = pulled[:, :, moved] * weight[:, None, :]
+    gathered = pt.tensordot(whose, each, axes=1)
+    away = weight * score[:, moved] - (pulled * expected[:, None, :]).sum(axis=2)
+    pull = pt.dot(whose, away)
+    whole = pt.eye(root.shape[0]) + root.T @ gathered @ root
     factor = cholesky(whole)
     t = solve_triangular(factor, (pull @ root)[..., None], lower=True)
     turned = factor.transpose((0, 2, 1))
     w = solve_triangular(turned, t + eta[..., None], lower=False)[..., 0]
     size = pt.log(pt.diagonal(factor, axis1=1, axis2=2)).sum(axis=1)
-    trials, _ = op(expected + w @ root.T, *inputs)
-    return trials - 0.5 * (w**2).sum(axis=1) - size
+    onto = np.eye(int(moved.max()) + 1)[moved]  # the first deviations move all parameters
+    own = pt.dot(weight * (w @ root.T)[deviations.subject], onto)
+    trials, _ = op(expected + own, *inputs)
+    return pt.dot(whose, trials) - 0.5 * (w**2).sum(axis=1) - size
 
 
 def _with_levels(levels: Levels, parameters: Parameters, estimate: Any, error: Any) -> Any:

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 
 from .magnitude_answers import Answers
 from .normalised_error import relative_error
@@ -57,7 +58,7 @@ class CuePairs:
 
 
 @dataclass(frozen=True)
-class CueCombination:
+class CueCombination(Result):
     """Combined answers against the five references, each [B]: the data, then bootstraps.
 
     Parameters

@@ -80,7 +80,7 @@ def log_likelihood_group(fit: HierarchicalFit) -> xr.Dataset:
     coordinates = {
         "chain": posterior["chain"].to_numpy(),
         "draw": posterior["draw"].to_numpy()[kept],
-        "subject_name": list(fit.subjects),
+        "subject_name": list(fit.owners),
     }
     return xr.Dataset(found, coords=coordinates)
 

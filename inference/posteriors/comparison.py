@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from scipy.stats import norm, qmc, t
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit
 
 from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
 from .posterior import Posterior, posterior
+from .sampling import stacked
 
 if TYPE_CHECKING:
     from .group_model import HierarchicalFit
@@ -31,7 +33,7 @@ SUBJECTS_AT_ONCE = 512  # whose posteriors are held in memory when sequences are
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
+class LeaveOneOut(Result):
     """Expected log predictive density of what was left out, piece by piece.
 
     Parameters
@@ -94,7 +96,7 @@ def leave_one_subject_out(fit: HierarchicalFit, seed: int = 0) -> LeaveOneOut:
     marginal = marginal_log_likelihood(fit, chosen, seed)
     log_weights, pareto_k = smooth_weights(-marginal.T)
     elpd = logsumexp(log_weights + marginal.T, axis=1)
-    return LeaveOneOut(fit.model, fit.subjects, elpd, pareto_k)
+    return LeaveOneOut(fit.model, fit.owners, elpd, pareto_k)
 
 
 def leave_one_sequence_out(
@@ -184,13 +186,17 @@ def marginal_log_likelihood(
 ) -> Array:
     """log p(y_i | group), [S, N], for S `chosen` draws of the group, counted chain after chain.
 
-    The number of proposals is a power of two.
+    Those of a subject with several rows of parameters are taken together. The number of proposals
+    is a power of two.
     """
-    posterior = fit.posterior.stack(sample=("chain", "draw"))
-    spread = posterior["group_sd"].transpose("sample", "parameter").to_numpy()
+    spread = fit.spreads
     root = fit.covariance_roots if fit.correlated else None
-    n, k = len(fit.subjects), len(fit.names)
-    away = fit.z_draws - fit.expected_z
+    n, k = len(fit.owners), spread.shape[1]
+    several_rows = fit.deviations is not None and not fit.deviations.simple
+    if several_rows:
+        away = stacked(fit.posterior, "own", "owner", "own_deviation")
+    else:
+        away = fit.z_draws - fit.expected_z
     standard = (
         away / spread[:, None]
         if root is None
@@ -199,34 +205,46 @@ def marginal_log_likelihood(
 
     # Half of the standardised proposals come from the group itself, half from a t matched to the
     # subject: the weights are at most 2, whatever the group's spread.
-    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
+    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
     points = np.clip(points, 1e-12, 1 - 1e-12)
-    heavy = t.ppf(points, DEGREES_OF_FREEDOM)
+    heavy = scipy.stats.t.ppf(points, DEGREES_OF_FREEDOM)
     eta = np.empty((proposals, n, k))
     log_weight = np.empty((proposals, n))
     for i in range(n):
         own = standard[:, i]
         factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
-        eta[: proposals // 2, i] = norm.ppf(points)
+        eta[: proposals // 2, i] = scipy.stats.norm.ppf(points)
         eta[proposals // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
         back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
-        matched = t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1) - np.log(np.diag(factor)).sum()
-        prior = norm.logpdf(eta[:, i]).sum(axis=1)
+        matched = (
+            scipy.stats.t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1)
+            - np.log(np.diag(factor)).sum()
+        )
+        prior = scipy.stats.norm.logpdf(eta[:, i]).sum(axis=1)
         log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
     marginal = np.empty((len(chosen), n))
     # Several proposals of all subjects in one call: kernels are faster than what calls them.
     rows = max(int(fit.data.sequences.length.sum()), 1)
     at_once = 1 << max(min(ROWS_AT_ONCE // rows, proposals).bit_length() - 1, 0)
-    several = fit.data.repeat(np.tile(np.arange(n), at_once))
+    m, n_parameters = len(fit.data), len(fit.names)
+    several = fit.data.repeat(np.tile(np.arange(m), at_once))
     for row, s in enumerate(chosen):
         deviation = spread[s] * eta if root is None else eta @ root[s].T
+        if several_rows:
+            assert fit.deviations is not None
+            deviation = fit.deviations.enter(deviation)
         theta = fit.parameters.constrain(fit.expected_z[s] + deviation)
         log_likelihood = np.concatenate(
             [
-                fit.unknowns.log_likelihood(several, part.reshape(-1, k))[0].reshape(-1, n)
+                fit.unknowns.log_likelihood(several, part.reshape(-1, n_parameters))[0].reshape(
+                    -1, m
+                )
                 for part in np.split(theta, proposals // at_once)
             ]
         )
+        if several_rows:
+            assert fit.deviations is not None
+            log_likelihood = fit.deviations.summed(log_likelihood)
         marginal[row] = logsumexp(log_likelihood + log_weight, axis=0) - np.log(proposals)
     return marginal
 

@@ -21,6 +21,7 @@ LEAST_ESS = 400.0
 GROUP_TERMS = (
     ("group_mean", "parameter", "{}"),
     ("group_sd", "parameter", "sd({})"),
+    ("slope_sd", "slope", "sd({})"),
     ("effect", "term", "{}"),
     ("correlation", "pair", "cor({})"),
 )

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
+import scipy
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats import gaussian_kde, norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -21,13 +21,13 @@ from knownminds.environments import Trials
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.formulas import GroupDesign, Regressors
 from knownminds.inference.groups.group_density import GroupDensity
 from knownminds.inference.subject_table import subject_table
 
 from .arviz_groups import statistics_of
 from .convergence import Convergence, check_convergence
 from .crossed_levels import Levels, in_units, units_of
-from .regressors import Regressors
 from .sampling import (
     OutOfTimeError,
     Settings,
@@ -62,19 +62,22 @@ class HierarchicalFit(SubjectResult):
     model
         Name of the model.
     subjects, parameters
-        Names of the N subjects; the K estimated parameters.
+        Names of what has parameters: the N subjects or, where a formula names a column within
+        subjects, a row for each of its values, "p1 | on"; the K estimated parameters.
     posterior
         Draws of group_mean, group_sd, z, effect (if there are regressors), correlation (if asked
         for), level_sd and deviation (if there are crossed factors), with the dimensions chain,
-        draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale.
+        draw, parameter, subject, term, pair, factor, level; all on the unconstrained scale. With
+        columns within subjects also slope_sd, spreads of subjects' own effects (slope), and
+        own, each subject's deviations (owner, own_deviation).
     effects
         Names of the regression weights, "parameter ~ regressor".
     convergence
         R-hat, effective sample sizes, divergences and the verdict.
     settings
         How it was sampled in the end.
-    data, unknowns, regressors, levels
-        What was fitted, for whatever is computed from the draws.
+    data, unknowns, regressors, levels, deviations, design
+        What was fitted, for whatever is computed from the draws; `design` is of a formula.
     sample_stats
         What the sampler told of each draw, with ArviZ's names.
     tried
@@ -93,6 +96,8 @@ class HierarchicalFit(SubjectResult):
     unknowns: Unknowns = field(repr=False)
     regressors: Regressors | None = field(default=None, repr=False)
     levels: Levels | None = field(default=None, repr=False)
+    deviations: Deviations | None = field(default=None, repr=False)
+    design: GroupDesign | None = field(default=None, repr=False)
     sample_stats: xr.Dataset | None = field(default=None, repr=False)
     tried: tuple[str, ...] = ()
     method: str = "hierarchical"
@@ -101,6 +106,21 @@ class HierarchicalFit(SubjectResult):
     def names(self) -> tuple[str, ...]:
         """Names of the estimated parameters."""
         return self.parameters.names
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """Names of the N subjects, each of which may have several rows of parameters."""
+        return self.subjects if self.design is None else self.design.subjects
+
+    @property
+    def within(self) -> tuple[str, ...]:
+        """Columns within subjects that tell a subject's rows of parameters apart."""
+        return () if self.design is None else self.design.within
+
+    @property
+    def slopes(self) -> tuple[str, ...]:
+        """What subjects have effects of their own in: "alpha ~ drug[T.on]"."""
+        return () if self.deviations is None else self.deviations.slopes
 
     @cached_property
     def z_draws(self) -> Array:
@@ -126,13 +146,22 @@ class HierarchicalFit(SubjectResult):
         return "correlation" in self.posterior
 
     @cached_property
-    def covariance_roots(self) -> Array:
-        """Cholesky roots of the covariance of subjects' deviations, [draws, K, K]."""
+    def spreads(self) -> Array:
+        """Spreads of subjects' deviations, [draws, Q]: of each parameter, and of their slopes."""
         spread = stacked(self.posterior, "group_sd", "parameter")
+        if not self.slopes:
+            return spread
+        return np.concatenate([spread, stacked(self.posterior, "slope_sd", "slope")], axis=1)
+
+    @cached_property
+    def covariance_roots(self) -> Array:
+        """Cholesky roots of the covariance of subjects' deviations, [draws, Q, Q]."""
+        spread = self.spreads
         k = spread.shape[1]
         whole = np.broadcast_to(np.eye(k), (len(spread), k, k)).copy()
         if self.correlated:
-            later, earlier = np.tril_indices(k, -1)
+            assert self.deviations is not None
+            later, earlier = self.deviations.pairs.T
             found = stacked(self.posterior, "correlation", "pair")
             whole[:, later, earlier] = whole[:, earlier, later] = found
         return spread[:, :, None] * np.linalg.cholesky(whole + 1e-12 * np.eye(k))
@@ -200,6 +229,9 @@ class HierarchicalFit(SubjectResult):
         for name in self.names:
             draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
             terms.append((f"sd({name})", draws, None))
+        for name in self.slopes:
+            draws = self.posterior["slope_sd"].sel(slope=name).to_numpy().ravel()
+            terms.append((f"sd({name})", draws, None))
         for name in self.effects:
             draws = self.posterior["effect"].sel(term=name).to_numpy().ravel()
             terms.append((name, draws, None))
@@ -223,14 +255,20 @@ class HierarchicalFit(SubjectResult):
         return self._spread_differs(draws, name)
 
     def subjects_differ(self, name: str) -> float:
-        """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`."""
-        draws = self.posterior["group_sd"].sel(parameter=name).to_numpy().ravel()
-        return self._spread_differs(draws, name)
+        """Return the Bayes factor for subjects that differ in a parameter, as `levels_differ`.
+
+        Also for those of `slopes`.
+        """
+        return self._spread_differs(self.spread_of(name), name.partition(" ~ ")[0])
+
+    def spread_of(self, name: str) -> Array:
+        """Draws of subjects' spread in a parameter or slope, [draws]."""
+        return self.spreads[:, (*self.names, *self.slopes).index(name)]
 
     def _spread_differs(self, draws: Array, name: str) -> float:
-        prior = norm.pdf(0.0, scale=self.parameters[name].group_sd)
+        prior = scipy.stats.norm.pdf(0.0, scale=self.parameters[name].group_sd)
         # Either sign of a spread is the same group, so the density is smooth and even at 0.
-        after = float(gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
+        after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
 
     def level_frame(self, mass: float = 0.9) -> pd.DataFrame:
@@ -276,7 +314,7 @@ class HierarchicalFit(SubjectResult):
         """Return the group table and the verdict."""
         table = self.group.round(3).to_string(na_rep="")
         why = f": {'; '.join(self.reasons)}" if self.reasons else ""
-        head = f"{self.model}, hierarchical, {len(self.subjects)} subjects"
+        head = f"{self.model}, hierarchical, {len(self.owners)} subjects"
         return f"{head}\n{table}\n{self.verdict}{why}"
 
 
@@ -333,14 +371,19 @@ def hierarchical(
 
     On the unconstrained scale z_i ~ Normal(mean + X_i effect, sd), sampled in the coordinates of
     `SubjectCoordinates`; mean has the model's prior, sd a half-normal one of scale `group_sd`,
-    effects Normal(0, prior sd). With crossed factors, z_i ~ Normal(mean + X_i effect + sum_f
-    level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the same law as sd.
+    effects Normal(0, prior sd). With columns within subjects, which make a row of parameters for
+    each of their values, z_ir ~ mean + X_ir effect + W_ir b_i with the deviations b_i ~ Normal(0,
+    D R D) of Bates, Mächler, Bolker and Walker (2015). With crossed factors, z_i ~ Normal(mean +
+    X_i effect + sum_f level_f[i], sd) where level_f ~ Normal(0, level_sd_f), and level_sd has the
+    same law as sd.
 
     Parameters
     ----------
     formula
-        Regressors of the group means, "alpha_positive ~ condition" or several such; the columns
-        must be constant within subjects.
+        Regressors of the group means, "alpha_positive ~ condition" or several such. Of a column
+        that changes within subjects also how these differ in it, in the notation of lme4: "alpha ~
+        drug + (drug | subject)"; with || deviations do not go together, and (1 | subject) moves
+        all subjects alike. See `GroupDesign`.
     unit
         Columns whose values together name what has parameters of its own, such as ("subject",
         "condition"); the subject alone by default.
@@ -363,7 +406,7 @@ def hierarchical(
     ValueError
         If arguments do not fit the data, or the first round is not done in time.
     """
-    regressors, levels = None, None
+    design, levels = None, None
     if isinstance(trials, ModelData):
         if formula is not None or unit is not None or crossed is not None:
             raise ValueError("Formula, unit and crossed need the trials themselves, not ModelData.")
@@ -373,17 +416,19 @@ def hierarchical(
         levels = Levels.of(crossed, trials, name) if crossed else None
         if unit:
             trials = Trials.from_frame(trials.frame.assign(subject=name))
-        data = ModelData.read(model, trials, all_trials=all_trials)
-    if formula is not None and isinstance(trials, Trials):
-        unknowns = Unknowns.of(model, fixed, lapse)
-        regressors = Regressors.of(formula, trials.subject_frame(), unknowns.parameters)
+        if formula is not None:
+            design = GroupDesign.of(
+                formula,
+                trials.frame,
+                model,
+                Unknowns.of(model, fixed, lapse).parameters,
+                unit=tuple(unit or ("subject",)),
+                correlated=correlated,
+            )
+        rows = design.of_trial if design is not None and design.within else None
+        data = ModelData.read(model, trials, all_trials=all_trials, rows=rows)
     compiled = GroupModel.build(
-        data,
-        regressors=regressors,
-        levels=levels,
-        fixed=fixed,
-        lapse=lapse,
-        correlated=correlated,
+        data, levels=levels, fixed=fixed, lapse=lapse, correlated=correlated, design=design
     )
     return compiled.sample(data, **sampling)
 
@@ -449,6 +494,7 @@ class GroupModel:
     regressors: Regressors | None
     levels: Levels | None
     deviations: Deviations
+    design: GroupDesign | None
     _data: ModelData = field(repr=False)
     _compiled: Any = None
 
@@ -462,8 +508,9 @@ class GroupModel:
         fixed: Mapping[str, float] | None = None,
         lapse: bool = False,
         correlated: bool = False,
+        design: GroupDesign | None = None,
     ) -> GroupModel:
-        """Say what the group is made of."""
+        """Say what the group is made of; `levels` are those of subjects, `design` has the rest."""
         unknowns = Unknowns.of(data.model, fixed, lapse)
         parameters = unknowns.parameters
         if len(parameters) == 0:
@@ -471,14 +518,21 @@ class GroupModel:
                 f"A hierarchical fit needs a free parameter; {data.model.name} has none left. "
                 "Compare its log-likelihood instead (method map)."
             )
-        if correlated and len(parameters) < 2:
+        if design is not None:
+            regressors, deviations = design.regressors, design.deviations
+            if levels is not None:
+                levels = replace(levels, of_subject=levels.of_subject[deviations.subject])
+        else:
+            deviations = Deviations.plain(parameters, len(data), correlated)
+        if correlated and len(deviations.names) < 2:
             raise ValueError(
                 "Correlations are between two parameters or more; only "
                 f"{parameters.names[0]} is free. Leave correlated out (--correlated)."
             )
         effects = regressors.names if regressors else ()
-        deviations = Deviations.plain(parameters, len(data), correlated)
-        return cls(data.model, unknowns, len(data), effects, regressors, levels, deviations, data)
+        return cls(
+            data.model, unknowns, len(data), effects, regressors, levels, deviations, design, data
+        )
 
     @cached_property
     def pymc_model(self) -> pm.Model:
@@ -611,9 +665,10 @@ class GroupModel:
         kept = posterior.drop_vars(["eta", "signed_sd"]).drop_dims(
             ["owner", "deviation"], errors="ignore"
         )
+        k = len(self.unknowns.parameters)
         kept = kept.assign(
             z=((*dims, "subject", "parameter"), rows.reshape(*shape, *rows.shape[1:])),
-            group_sd=((*dims, "parameter"), spread.reshape(*shape, -1)),
+            group_sd=((*dims, "parameter"), spread[:, :k].reshape(*shape, -1)),
         )
         names = {"parameter": list(self.unknowns.parameters.names), "subject": list(data.subjects)}
         if len(self.deviations.pairs):
@@ -625,6 +680,16 @@ class GroupModel:
             names["pair"] = list(self.deviations.pair_names)
         if self.effects:
             names["term"] = list(self.effects)
+        if not self.deviations.simple:
+            expected = _expected(kept, self.unknowns.parameters, self.regressors, self.levels)
+            found = self._own(posterior, chosen, expected)
+            kept = kept.assign(
+                slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
+                own=((*dims, "owner", "own_deviation"), found.reshape(*shape, *found.shape[1:])),
+            )
+            names["slope"] = list(self.deviations.slopes)
+            names["owner"] = list(self.design.subjects if self.design else data.subjects)
+            names["own_deviation"] = list(self.deviations.names)
         if self.levels is not None:
             names["factor"] = list(self.levels.factors)
         kept = kept.assign_coords(names)
@@ -642,8 +707,20 @@ class GroupModel:
             unknowns=self.unknowns,
             regressors=self.regressors,
             levels=self.levels,
+            deviations=self.deviations,
+            design=self.design,
             sample_stats=sample_stats,
         )
+
+    def _own(self, posterior: xr.Dataset, chosen: SubjectCoordinates, expected: Array) -> Array:
+        """Return the deviations of all subjects at draws, [S, N, Q]."""
+        signed = stacked(posterior, "signed_sd", "deviation")
+        turn = np.zeros((len(signed), 0))
+        if len(self.deviations.pairs):
+            turn = stacked(posterior, "turn", "pair")
+        roots = signed[:, :, None] * self.deviations.roots(turn)
+        u = stacked(posterior, "eta", "owner", "deviation")
+        return self.deviations.values(u, expected, roots, chosen.information, chosen.score)
 
 
 def _with_deviations(

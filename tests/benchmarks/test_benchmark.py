@@ -3,6 +3,7 @@
 import itertools
 import json
 import re
+import shlex
 
 import numpy as np
 import pandas as pd
@@ -17,6 +18,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
+from knownminds.validation.benchmarks import cogbench
 from knownminds.validation.benchmarks.benchmark import folder_of_cell, read_benchmark
 from knownminds.validation.benchmarks.cogbench import (
     PLACES,
@@ -243,6 +245,9 @@ def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     assert sum(c.sessions for c in small.cells) <= max(
         len(plan.cells) * 2, 0.2 * sum(c.sessions for c in plan.cells)
     )
+    # All that is asked: a tenth, but for stories, of which there are four of each domain.
+    n, few = (sum(c.sessions * c.environment.n_trials for c in p.cells) for p in (plan, small))
+    assert few <= (0.25 if name == "colliders" else 0.17) * n
     assert typed("benchmark", name, "--plan") == 0
     assert capsys.readouterr().out == plan.text
 
@@ -403,6 +408,74 @@ def test_every_experiment_has_its_scores_from_what_is_kept_of_its_trials(place):
         score = environment.performance(record)
         mean = pd.Series(score).groupby(record.frame["subject"]).mean().mean()
         assert found.loc[f"{place}_performance", "value"] == pytest.approx(mean)
+
+
+@pytest.fixture
+def known_features(tmp_path):
+    """A file of features of eight models of four base models, and their scores."""
+    rng = np.random.default_rng(5)
+    names = [f"m{k}" for k in range(8)]
+    size, tuned = rng.normal(size=8), np.tile([0, 1], 4)
+    features = pd.DataFrame(
+        {
+            "participant": names,
+            "base_model": np.repeat(list("abcd"), 2),
+            "size": size,
+            "tuned": tuned,
+            "release_date": "2024-05-13",
+        }
+    )
+    features.to_csv(tmp_path / "known.csv", index=False)
+    values = {
+        "two_step_performance": 2.0 * size + 0.1 * rng.normal(size=8),
+        "risk": tuned + 0.1 * rng.normal(size=8),
+        "learning_rate": rng.normal(size=8),
+    }
+    rows = [
+        {
+            "participant": name, "score": score, "cell": "x", "value": value[k],
+            "standard_error": 0.1, "low": value[k] - 0.2, "high": value[k] + 0.2, "reason": "",
+        }
+        for score, value in values.items()
+        for k, name in enumerate(names)
+    ]  # fmt: skip
+    about = About({}, (*names, "stranger"), features=tmp_path / "known.csv")
+    return pd.DataFrame(rows), about
+
+
+def test_scores_are_regressed_on_features_by_the_command_that_is_printed(
+    known_features, tmp_path, monkeypatch, capsys
+):
+    base, about = known_features
+    scale = {"risk": (0.0, 1.0), "learning_rate": (0.0, 1.0)}
+    part = cogbench._regression(base, about, scale)
+    effects = part.frames["features"].set_index(["metric", "feature"])
+    assert set(effects.index.get_level_values("feature")) == {"size", "tuned"}
+    own = effects.loc[("average performance", "size")]
+    assert own["low"] > 0.5  # a standardised slope near 1
+    assert effects.loc[("risk", "tuned"), "low"] > 0.5
+    # The distance of both metrics from 1, by hand.
+    kept = part.frames["features_scores"].set_index(["metric", "participant"])["score"]
+    wide = base.pivot(index="participant", columns="score", values="value")
+    for name in wide.index:
+        far = np.sqrt(((wide.loc[name, ["risk", "learning_rate"]] - 1) ** 2).mean())
+        assert kept["distance to the reference", name] == pytest.approx(far)
+    (tmp_path / "tables").mkdir()
+    part.frames["features_scores"].to_csv(tmp_path / "tables" / "features_scores.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    words = shlex.split(part.command)
+    assert words[0] == "knownminds"
+    assert typed(*words[1:], "--json") == 0
+    told = json.loads(capsys.readouterr().out)["effects"]
+    for row in told:
+        ours = effects.loc[(row["metric"], row["feature"]), "coefficient"]
+        assert row["coefficient"] == pytest.approx(ours, abs=1e-9)
+
+
+def test_a_map_names_models_by_the_first_feature_that_is_yes_or_no(known_features):
+    _, about = known_features
+    assert cogbench._yes_or_no(about)["m0"] == "not tuned"
+    assert cogbench._yes_or_no(about)["m1"] == "tuned"
 
 
 def test_a_reference_that_is_like_random_answers_makes_no_scale():

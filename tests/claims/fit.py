@@ -51,7 +51,8 @@ def _pairs(text):
 
 
 def _columns(facts):
-    return facts.content["options"]["unit"] or ["subject"]
+    options = facts.content["options"]
+    return [*(options["unit"] or ["subject"]), *options.get("within", ())]
 
 
 def _owners(facts):
@@ -156,9 +157,10 @@ def _interval(facts, words, draws):
 
 
 def _group_mean(facts, words):
-    assert ("at reference" in words["which"]) == bool(facts.content["options"]["formula"])
+    where, _, estimate = f"{words['which']} {words['estimate']}".rpartition(" ")
+    assert ("at reference" in where) == bool(facts.content["options"]["formula"])
     draws = _natural(facts.draws[words["name"]], *_support(words["name"], facts.content))
-    _interval(facts, words, draws)
+    _interval(facts, words | {"estimate": estimate}, draws)
 
 
 def _effect(facts, words):
@@ -175,7 +177,8 @@ def _none_differ(facts, words):
     draws = facts.draws[f"sd({words['name']})"]
     bound = float(np.quantile(draws, 0.95))
     assert abs(float(words["bound"]) / bound - 1) < 0.06  # two digits
-    scale = AGENTS[facts.content["model"]].parameters[words["name"]].group_sd
+    moved = words["name"].partition(" ~ ")[0]
+    scale = AGENTS[facts.content["model"]].parameters[moved].group_sd
     edge = float(np.quantile(draws, 0.25))
     before = 2 * norm.cdf(edge, scale=scale) - 1
     factor = float(words["factor"].removeprefix("over "))
@@ -193,7 +196,7 @@ def _levels(facts, words):
     _near(words["estimate"], float(draws.mean()))
     _near(words["low"], float(np.quantile(draws, 0.05)))
     _near(words["high"], float(np.quantile(draws, 0.95)))
-    name = words["name"].removeprefix("sd(").partition(" | ")[0]
+    name = words["name"].removeprefix("sd(").partition(" | ")[0].partition(" ~ ")[0]
     scale = AGENTS[facts.content["model"]].parameters[name].group_sd
     edge = min(0.15 * scale, float(np.quantile(draws, 0.02)))
     before = 2 * norm.cdf(edge, scale=scale) - 1
@@ -526,6 +529,12 @@ ABOUT_ELPD = (
 )
 BY_SUBJECT = "the JSON's elpd of each subject: sums, paired errors, mixtures by iteration"
 PANELS = "the panels of the JSON, whose means are counted anew in tests/data/test_predictive.py"
+DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
+ABOUT_CONTRASTS = (
+    "A contrast is of the group's typical member, one without deviations of its own, averaged over "
+    "the subjects as they are in all other columns. Direction: share of the posterior on its side "
+    "of 0. No difference: a tenth of the spread of the model's prior, or as told by --rope."
+)
 CHECKED = (
     "Predictive checks: lines and points are means of the data; shaded are the middle 90% of "
     "sessions simulated from the fit, with the same trials and subjects."
@@ -587,8 +596,79 @@ def _quoted(facts, words):
     digits = len(words["mean"].partition(".")[2])
     independent = float(draws.std()) / len(draws) ** 0.5  # draws that follow each other have more
     assert digits == 0 or 10.0**-digits >= 2 * independent
+    _direction(words["pd"], draws)
+
+
+def _contrast(facts, words):
+    """Of the group's typical member, by hand: a column of two values, formulas of one column."""
+    name = words["name"]
+    parameter, _, rest = name.partition(": ")
+    draws = facts.contrasts[name]
+    low, high = words["interval"].strip("[]").split(", ")
+    _near(words["mean"], float(draws.mean()))
+    _near(low, float(np.quantile(draws, 0.05)))
+    _near(high, float(np.quantile(draws, 0.95)))
+    _direction(words["pd"], draws)
+    column = rest.split(" ")[0]
+    within = column in facts.content["options"]["within"]
+    assert words["kind"] == ("within" if within else "between")
+    own = AGENTS[facts.content["model"]].parameters[parameter]
+    kind = _support(parameter, facts.content)
+    ends = [_natural(own.mean + sign * own.sd, *kind) for sign in (-1, 1)]
+    half = facts.content["options"].get("rope", {}).get(parameter, 0.05 * (ends[1] - ends[0]))
+    _near(words["rope"], half)
+    share = (np.abs(draws) <= half).mean()
+    assert abs(float(words["share"].removesuffix("%")) / 100 - share) < 0.0051
+
+
+def _contrast_judged(facts, words):
+    whole = f"{words['name']}: {words['verdict']}"  # a contrast's name has a colon itself
+    row = next(r for r in facts.content["contrasts"] if whole.startswith(r["name"] + ": "))
+    verdict = whole.removeprefix(row["name"] + ": ")
+    draws = facts.contrasts[row["name"]]
+    low, high = np.quantile(draws, [0.05, 0.95])
+    outside = low > row["rope"] or high < -row["rope"]
+    inside = low >= -row["rope"] and high <= row["rope"]
+    told = {
+        "differs": ("outside of", outside),
+        "no difference": ("within", inside),
+        "open": ("partly within", not (outside or inside)),
+    }
+    where, holds = told[verdict]
+    assert holds
+    assert words["where"] == where
+
+
+def _rows_of_subjects(facts, words):
+    within = facts.content["options"]["within"]
+    assert words["columns"].split(" and ") == within
+    whose = facts.content["options"]["unit"] or ["subject"]
+    assert int(words["n"]) == len(facts.trials[whose].drop_duplicates())
+
+
+def _crossed_factor(facts, words):
+    assert words["factor"] in facts.content["options"]["crossed"]
+    assert int(words["n"]) == facts.trials[words["factor"]].nunique()
+
+
+def _without(facts, words):
+    names = {"the formula": "formula", "crossed factors": "crossed", "correlations": "correlated"}
+    told = [names[each] for each in words["what"].split(" and ")]
+    options = facts.content["options"]
+    assert told == [name for name in names.values() if options[name]]
+
+
+def _direction(told, draws):
+    """The share of draws on one side of 0, with no digit that so many draws do not have."""
     direction = max((draws > 0).mean(), (draws <= 0).mean())
-    assert words["pd"] in ("> .999", f"= {direction:.3f}".replace("0.", "."))
+    sign, number = told.split(" ")
+    digits = len(number) - 1
+    if sign == ">":
+        assert direction > float(number) == 1 - 10.0**-digits
+    else:
+        assert abs(float(number) - direction) <= 0.501 * 10.0**-digits
+    independent = (direction * (1 - direction) / len(draws)) ** 0.5
+    assert digits == 1 or 10.0**-digits >= 2 * independent
 
 
 def _panels(facts):
@@ -708,6 +788,8 @@ REPORT = Report(
     sources=(
         "validation/data/fit.py",
         "validation/data/fit_page.py",
+        "validation/data/group_fit.py",
+        "inference/groups/contrasts.py",
         "validation/data/support.py",
         "validation/data/predictive.py",
         "validation/data/predictive_page.py",
@@ -942,6 +1024,40 @@ REPORT = Report(
             DRAWS,
             _quoted,
         ),
+        Claim(
+            "{name} ({kind} subjects, natural scale): difference = {mean}, 90% CrI "
+            "{interval}, pd {pd}, {share} within {rope} of 0.",
+            "the two medians by hand from draws of mean and weight, mapped by SciPy",
+            _contrast,
+        ),
+        Claim(
+            "{name}: {verdict}. The 90% interval lies {where} the region that counts as no "
+            "difference.",
+            "the two medians by hand from draws of mean and weight, mapped by SciPy",
+            _contrast_judged,
+        ),
+        Claim(
+            "They are of {n} subjects, each with parameters for every value of {columns} that it "
+            "had; a subject's own lie together.",
+            COUNT,
+            _rows_of_subjects,
+        ),
+        Claim(
+            "{factor} is a crossed factor: its {n} levels are taken for a sample of many, with "
+            "deviations from one law. What is told is how far they spread, and no contrast between "
+            "two of them.",
+            COUNT,
+            _crossed_factor,
+        ),
+        Claim(
+            "The comparison is without {what}: each model is a group of its own whose parameters "
+            "differ over subjects, and nothing else.",
+            "the options of the JSON",
+            _without,
+        ),
+        Explanation(ABOUT_CONTRASTS),
+        Explanation(DIFFERENCES),
+        Explanation("Contrasts on the natural scale"),
         Explanation("Traces: every so-many-th draw of each chain, on the unconstrained scale."),
         Explanation(
             "Ranks: how often draws of each chain have which rank among those of all chains. "

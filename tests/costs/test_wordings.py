@@ -1,5 +1,7 @@
 """A run in several wordings, behind a system message, with settings that only some models take."""
 
+import json
+
 import pandas as pd
 import pytest
 
@@ -46,9 +48,17 @@ def test_paraphrases_are_runs_whose_trials_say_their_wording(tmp_path, knownmind
 def test_a_cap_holds_over_all_wordings(tmp_path, knownminds):
     with FaultServer(by_hash) as server:
         address = ("--base-url", server.address["openai"], "--out", str(tmp_path / "run"))
-        code, _, _ = knownminds(*RUN, *SMALL, *address, "--paraphrases", "3", "--cap", "calls=20")
+        capped = ("--paraphrases", "3", "--cap", "calls=20", "--json")
+        code, said, _ = knownminds(*RUN, *SMALL, *address, *capped)
         assert code != 0
         assert len(server.calls) == 20
+    told = json.loads(said)["wordings"]  # one object, also of a run that was cut short
+    assert list(told) == ["shipped", "paraphrase_2", "paraphrase_3"]
+    ended = {
+        name: (one["sessions_ended"], sum(one["calls"].values())) for name, one in told.items()
+    }
+    assert ended["shipped"] == (2, 16)
+    assert sum(calls for _, calls in ended.values()) == 20
     assert spent_in(tmp_path / "run" / "shipped").calls == 16
     left = left_of(Caps(calls=20, tokens=10**6), [tmp_path / "run" / "shipped"])
     assert left.calls == 4

@@ -23,13 +23,12 @@ from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
 from knownminds.inference.posteriors import group_model
 from knownminds.validation.data.fit import (
-    GroupValue,
     _about_effect,
     _about_support,
-    _warning,
     fit,
 )
 from knownminds.validation.data.fit_page import fit_page
+from knownminds.validation.data.group_fit import GroupValue, _warning
 
 MODEL, PLACE = "rescorla_wagner", "instrumental_learning"
 LOST = ("action", "response", "reward")

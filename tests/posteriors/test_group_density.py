@@ -19,11 +19,11 @@ from knownminds.inference import (
 )
 from knownminds.inference.groups import group_density
 from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.formulas import GroupDesign, Regressors
 from knownminds.inference.posteriors.crossed_levels import Levels
-from knownminds.inference.posteriors.regressors import Regressors
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
-from knownminds.validation.data.fit import _about_spreads
 from knownminds.validation.data.fit import fit as fit_of_data
+from knownminds.validation.data.group_fit import _about_spreads
 
 N = 6
 
@@ -49,6 +49,13 @@ def kinds(trials):
         "correlated": {"correlated": True, "lapse": True},
         "crossed": {"levels": Levels.of(["place", "drug"], trials, trials.frame["subject"])},
     }
+
+
+def within(trials, formula, **more):
+    """A group of which each subject has several rows of parameters, and what these rows read."""
+    parameters = Unknowns.of(RescorlaWagner).parameters
+    design = GroupDesign.of(formula, trials.frame, RescorlaWagner, parameters, **more)
+    return design, ModelData.read(RescorlaWagner, trials, rows=design.of_trial)
 
 
 def agrees_with_the_graph(model, data):
@@ -79,6 +86,34 @@ def agrees_with_the_graph(model, data):
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)
+
+
+@pytest.mark.parametrize("kind", ["together", "apart", "correlated", "crossed"])
+def test_the_density_of_formulas_within_subjects_is_that_of_the_graph(trials, kind):
+    bar = "||" if kind == "apart" else "|"
+    formula = [
+        f"alpha ~ age + side * place + (side {bar} subject)",
+        "beta ~ dose + (dose | subject)",
+    ]
+    design, data = within(halves(trials), formula, correlated=kind == "correlated")
+    assert len(data) == 2 * N
+    more = {}
+    if kind == "crossed":
+        more["levels"] = Levels.of(["drug"], trials, trials.frame["subject"])
+    model = GroupModel.build(data, design=design, correlated=kind == "correlated", **more)
+    pairs = {"together": 2, "apart": 1, "correlated": 10, "crossed": 2}
+    assert len(model.deviations.pairs) == pairs[kind]
+    assert model.deviations.slopes == ("alpha ~ side[T.right]", "beta ~ dose")
+    agrees_with_the_graph(model, data)
+
+
+def halves(trials):
+    """The same trials with columns that change within subjects: contexts are learned apart."""
+    late = trials.frame["context"].astype(int) % 2
+    side = np.where(late, "right", "left")
+    return Trials.from_frame(
+        trials.frame.assign(side=side, dose=late * (1.5 + trials.frame["age"]))
+    )
 
 
 def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trials, monkeypatch):

@@ -11,7 +11,7 @@ from knownminds.environments import InstrumentalLearning
 from knownminds.inference import GroupModel, ModelData, Unknowns
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings
 from knownminds.inference.posteriors.subject_coordinates import SubjectCoordinates
-from knownminds.validation.data.fit import _warning
+from knownminds.validation.data.group_fit import _warning
 
 
 @dataclass

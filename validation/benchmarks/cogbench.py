@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm
+import scipy
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -28,10 +28,11 @@ from knownminds.validation.data.phenotype import (
 )
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Section, between, table
+from knownminds.validation.pages.page import Section, Table, between, table
 
 from .plan import BASE, theta_of
 from .registry import CELL, PARTICIPANT, About
+from .shown import beside, dots, interval
 
 PLACES = (
     "probabilistic_reasoning", "horizon", "restless_bandit", "instrumental_learning", "two_step",
@@ -44,6 +45,7 @@ THOUGHTS = {
     "model_basedness": "two_step",
 }
 RATIONAL = "rational"  # the known mind that stands where no values of people are given
+DISTANCE = "distance to the reference"
 SIMULATED = ("meta_cognition", "risk")  # metrics whose true value takes long to compute
 DRAWS = 2000  # of the scores, for the interval of a distance
 NULL_SESSIONS = 200  # of random answers
@@ -66,7 +68,7 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
         _radar(base, about, scale, told),
         _distances(base, about, scale, told),
         _thoughts(scores, about),
-        _regression(base, about),
+        _regression(base, about, scale),
         _map(base, about),
         _known(base, about),
     ]
@@ -262,17 +264,20 @@ def _of_scores(
     )  # fmt: skip
 
 
-def _score_table(title: str, rows: pd.DataFrame) -> Any:
-    return table(
-        title,
-        rows,
-        ("participant", "{participant}"),
-        ("score", "{score}"),
-        ("value", "{value:.3f}"),
-        ("95% interval", between),
-        ("rests on", lambda row: f"{row['n']} {row['unit']}s" if row["n"] else "-"),
-        ("missing", "{reason}"),
-    )
+def _score_table(title: str, rows: pd.DataFrame) -> Table:
+    """Return the table of scores, a line per participant; what each rests on is in the file."""
+
+    def cell(row: Mapping[Any, Any]) -> str:
+        told = interval(row["value"], row["low"], row["high"])
+        return told if told != "-" else str(row["reason"] or "-")
+
+    named = rows.assign(score=rows["score"].map(_named))
+    return beside(f"{title}, with 95% intervals", named, "score", cell)
+
+
+def _named(score: str) -> str:
+    """Return a score as a table names it."""
+    return str(score).removesuffix(PERFORMANCE).replace("_", " ")
 
 
 def _without_sign(found: Phenotype) -> list[str]:
@@ -339,7 +344,9 @@ def distances(found: Phenotype, seed: int) -> pd.DataFrame:
 def _distances(
     base: pd.DataFrame, about: About, scale: Mapping[str, tuple[float, float]], told: str
 ) -> Section:
-    found = distances(_phenotype(base, METRICS, about.participants, scale), about.seed)
+    itself = [] if about.people is not None else [RATIONAL]  # the reference is as far as that
+    who = [name for name in about.participants if name not in itself]
+    found = distances(_phenotype(base, METRICS, who, scale), about.seed)
     found = found.sort_values("distance", kind="stable")
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(6.4, 0.32 * len(found) + 1.1)
@@ -396,7 +403,7 @@ def pooled(gap: Array, error: Array) -> dict[str, float]:
         "value": value,
         "standard_error": float(np.sum(weight) ** -0.5),
         "q": q,
-        "heterogeneity": float(chi2.sf(q, free)) if free else np.nan,
+        "heterogeneity": float(scipy.stats.chi2.sf(q, free)) if free else np.nan,
         "random": float(np.sum(looser * gap) / np.sum(looser)),
         "random_error": float(np.sum(looser) ** -0.5),
     }
@@ -430,7 +437,7 @@ def thoughts(scores: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
 
 
 def _gap(score: str, variant: str, who: str, value: float, error: float) -> dict[str, Any]:
-    half = norm.ppf(0.975) * error
+    half = scipy.stats.norm.ppf(0.975) * error
     return {
         "score": score, "variant": variant, PARTICIPANT: who, "value": value,
         "standard_error": error, "low": value - half, "high": value + half,
@@ -443,9 +450,10 @@ def _thoughts(scores: pd.DataFrame, about: About) -> Section:
     found = thoughts(scores, about.models)
     if found.empty:
         return Section("thoughts", title, ["The plan asks for thoughts in no experiment."])
-    figure, axes = draw.panels(len(THOUGHTS), columns=2)
+    told = [name for name in THOUGHTS if found.loc[found["score"] == name, "value"].notna().any()]
+    figure, axes = draw.panels(max(len(told), 1), columns=2)
     figure.set_size_inches(9.0, 0.26 * len(found) + 1.2)
-    for axis, score in zip(axes, THOUGHTS, strict=True):
+    for axis, score in zip(axes, told, strict=False):
         own = found[found["score"] == score].reset_index(drop=True)
         for (variant, part), style in zip(
             own.groupby("variant", sort=False), draw.styles(2), strict=False
@@ -479,7 +487,7 @@ def _thoughts(scores: pd.DataFrame, about: About) -> Section:
                 ("p for one effect", "{heterogeneity:.3g}"),
             )
         ],
-        [("What thoughts add, model by model and pooled.", draw.svg(figure))],
+        [("What thoughts add, model by model and pooled.", draw.svg(figure))] if told else [],
         frames={"thoughts": found},
         scores=_compared(scores[scores["variant"] != BASE]),
     )
@@ -502,7 +510,9 @@ def average_performance(base: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
     )
 
 
-def _regression(base: pd.DataFrame, about: About) -> Section:
+def _regression(
+    base: pd.DataFrame, about: About, scale: Mapping[str, tuple[float, float]]
+) -> Section:
     title = "What of models goes with their scores"
     if about.features is None:
         return Section(
@@ -516,17 +526,30 @@ def _regression(base: pd.DataFrame, about: About) -> Section:
             ],
         )
     known = pd.read_csv(about.features)
-    regressors = [str(c) for c in known if c not in ("participant", "base_model")]
+    regressors = [
+        str(c)
+        for c in known.select_dtypes(include=["number", "bool"])
+        if c not in ("participant", "base_model")
+    ]
     who = about.models
     metrics = base[base["score"].isin(METRICS) & base[PARTICIPANT].isin(who)]
     metrics = metrics.rename(columns={PARTICIPANT: "participant", "score": "metric"})
     metrics = metrics[["participant", "metric", "value"]].rename(columns={"value": "score"})
-    every = pd.concat([average_performance(base, who), metrics], ignore_index=True)
+    far = distances(_phenotype(base, METRICS, who, scale), about.seed)
+    far = far[[PARTICIPANT, "distance"]].rename(columns={"distance": "score"})
+    every = pd.concat(
+        [average_performance(base, who), far.assign(metric=DISTANCE), metrics], ignore_index=True
+    )
+    there = every["participant"].isin(known["participant"])
+    left = sorted(set(every.loc[~there, "participant"]))
+    every = every[there].reset_index(drop=True)
     found: list[FeatureRegression] = []
     sentences = [
         "A regression of each score on the features, with an intercept for each base model; both "
         "standardised. With few models it says little, however small p is."
     ]
+    if left:
+        sentences.append(f"Without features, and left out: {', '.join(left)}.")
     for metric, part in every.groupby("metric", sort=False):
         try:
             found.append(feature_regression(part, known, regressors=regressors, standardise=True))
@@ -553,12 +576,32 @@ def _regression(base: pd.DataFrame, about: About) -> Section:
                 ("status", "{status}"),
             )
         ],
-        frames={"features": effects},
+        _effects_figure(effects),
+        frames={"features": effects, "features_scores": every},
         command=command_line(
-            "regress", "tables/metrics.csv", features=str(about.features), feature=regressors,
-            standardise=True, score="value",
+            "regress", "tables/features_scores.csv", features=str(about.features),
+            feature=regressors, standardise=True,
         ),
     )  # fmt: skip
+
+
+def _effects_figure(effects: pd.DataFrame) -> list[tuple[str, str]]:
+    """Return the figure of the coefficients, a panel per score that has some."""
+    drawn = effects[effects["low"].notna()]
+    if drawn.empty:
+        return []
+    rows = drawn.rename(columns={"coefficient": "value"}).assign(
+        metric=drawn["metric"].map(_named), kind="coefficient"
+    )
+    figure = dots(
+        rows, along="feature", panel="metric", series="kind", label="coefficient", null=0.0
+    )
+    return [
+        (
+            "Coefficients of the features, both sides standardised, with 95% intervals; 0 is none.",
+            draw.svg(figure),
+        )
+    ]
 
 
 # A map ------------------------------------------------------------------------------------------
@@ -597,19 +640,35 @@ def flat_map(base: pd.DataFrame, who: Sequence[str]) -> tuple[pd.DataFrame, floa
     return pd.DataFrame({PARTICIPANT: names, "x": place[:, 0], "y": place[:, 1]}), kept_share
 
 
+def _yes_or_no(about: About) -> dict[str, str]:
+    """Return of each model the first of its features that is yes or no, in words."""
+    if about.features is None:
+        return {}
+    known = pd.read_csv(about.features).set_index("participant")
+    for name in known.select_dtypes(include=["number", "bool"]):
+        values = known[name].dropna()
+        if set(values.astype(float)) == {0.0, 1.0}:
+            word = str(name).replace("_", " ")
+            return {str(who): word if yes else f"not {word}" for who, yes in values.items()}
+    return {}
+
+
 def _map(base: pd.DataFrame, about: About) -> Section:
     title = "A map of behaviour"
     found, share = flat_map(base, about.participants)
+    told = _yes_or_no(about)
     if found.empty:
         return Section("map", title, ["A map needs three participants with metrics in common."])
     left = [name for name in about.participants if name not in set(found[PARTICIPANT])]
     figure, (axis,) = draw.panels(1)
     figure.set_size_inches(6.4, 4.6)
-    for own, style, label in (
-        (~found[PARTICIPANT].isin(about.known), draw.styles(1)[0], "models"),
-        (found[PARTICIPANT].isin(about.known), (draw.ORANGE, "s", ""), "known minds"),
-    ):
-        axis.plot(found["x"][own], found["y"][own], style[1], color=style[0], label=label)
+    kinds = found[PARTICIPANT].map(told).where(~found[PARTICIPANT].isin(about.known), "known minds")
+    kinds = kinds.fillna("models")
+    order = [*(k for k in dict.fromkeys(kinds) if k != "known minds"), "known minds"]
+    for label, style in zip(order, draw.styles(len(order)), strict=True):
+        own = kinds == label
+        if own.any():
+            axis.plot(found["x"][own], found["y"][own], style[1], color=style[0], label=label)
     for row in found.to_dict("records"):
         axis.annotate(row[PARTICIPANT], (row["x"], row["y"]), xytext=(4, 4),
                       textcoords="offset points", fontsize=draw.SMALL)  # fmt: skip

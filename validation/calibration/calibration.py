@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -25,10 +26,13 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
+from knownminds.validation.engine.group_law import design_of_sessions
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     HYPERPRIOR,
+    Subjects,
     check_step_loop,
+    design_of,
     draw_subjects,
     live,
 )
@@ -42,6 +46,7 @@ from .rank_uniformity import Uniformity, judge, rank_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
+    from knownminds.inference.groups.formulas import GroupDesign
 
 METHODS = ("map", "hierarchical")
 N_RANKS = 99  # draws the truth is ranked among: 100 equally likely ranks
@@ -153,7 +158,8 @@ def compute(question: Calibrate) -> Calibration:
     agent.check_plays(place)
     one_of("method", method, METHODS)
     held = check_truth(agent.parameters, question.fixed)
-    if len(Unknowns.of(agent, held).parameters) == 0:
+    unknowns = Unknowns.of(agent, held)
+    if len(unknowns.parameters) == 0:
         raise ValueError(f"Calibration needs a parameter to estimate; {agent.name} has none left.")
     grouped = method == "hierarchical"
     size = (20 if grouped else 1) if question.subjects is None else question.subjects
@@ -164,25 +170,59 @@ def compute(question: Calibrate) -> Calibration:
             f"Single posteriors have 1 subject each; got {size}. Raise --replicates, or use "
             "--method hierarchical."
         )
+    law = _law(question, unknowns, size) if grouped else {}
     chosen = chosen_options(place, question.questions, question.adaptive)
     cell = Cell(
         place.name,
         place.settings,
         agent.name,
         held,
-        law=HYPERPRIOR if grouped else {},
+        law=law,
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": held, **chosen},
+        options={"fixed": held, **chosen, **({"control": True} if question.control else {})},
         batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
     asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
     asked["fix"] = held
+    for name in ("correlated", "formula", "control"):  # not named where they were not asked for
+        asked[name] = asked[name] or None
+    if not grouped and (question.correlated or question.formula):
+        raise ValueError(
+            f"What goes together is that of a group: --method hierarchical; got {method}."
+        )
     seed = question.seed
     study = Study("calibrate", (cell,), question.replicates, seed, "replicate", asked)
     check_step_loop(study)
     return run(study, rank_batch, summarise, **question.running)
+
+
+def _law(question: Calibrate, unknowns: Unknowns, size: int) -> dict[str, Any]:
+    """Check and return the law that groups are drawn from."""
+    law: dict[str, Any] = dict(HYPERPRIOR)
+    if question.control and not (question.correlated or question.formula):
+        raise ValueError(
+            "A control leaves out of the fit what goes together; nothing does. Add --correlated or "
+            "--formula."
+        )
+    parameters = unknowns.parameters
+    if question.correlated:
+        if len(parameters) < 2 and not question.formula:
+            raise ValueError(
+                f"Correlations are between two parameters or more; {parameters.names[0]} alone is "
+                "free. Leave --correlated out."
+            )
+        law["correlated"] = True
+    if question.formula and question.questions is not None:
+        raise ValueError("Questions are chosen for parameters that stay; leave --formula out.")
+    if question.formula:
+        law["formula"] = list(question.formula)
+        agent = resolve_model(question.model)
+        design_of_sessions(
+            law["formula"], agent, parameters, size, question.sessions, question.correlated
+        )
+    return law
 
 
 def read_calibration(folder: str | os.PathLike[str]) -> Calibration:
@@ -234,11 +274,24 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
     model, fixed = AGENTS[cell.model], cell.options["fixed"]
     unknowns = Unknowns.of(model, fixed)
     subjects = draw_subjects(study, batch)
-    data = live(study, batch, subjects).data(model)
+    several = bool(cell.law.get("formula"))
+    data = live(study, batch, subjects).data(model, apart=several)
     place = (cell.data_key, batch.first)
-    fit = sample_group(data, fixed, False, study.seed, *place, threads=threads)
+    control = cell.options.get("control", False)
+    fit = sample_group(
+        data,
+        fixed,
+        False,
+        study.seed,
+        *place,
+        threads=threads,
+        correlated=bool(cell.law.get("correlated")) and not control,
+        design=_design(cell, unknowns, control),
+    )
     columns = unknowns.columns
     true = subjects.theta[:, columns]
+    if subjects.of_session is not None:
+        true = subjects.of_session[:, :, columns].reshape(-1, len(columns))
     names = fit.names
     draws = [_group_draws(fit, "group_mean"), _group_draws(fit, "group_sd"), fit.draws[:, 0]]
     truth = [subjects.group_mean[0, columns], subjects.group_sd[0, columns], true[0]]
@@ -247,6 +300,11 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
     truth.append(np.array([unknowns.log_likelihood(data, true)[0].sum()]))
     told = [*names, *(f"sd({n})" for n in names), *(f"subject {n}" for n in names), LOG_LIKELIHOOD]
     drawn = np.column_stack([*(d[thin] for d in draws), likely])
+    more = _together(fit, thin, subjects, unknowns, cell)
+    if more:
+        told += list(more)
+        truth.append(np.array([own for own, _ in more.values()]))
+        drawn = np.column_stack([drawn, *(values for _, values in more.values())])
     ranks = _ranks(told, np.concatenate(truth), drawn, _own_stream(study, cell, batch.first))
     converged = fit.verdict == "converged"
     return {
@@ -254,6 +312,43 @@ def _rank_group(study: Study, batch: Batch, threads: int | None) -> dict[str, An
         "message": "; ".join(fit.reasons),
         **ranks,
     }
+
+
+def _design(cell: Cell, unknowns: Unknowns, control: bool) -> GroupDesign | None:
+    """Return the design that a group is fitted with; of a control one that moves all alike."""
+    found = design_of(cell, unknowns.parameters, cell.subjects)
+    if found is None or not control:
+        return found
+    alike = [f"{term.parameter} ~ {term.fixed} + (1 | subject)" for term in found.terms]
+    return design_of_sessions(
+        alike, AGENTS[cell.model], unknowns.parameters, cell.subjects, cell.sessions, False
+    )
+
+
+def _together(
+    fit: HierarchicalFit, thin: Array, subjects: Subjects, unknowns: Unknowns, cell: Cell
+) -> dict[str, tuple[float, Array]]:
+    """Return truth and draws of what goes together: terms of the fit, and what is seen of it.
+
+    What is seen of a correlation is that between the subjects' own parameters, of the first
+    session. A fit without correlations has it as well.
+    """
+    draws = {name: values for name, values, _ in fit._terms()}
+    found = {
+        name: (float(value[0]), draws[name][thin])
+        for name, value in subjects.terms.items()
+        if name in draws
+    }
+    if not cell.law.get("correlated"):
+        return found
+    n = cell.subjects
+    own = unknowns.parameters.unconstrain(subjects.theta[:, unknowns.columns])
+    drawn = fit.z_draws[thin, :n]
+    for a, b in combinations(range(len(fit.names)), 2):
+        truth = float(np.corrcoef(own[:, a], own[:, b])[0, 1])
+        values = np.array([np.corrcoef(z[:, a], z[:, b])[0, 1] for z in drawn])
+        found[f"seen cor({fit.names[a]}, {fit.names[b]})"] = truth, values
+    return found
 
 
 def _group_draws(fit: HierarchicalFit, name: str) -> Array:

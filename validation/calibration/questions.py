@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -55,6 +55,15 @@ class Calibrate(ExperimentQuestion["Calibration"]):
         "hierarchical".
     fixed
         Parameters held at a value, in the truth and in the fit.
+    correlated
+        Of a group: its parameters go together, with correlations from the law that the fit takes
+        for granted, and so does the fit.
+    formula
+        Of a group: "alpha ~ session + (session | subject)", by which parameters change from one of
+        a subject's sessions to the next.
+    control
+        Fit as if nothing went together and all subjects were moved alike, though they are not: a
+        negative control, which should not be called calibrated.
     questions, adaptive
         How many questions of a session are asked, and the model by whose expected information they
         are chosen, as in `recover`.
@@ -83,6 +92,15 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     trials: int | None = asks(NTrials, default=None)
     method: Literal["map", "hierarchical"] = option(
         str, "map (single posteriors) or hierarchical.", default="map"
+    )
+    correlated: bool = option(
+        bool, "Parameters go together (hierarchical).", default=False, flag="--correlated"
+    )
+    formula: Sequence[str] | None = option(
+        list[str] | None, '"alpha ~ session + (session | subject)" (hierarchical).', default=None
+    )
+    control: bool = option(
+        bool, "Fit without both of these on purpose.", default=False, flag="--control"
     )
     seed: int = asks(Seed, default=0)
     truth: ClassVar[None] = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
+import scipy
 
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
@@ -38,6 +38,14 @@ from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
+from .group_fit import (
+    CLEAR_FACTOR,
+    MOST_FACTOR,
+    GroupFound,
+    GroupValue,
+    group_fit,
+    rows_of,
+)
 from .predictive import (
     LEVEL,
     Predictive,
@@ -65,23 +73,7 @@ if TYPE_CHECKING:
 
 POSTERIOR = "posterior.nc"
 MOST_PREDICTED = 20_000_000  # simulated answers that are kept in it
-CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
 RIVALS = ("rescorla_wagner", "random_responder")
-
-
-@dataclass(frozen=True)
-class GroupValue:
-    """What holds for the group: an estimate with its 90% interval.
-
-    Of the spread over the levels of a crossed factor also the Bayes factor for levels that differ
-    against levels that are alike: a spread is above 0 whatever the data say.
-    """
-
-    estimate: float
-    low: float
-    high: float
-    meaning: str
-    bayes_factor: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +88,9 @@ class Fit(Reported):
         Group values on the natural scale, by parameter.
     effects
         Regression weights on the unconstrained scale, by "parameter ~ regressor".
+    contrasts
+        What columns of formulas do to parameters, on the natural scale: rows with estimate, 90%
+        interval (low, high), direction, rope (half its width), the share inside, and a verdict.
     comparison
         One entry per model: aic and bic summed over subjects, and for how many it is best by BIC.
     support
@@ -155,6 +150,7 @@ class Fit(Reported):
     simulated: Simulated | None = None
     predictive: Predictive | None = None
     rivals: Comparison | None = None
+    contrasts: tuple[Mapping[str, Any], ...] = ()
     traces: Mapping[str, Mapping[str, Any]] = field(default_factory=dict, repr=False)
     posterior: HierarchicalFit | None = field(default=None, repr=False, compare=False)
     predicted: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
@@ -188,6 +184,7 @@ class Fit(Reported):
             "sessions": sessions,
             "group": {name: _value(v) for name, v in self.group.items()},
             "effects": {name: _value(v) for name, v in self.effects.items()},
+            "contrasts": [dict(row) for row in self.contrasts],
             "comparison": {name: dict(v) for name, v in self.comparison.items()},
             "support": {name: asdict(v) for name, v in self.support.items()},
             "simulated": None if self.simulated is None else asdict(self.simulated),
@@ -269,6 +266,7 @@ class Fit(Reported):
             simulated=Simulated(**found["simulated"]) if found.get("simulated") else None,
             predictive=Predictive.from_dict(kept) if (kept := found.get("predictive")) else None,
             rivals=Comparison.from_dict(kept) if (kept := found.get("rivals")) else None,
+            contrasts=tuple(found.get("contrasts", ())),
             traces=found.get("traces", {}),
         )
 
@@ -340,9 +338,14 @@ def compute(question: AskFit) -> Fit:
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
     told = trials = Trials.from_frame(frame, environment=place)
-    if unit:
-        named = frame.assign(subject=units_of(trials, unit))
-        trials = Trials.from_frame(named, environment=place)
+    if question.rope and not formula:
+        raise ValueError(
+            "A region of practical equivalence (--rope) is of a contrast; add --formula."
+        )
+    unknowns = Unknowns.of(agent, fixed, fit_lapse)
+    rows, within = rows_of(agent, told, formula, unit, unknowns, question.correlated)
+    if unit or within:
+        trials = Trials.from_frame(frame.assign(subject=rows), environment=place)
     read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
     options: dict[str, Any] = {
         "fixed": dict(fixed or {}),
@@ -353,6 +356,8 @@ def compute(question: AskFit) -> Fit:
         "seed": seed,
         "pooled": question.pooled,
         "unit": list(unit or ()),
+        "within": list(within),
+        **({"rope": dict(question.rope)} if question.rope else {}),
         "crossed": list(crossed or ()),
         "correlated": question.correlated,
         "all_trials": all_trials,
@@ -374,17 +379,17 @@ def compute(question: AskFit) -> Fit:
             "seconds": 60.0 * most_minutes,
             "tell": question.tell,
         }
-        result = _group_fit(agent, told, levels, fixed, fit_lapse, sampling)
-        own = result.posterior
+        found = group_fit(agent, told, levels, fixed, fit_lapse, question.rope, sampling)
+        result, own = _of_group(found), found.fitted
     else:
         result, own = _point_fit(agent, read, method, options, workers)
     result = replace(result, source=source, environment=place.name, options=options, used=used)
     comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
     result = replace(result, comparison=comparison)
-    relived = Relived.of(told.frame, place, units_of(told, unit or ("subject",)))
+    relived = Relived.of(told.frame, place, rows)
     result = _support(relived, place, result, read, own, seed)
     result = _predictive(told.frame, relived, place, result, own)
-    result = _rivals(question, agent, trials, relived, place, result)
+    result = _rivals(question, agent, told, relived, place, result)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
     if missing and agent.given != "action":
         result = replace(result, outcomes=outcome_rates(trials))
@@ -405,6 +410,10 @@ def _rivals(
     """Add how rivals predict subjects that are left out, if any were asked for."""
     if not (question.against or question.rivals) or not (result.subjects["n_trials"] > 0).any():
         return result
+    if question.unit or result.options["within"]:
+        names = units_of(trials, question.unit or ("subject",))
+        relived = Relived.of(trials.frame, place, names)
+        trials = Trials.from_frame(trials.frame.assign(subject=names), environment=place)
     compared = compare_rivals(
         agent,
         trials,
@@ -419,7 +428,9 @@ def _rivals(
         workers=question.workers,
         tell=question.tell,
     )
-    return replace(result, rivals=compared)
+    asked = ("formula", "crossed", "correlated")
+    apart = tuple(name for name in asked if result.options[name])
+    return replace(result, rivals=replace(compared, without=apart))
 
 
 def _used(
@@ -541,6 +552,26 @@ def _empty(agent: type[Agent], method: str, frame: pd.DataFrame, **given: Any) -
     )
 
 
+def _of_group(found: GroupFound) -> Fit:
+    """Return what was found of a group as a fit."""
+    fitted = found.fitted
+    return _empty(
+        AGENTS[fitted.model],
+        "hierarchical",
+        fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons)),
+        parameters=fitted.names,
+        group=found.group,
+        effects=found.effects,
+        contrasts=found.contrasts,
+        verdict=fitted.verdict,
+        sampling=fitted.convergence.table.to_dict(orient="index"),
+        divergences=fitted.divergences,
+        sentences=found.sentences,
+        traces=traces_of(fitted),
+        posterior=fitted,
+    )
+
+
 def _point_fit(
     agent: type[Agent],
     data: ModelData,
@@ -572,7 +603,8 @@ def _point_fit(
 
 def noun(options: Mapping[str, Any]) -> str:
     """Say what has parameters of its own: a subject, or a unit made by other columns."""
-    return "subject" if list(options["unit"]) in ([], ["subject"]) else "unit"
+    several = list(options["unit"]) not in ([], ["subject"]) or options.get("within")
+    return "unit" if several else "subject"
 
 
 def _group_of(estimates: Array, whose: str) -> GroupValue:
@@ -588,118 +620,9 @@ def _group_of(estimates: Array, whose: str) -> GroupValue:
         return GroupValue(estimate, low, high, f"the one {whose}")
     values = estimates[:, 0]
     ordered = np.sort(values)
-    rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
+    rank = max(int(scipy.stats.binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
     low, high = ordered[rank - 1], ordered[n - rank]
     return GroupValue(float(np.median(values)), float(low), float(high), f"median {whose}")
-
-
-def _group_fit(
-    agent: type[Agent],
-    trials: Trials,
-    levels: Mapping[str, Sequence[str] | None],
-    fixed: Mapping[str, float] | None,
-    fit_lapse: bool,
-    sampling: Mapping[str, Any],
-) -> Fit:
-    from knownminds.inference import hierarchical  # PyMC: only where it is needed
-
-    n_units = units_of(trials, levels["unit"] or ("subject",)).nunique()
-    if n_units < 2:
-        raise ValueError(
-            f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
-        )
-    fitted = hierarchical(
-        agent,
-        trials,
-        formula=levels["formula"] or None,
-        unit=levels["unit"] or None,
-        crossed=levels["crossed"] or None,
-        fixed=fixed,
-        lapse=fit_lapse,
-        **sampling,
-    )
-    group, effects = {}, {}
-    for term, row in fitted.group.iterrows():
-        if term in fitted.names:
-            keys = ("natural", "natural_low", "natural_high")
-            meaning = "group mean" + (" at reference level" if levels["formula"] else "")
-            group[str(term)] = _group_row(row, keys, meaning)
-        elif term in fitted.effects:
-            keys = ("mean", "low", "high")
-            effects[str(term)] = _group_row(row, keys, "on the unconstrained scale")
-        elif str(term).startswith("cor("):
-            keys = ("mean", "low", "high")
-            effects[str(term)] = _group_row(row, keys, "correlation, unconstrained scale")
-        elif " | " in str(term):
-            keys = ("mean", "low", "high")
-            value = _group_row(row, keys, "sd of levels, unconstrained scale")
-            factor = replace(value, bayes_factor=fitted.levels_differ(str(term)))
-            effects[str(term)] = factor
-    frame = fitted.to_frame(MASS).assign(message="; ".join(fitted.reasons))
-    converged = fitted.verdict == "converged"
-    sentences = (*_about_spreads(fitted), *_quoted(fitted)) if converged else _warning(fitted)
-    return _empty(
-        agent,
-        "hierarchical",
-        frame,
-        parameters=fitted.names,
-        group=group,
-        effects=effects,
-        verdict=fitted.verdict,
-        sampling=fitted.convergence.table.to_dict(orient="index"),
-        divergences=fitted.divergences,
-        sentences=sentences,
-        traces=traces_of(fitted),
-        posterior=fitted,
-    )
-
-
-def _about_spreads(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Say of which parameters nobody's can be told from another's: a result, and no failure."""
-    told = []
-    for name in fitted.names:
-        factor = 1.0 / fitted.subjects_differ(name)
-        if factor >= CLEAR_FACTOR:
-            draws = fitted.posterior["group_sd"].sel(parameter=name).to_numpy()
-            size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
-            told.append(
-                f"{name}: no difference between subjects can be seen. Their spread on the "
-                f"unconstrained scale is below {np.quantile(draws, 0.95):.2g} (95%), and the Bayes "
-                f"factor for subjects alike against subjects that differ is {size}."
-            )
-    return tuple(told)
-
-
-def _quoted(fitted: HierarchicalFit) -> tuple[str, ...]:
-    """Return a sentence for each regression weight, as a paper quotes it."""
-    from knownminds.inference.posteriors.apa import apa_sentence
-
-    effect = fitted.posterior["effect"] if fitted.effects else None
-    if effect is None:
-        return ()
-    return tuple(
-        apa_sentence(name, effect.sel(term=name).transpose("chain", "draw").to_numpy())
-        for name in fitted.effects
-    )
-
-
-def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) -> GroupValue:
-    estimate, low, high = (float(row[key]) for key in keys)
-    return GroupValue(estimate, low, high, meaning)
-
-
-def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
-    told = [
-        f"The sampling did not converge; do not use these numbers: {'; '.join(fitted.reasons)}.",
-        f"What was tried: {' | '.join(fitted.tried)}.",
-    ]
-    if fitted.divergences:
-        told.append(
-            "Smaller steps still are to be had by a --target-accept above "
-            f"{fitted.settings.target_accept:g}; fewer free parameters (--fix) or more trials "
-            "leave less to stumble over."
-        )
-    return tuple(told)
 
 
 def _compare(
@@ -812,13 +735,16 @@ def _sentences(result: Fit) -> list[str]:
     told.extend(_about_models(result))
     told.extend(_about_support(result))
     told.extend(_about_predictive(result))
-    told.extend(about_rivals(result.rivals, noun(result.options)))
+    whose = noun({**result.options, "within": ()})  # rivals are compared by whole subjects
+    told.extend(about_rivals(result.rivals, whose))
     return told
 
 
 def _about_subjects(result: Fit) -> str:
     counts = ", ".join(f"{n} {status}" for status, n in result.statuses.items())
-    n, columns = result.n_subjects, " and ".join(result.options["unit"])
+    n = result.n_subjects
+    told = [*(result.options["unit"] or ["subject"]), *result.options.get("within", ())]
+    columns = " and ".join(told)
     if noun(result.options) == "unit":
         return f"Units are told apart by {columns}; {n} were fitted: {counts}."
     if result.options.get("pooled"):

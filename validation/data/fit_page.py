@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 import pandas as pd
 
@@ -34,6 +37,14 @@ from .predictive_page import (
 from .rivals_page import ABOUT_ELPD, COMPARED, rival_tables, rivals_figure
 from .sampling_page import sampling_section
 
+CONTRASTS = "Contrasts on the natural scale"
+DIFFERENCES = "Contrasts with 90% intervals; shaded, what counts as no difference."
+ABOUT_CONTRASTS = (
+    "A contrast is of the group's typical member, one without deviations of its own, averaged over "
+    "the subjects as they are in all other columns. Direction: share of the posterior on its side "
+    "of 0. No difference: a tenth of the spread of the model's prior, or as told by --rope."
+)
+
 
 def fit_page(fit: Fit) -> Page:
     """Return the page of a fit."""
@@ -62,6 +73,7 @@ def fit_page(fit: Fit) -> Page:
             )
             for name, s in fit.support.items()
         ]
+        + [_contrast_finding(row) for row in fit.contrasts if fit.verdict == "converged"]
         + checked_findings(fit.predictive),
         sentences=fit.sentences,
         notes=_notes(fit),
@@ -75,6 +87,7 @@ def fit_page(fit: Fit) -> Page:
 
 def _notes(fit: Fit) -> list[str]:
     told = ["Estimates on the natural scale; 90% intervals in parentheses.", STATUSES]
+    told += [ABOUT_CONTRASTS] if fit.contrasts else []
     told += [ABOUT_P] if fit.predictive else []
     return [*told, ABOUT_ELPD] if fit.rivals else told
 
@@ -83,6 +96,8 @@ def _figures(fit: Fit) -> list[tuple[str, str]]:
     whose = noun(fit.options)
     caption = f"Each {whose}'s estimate and 90% interval; the group value and its interval behind."
     drawn = [(caption, subject_forest(fit))] if fit.parameters else []
+    if fit.contrasts:
+        drawn.append((DIFFERENCES, contrasts_figure(fit.contrasts)))
     if fit.predictive:
         drawn.append((CHECKED, panels_figure(fit.predictive.panels)))
     if fit.rivals:
@@ -122,6 +137,18 @@ def _tables(fit: Fit) -> list[Table]:
             ("AIC", "{1[aic]:.1f}"),
             ("BIC", "{1[bic]:.1f}"),
             ("best for (BIC)", "{1[best_for]:.0f}"),
+        ),
+        table(
+            CONTRASTS,
+            fit.contrasts,
+            ("contrast", "{name}"),
+            ("subjects", "{kind}"),
+            ("difference", "{estimate:.3f}"),
+            ("90% interval", "{low:.3f} to {high:.3f}"),
+            ("direction", "{direction:.1%}"),
+            ("no difference", "within {rope:.3f}"),
+            ("of it there", "{inside:.1%}"),
+            ("verdict", "{verdict}"),
         ),
         *rival_tables(fit.rivals),
         checked_table(fit.predictive),
@@ -166,6 +193,7 @@ def fit_command(fit: Fit) -> str:
         columns=in_one(options["columns"]),
         set=options.get("settings"),
         formula=options["formula"],
+        rope=options.get("rope"),
         unit=",".join(options.get("unit") or ()),
         crossed=",".join(options.get("crossed") or ()),
         correlated=options.get("correlated"),
@@ -178,6 +206,38 @@ def fit_command(fit: Fit) -> str:
         target_accept=options.get("target_accept"),
         most_minutes=options.get("most_minutes"),
     )
+
+
+def _contrast_finding(row: Mapping[str, Any]) -> Finding:
+    word = {"differs": "differs", "negligible": "no difference", "open": "open"}[row["verdict"]]
+    where = {"differs": "outside of", "negligible": "within", "open": "partly within"}
+    return Finding(
+        row["name"],
+        word,
+        f"The 90% interval lies {where[row['verdict']]} the region that counts as no difference.",
+        "fair" if row["verdict"] == "open" else "good",
+    )
+
+
+def contrasts_figure(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Draw each contrast's 90% interval, a panel per parameter, and what is no difference."""
+    names = list(dict.fromkeys(row["parameter"] for row in rows))
+    most = max(sum(row["parameter"] == name for row in rows) for name in names)
+    figure, axes = draw.panels(len(names), height=float(np.clip(1.2 + 0.3 * most, 1.8, 8)))
+    for axis, name in zip(axes, names, strict=True):
+        own = [row for row in rows if row["parameter"] == name]
+        place = np.arange(len(own))[::-1]
+        axis.axvspan(-own[0]["rope"], own[0]["rope"], color=draw.GREEN, alpha=0.2, linewidth=0,
+                     label="no difference")  # fmt: skip
+        axis.axvline(0.0, color=draw.GREEN, linewidth=1.0)
+        low, high, middle = ([row[key] for row in own] for key in ("low", "high", "estimate"))
+        axis.hlines(place, low, high, color=draw.BLUE, linewidth=1.6)
+        axis.plot(middle, place, "o", color=draw.BLUE, markersize=4, label="90% interval")
+        axis.set_yticks(place, [row["name"].partition(": ")[2] for row in own])
+        axis.set_ylim(-0.7, len(own) - 0.3)
+        axis.set_xlabel(f"difference in {symbol(name)}")
+    draw.key(figure, axes[0])
+    return draw.svg(figure)
 
 
 def subject_forest(fit: Fit) -> str:

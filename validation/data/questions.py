@@ -32,6 +32,10 @@ if TYPE_CHECKING:
 Settings = Annotated[
     list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
 ]
+Rope = Annotated[
+    list[str] | None,
+    typer.Option("--rope", help="NAME=HALF: a contrast this small is no difference."),
+]
 Columns = Annotated[
     str | None, typer.Option(help="ours=yours,...: subject=run,context=task,action=choice")
 ]
@@ -56,7 +60,11 @@ class AskFit(Question["Fit"]):
     settings
         Of the experiment, where the data do not tell them.
     formula
-        Regressors of group means, "alpha_positive ~ condition"; for "hierarchical" only.
+        Regressors of group means, "alpha_positive ~ condition", and of columns within subjects
+        "alpha ~ drug + (drug | subject)"; for "hierarchical" only.
+    rope
+        Of contrasts, by parameter: half the width, on the natural scale, of the region around 0
+        that counts as no difference; a tenth of the prior's spread unless told.
     unit
         Columns that together tell apart what has parameters of its own, such as ("subject",
         "condition"); the subject alone by default.
@@ -99,7 +107,12 @@ class AskFit(Question["Fit"]):
     settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)
     method: Literal["map", "mle", "hierarchical"] = asks(Method, default="map")
     formula: Sequence[str] | None = option(
-        list[str] | None, '"alpha_positive ~ condition" (hierarchical).', default=None
+        list[str] | None,
+        '"alpha ~ condition" or "alpha ~ drug + (drug | subject)" (hierarchical).',
+        default=None,
+    )
+    rope: Mapping[str, float] | None = asks(
+        Rope, default=None, read=partial(read_numbers, "--rope")
     )
     unit: Sequence[str] | None = option(
         str | None,

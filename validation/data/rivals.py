@@ -17,6 +17,7 @@ import pandas as pd
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, session_stream, unknown
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.fitted_population import FittedPopulation
@@ -89,7 +90,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """Several models of the same rows.
 
     Parameters
@@ -106,6 +107,9 @@ class Comparison:
         How many of each there were.
     left_out
         Why a model was left out, by its name.
+    without
+        What the fit on the same page has and the groups compared have not: "formula", "crossed",
+        "correlated".
     """
 
     subjects: int
@@ -115,6 +119,7 @@ class Comparison:
     minds: int
     left_out: Mapping[str, str]
     by_subject: pd.DataFrame = field(repr=False, compare=False)
+    without: tuple[str, ...] = ()
 
     @property
     def clear(self) -> bool:
@@ -141,6 +146,7 @@ class Comparison:
             rivals=tuple(rivals),
             apart=tuple(Told(**each) for each in found["apart"]),
             by_subject=pd.DataFrame(found["by_subject"]),
+            without=tuple(found.get("without", ())),
         )
 
 

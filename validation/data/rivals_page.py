@@ -16,6 +16,11 @@ COMPARED = (
     "of each model (rows), who lived these rows again, are taken for by BIC, one by one and as "
     "data sets of this size."
 )
+WITHOUT = {
+    "formula": "the formula",
+    "crossed": "crossed factors",
+    "correlated": "correlations",
+}
 ABOUT_ELPD = (
     "elpd: sum over subjects of the log probability of a subject's answers given the other "
     "subjects, with its parameters integrated out. Weight: in the mixture of models that predicts "
@@ -92,6 +97,12 @@ def about_rivals(found: Comparison | None, one: str) -> list[str]:
     if found is None:
         return []
     told = [f"Left out of the comparison: {name}. {why}" for name, why in found.left_out.items()]
+    if found.without:
+        told.append(
+            f"The comparison is without {' and '.join(WITHOUT[name] for name in found.without)}: "
+            "each model is a group of its own whose parameters differ over subjects, and nothing "
+            "else."
+        )
     if len(found.rivals) < 2:
         return [*told, "Nothing was left to compare with."]
     best, second = found.rivals[:2]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents import Agent, Parameters
 from knownminds.agents.parameters import Array
@@ -247,6 +247,8 @@ def _group(
     if found is not None and not isinstance(found, Posterior):
         expected = found.expected_z.mean(axis=0)  # of each unit, with regressors and levels
         spread = found.posterior["group_sd"].mean(("chain", "draw")).to_numpy()
+        if found.deviations is not None and found.slopes:
+            spread = found.deviations.spread_of_rows(found.covariance_roots)
         sd = np.sqrt(spread**2 + expected.var(axis=0))
         return FittedPopulation(unknowns.parameters, expected.mean(axis=0), sd), "fitted"
     if found is None:
@@ -275,7 +277,8 @@ def _with_prior(model: type[Agent], group: FittedPopulation) -> type[Agent]:
         else p
         for p in model.parameters
     ]
-    return type(model.__name__, (model,), {"parameters": Parameters(*parameters)})
+    told = {"parameters": Parameters(*parameters), "__module__": model.__module__}  # whose kernels
+    return type(model.__name__, (model,), told)
 
 
 def reliability(
@@ -294,7 +297,7 @@ def reliability(
             support.unconstrain(usable[c].to_numpy(dtype=float))
             for c in (name, f"{name}_low", f"{name}_high")
         )
-        error = (high - low) / (2 * norm.ppf(0.5 + MASS / 2))
+        error = (high - low) / (2 * scipy.stats.norm.ppf(0.5 + MASS / 2))
         known = np.isfinite(z) & np.isfinite(error)
     if known.sum() < 3:
         return np.nan

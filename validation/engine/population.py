@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.agents import AGENTS, Agent, Selection, play
-from knownminds.agents.parameters import Array
+from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.streams import session_uniforms
 from knownminds.inference.fits.model_data import ModelData
+from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.questions.next_question import chosen_rows
 
 from .arguments import resolve_chosen
+from .group_law import design_of_sessions, draw_group
 from .study import Batch, Cell, Study
 
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
@@ -40,6 +42,10 @@ class Subjects:
     group_mean, group_sd
         What they were drawn from, one row per replicate of the batch, [R, P], on the
         unconstrained scale.
+    of_session
+        Of a group whose parameters change from session to session: of each, [sessions, n, P].
+    terms
+        What else was drawn, one number per replicate: "cor(alpha, beta)", see `draw_group`.
     """
 
     theta: Array
@@ -47,6 +53,8 @@ class Subjects:
     number: NDArray[np.int64]
     group_mean: Array
     group_sd: Array
+    of_session: Array | None = None
+    terms: Mapping[str, Array] = field(default_factory=dict)
 
 
 def draw_subjects(study: Study, batch: Batch) -> Subjects:
@@ -67,20 +75,73 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
     mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
+    if set(cell.law) & {"correlated", "formula"}:
+        return _together(study, cell, replicate, number, (mean, spread, standard))
     theta = parameters.constrain(mean[position] + spread[position] * standard)
     for name, value in cell.truth.items():
         theta[:, parameters.index(name)] = value
     return Subjects(theta, replicate, number, mean, spread)
 
 
+def _together(
+    study: Study,
+    cell: Cell,
+    replicate: NDArray[np.int64],
+    number: NDArray[np.int64],
+    drawn: tuple[Array, Array, Array],
+) -> Subjects:
+    """Draw subjects whose parameters go together or change from session to session."""
+    mean, spread, standard = drawn
+    whole = AGENTS[cell.model].parameters
+    free = [k for k, name in enumerate(whole.names) if name not in cell.truth]
+    parameters = Parameters(*(whole[whole.names[k]] for k in free))
+    z = np.zeros((cell.sessions, len(replicate), len(whole)))
+    z[:] = whole.mean
+    terms: dict[str, list[float]] = {}
+    for r, own in enumerate(np.unique(replicate)):
+        mine = np.flatnonzero(replicate == own)
+        group = draw_group(
+            parameters,
+            mean[r, free],
+            spread[r, free],
+            standard[np.ix_(mine, free)],
+            sessions=cell.sessions,
+            design=design_of(cell, parameters, len(mine)),
+            address=(study.seed, cell.data_key, int(own)),
+        )
+        z[np.ix_(range(cell.sessions), mine, free)] = group.z
+        for name, value in group.terms.items():
+            terms.setdefault(name, []).append(value)
+    theta = whole.constrain(z)
+    for name, value in cell.truth.items():
+        theta[..., whole.index(name)] = value
+    several = theta if cell.law.get("formula") else None
+    found = {name: np.array(values) for name, values in terms.items()}
+    return Subjects(theta[0], replicate, number, mean, spread, several, found)
+
+
+def design_of(cell: Cell, parameters: Parameters, subjects: int) -> GroupDesign | None:
+    """Return the design of a law with a formula; None without one."""
+    if not cell.law.get("formula"):
+        return None
+    return design_of_sessions(
+        cell.law["formula"],
+        AGENTS[cell.model],
+        parameters,
+        subjects,
+        cell.sessions,
+        bool(cell.law.get("correlated")),
+    )
+
+
 def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
     """Mean and spread of the group of each replicate, [R, P], from standard normal numbers."""
     parameters = AGENTS[cell.model].parameters
-    if cell.law == HYPERPRIOR:
+    if cell.law.get("group") == HYPERPRIOR["group"]:
         scale = np.array([p.group_sd for p in parameters])
         return parameters.mean + parameters.sd * for_mean, scale * np.abs(for_sd)
     mean, spread = parameters.mean, parameters.sd
-    if cell.law:
+    if "group_mean" in cell.law:
         names = parameters.names
         mean = np.array([cell.law["group_mean"][name] for name in names])
         spread = np.array([cell.law["group_sd"][name] for name in names])
@@ -182,7 +243,9 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
         return _live_chosen(study, cell, subjects.theta, addresses)
     sessions = simulate_sessions(
         AGENTS[cell.model],
-        np.tile(subjects.theta, (cell.sessions, 1)),
+        np.tile(subjects.theta, (cell.sessions, 1))
+        if subjects.of_session is None
+        else subjects.of_session[each].reshape(-1, subjects.theta.shape[1]),
         environment,
         study.seed,
         addresses=addresses,

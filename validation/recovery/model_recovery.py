@@ -25,12 +25,13 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -95,7 +96,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Confusion:
+class Confusion(Result):
     """Which model won the data sets of which, by one criterion.
 
     Parameters
@@ -229,7 +230,9 @@ def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> Shares:
     """
     low, high = np.empty(counts.shape), np.empty(counts.shape)
     for i, j in np.ndindex(counts.shape):
-        interval = binomtest(int(counts[i, j]), int(n[i])).proportion_ci(MASS, method="wilson")
+        interval = scipy.stats.binomtest(int(counts[i, j]), int(n[i])).proportion_ci(
+            MASS, method="wilson"
+        )
         low[i, j], high[i, j] = interval.low, interval.high
     return Shares(counts / n[:, None], low, high)
 

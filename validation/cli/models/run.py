@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +36,7 @@ from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
+    from knownminds.inference import ChosenQuestions
     from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.run_result import Run
@@ -113,7 +115,10 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
 
     environment: str = asks(Experiment)
     llm: str = option(str, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
-    sessions: int = option(int, "How many sessions.", default=1)
+    sessions: int | None = option(int | None, "How many sessions; 1 if not given.", default=None)
+    stop: Path | None = option(
+        Path | None, "A stopping rule (TOML), which looks after some sessions.", default=None
+    )
     trials: int | None = asks(NTrials, default=None)
     design: str | None = asks(DesignName, default=None)
     seed: int = asks(Seed, default=0)
@@ -186,7 +191,7 @@ def _run(given: dict[str, Any]) -> None:
     asked, as_json = AskRun(**AskRun.read(given)), given["as_json"]
     caps = read_caps(asked.cap)
     if asked.paraphrases is None:
-        _run_one(asked, as_json, caps)
+        _run_one(asked, caps, print_json if as_json else print)
         return
     from knownminds.validation.costs.connect import folder_of
     from knownminds.validation.costs.wordings import left_of, wordings
@@ -195,15 +200,19 @@ def _run(given: dict[str, Any]) -> None:
     whole = asked.out or folder_of(place, asked.llm)
     folders = {name: whole / name for name in wordings(place, asked.paraphrases)}
     ends = []
+    told: dict[str, Any] = {}  # by wording, for the one object that --json prints
     for k, (name, folder) in enumerate(folders.items()):
         values = [*(asked.values or []), *([f"templates={name}"] if k else [])]
         others = [other for other in folders.values() if other != folder]
         notes.print(f"wording {name} ({k + 1} of {len(folders)}):", markup=False)
         try:
             one = replace(asked, values=values, out=folder)
-            _run_one(one, as_json, left_of(caps, others))
+            say = partial(told.__setitem__, name) if as_json else print
+            _run_one(one, left_of(caps, others), say)
         except typer.Exit as end:
             ends.append(end.exit_code)
+    if told:
+        print_json({"wordings": told})
     if ends:
         raise typer.Exit(max(ends))
 
@@ -217,7 +226,18 @@ def _resolved(asked: AskRun) -> tuple[Environment, Any]:
     return resolve_experiment(asked.environment, minds, asked.trials, asked.values, asked.design)
 
 
-def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
+def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
+    """Say what a run whose questions are chosen will ask at most; "" of others."""
+    if chosen is None:
+        return ""
+    return (
+        f"{sessions * chosen.questions:,} calls at most; which questions they ask hangs on the "
+        "answers, so tokens are not estimated (--cap bounds them)"
+    )
+
+
+def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
+    """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
     from knownminds.llm_adapters.runs.desk import Batching
@@ -232,9 +252,12 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
-    from knownminds.validation.engine.arguments import resolve_chosen
+    from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
 
-    place, truth = _resolved(asked)
+    place, truth = _resolved(given)
+    stop = resolve_stop(place, given.stop)
+    asked = replace(given, sessions=given.sessions or (stop.looks[-1] if stop else 1))
+    assert asked.sessions is not None
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
     folder = asked.out or folder_of(place, asked.llm)
     found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
@@ -253,14 +276,11 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
     batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(place, asked.questions, asked.adaptive)
-    if chosen is None:
-        about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
-    else:
+    if chosen is not None:
         check_chosen(chosen, place, batching)
-        about = (
-            f"{asked.sessions * chosen.questions:,} calls at most; which questions they ask hangs "
-            "on the answers, so tokens are not estimated (--cap bounds them)"
-        )
+    about = _about(asked.sessions, chosen) or estimate(
+        place, asked.llm, asked.sessions, charged, asked.system
+    )
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
@@ -297,6 +317,7 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
                 retry_errors=asked.retry_errors,
                 batching=batching,
                 chosen=chosen,
+                stop=stop,
                 progress=progress,
                 **reach,
                 timeout=asked.timeout,
@@ -313,10 +334,10 @@ def _run_one(asked: AskRun, as_json: bool, caps: Caps) -> None:
         if (folder / STUDIES["run"].file).exists():
             notes.print(str(read_run(folder, place)), markup=False, soft_wrap=True)
         raise
-    _leave(lived, folder, as_json)
+    _leave(lived, folder, say)
 
 
-def _leave(lived: Run, folder: Path, as_json: bool) -> None:
+def _leave(lived: Run, folder: Path, say: Callable[[Any], object]) -> None:
     """Print a run and leave its report; its exit code says how it went."""
     from knownminds.llm_adapters.runs.runner import TRIALS
     from knownminds.validation.report import write_report
@@ -324,10 +345,7 @@ def _leave(lived: Run, folder: Path, as_json: bool) -> None:
     notes.print(f"report: {write_report(lived, folder)}", markup=False, soft_wrap=True)
     if lived.trials is not None:
         notes.print(f"trials: {folder / TRIALS}", markup=False, soft_wrap=True)
-    if as_json:
-        print_json(lived.to_dict())
-    else:
-        print(lived)
+    say(lived if say is print else lived.to_dict())
     for sentence in filter(None, (lived.nothing_read, lived.remedy, lived.unanswered)):
         notes.print(sentence, markup=False, soft_wrap=True)
     if lived.nothing_read or lived.gave_out:

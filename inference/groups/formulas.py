@@ -1,0 +1,424 @@
+"""Formulas of a group: which columns move which parameter, and in what subjects differ.
+
+The notation is that of lme4 and brms: `alpha ~ drug + (drug | subject)`. What stands before the
+parentheses moves the group's mean; within them, what each subject has a deviation of its own in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from formulaic import Formula, model_matrix
+from formulaic.errors import FormulaicError
+from numpy.typing import NDArray
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array, Parameters
+from knownminds.inference.posteriors.crossed_levels import BETWEEN
+
+from .deviations import ALONE, Deviations
+
+ANSWERS = ("action", "response", "reward", "outcome")  # what a trial ends in moves no parameter
+OWN = "subject"  # what may stand behind the bar, besides the columns of a unit
+
+
+@dataclass(frozen=True)
+class Regressors:
+    """Regression weights on group means, and the values that each row of parameters has.
+
+    Parameters
+    ----------
+    names : "parameter ~ regressor" for each of E weights
+    parameter : position of the parameter each weight moves, [E]
+    by_subject : the regressors' values, [M, E]; of subjects with several rows, of each of these
+    """
+
+    names: tuple[str, ...]
+    parameter: NDArray[np.int64]
+    by_subject: Array
+
+    @classmethod
+    def of(
+        cls, formula: str | Sequence[str], subjects: pd.DataFrame, parameters: Parameters
+    ) -> Regressors:
+        """Build from formulas between subjects, such as "alpha_positive ~ condition".
+
+        Categories enter as differences from the first level (in sorted order). The intercept
+        is the group mean itself.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter or column that does not exist, varies within subjects, or has
+            a single value.
+        """
+        terms = read_formulas(formula, parameters)
+        for term in terms:
+            _check_columns(term, term.columns, subjects, list(map(str, subjects.columns)))
+        made = _regressors(terms, subjects, parameters)
+        if made is None:
+            raise ValueError(f"A formula needs a regressor besides the intercept; got {formula!r}.")
+        return made
+
+
+@dataclass(frozen=True)
+class Term:
+    """A formula taken apart: `parameter ~ fixed + (own | group)`, or `||` if not `together`."""
+
+    text: str
+    parameter: str
+    fixed: str
+    own: str | None = None
+    together: bool = True
+    group: str = ""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return _columns_of(self.fixed, self.text) + _columns_of(self.own or "1", self.text)
+
+
+@dataclass(frozen=True)
+class GroupDesign:
+    """The rows of parameters of a group's subjects, and what moves them.
+
+    A subject has a row of parameters for each combination of values that the columns within
+    subjects take, or a single one where no formula names such a column.
+
+    Parameters
+    ----------
+    terms : the formulas, taken apart
+    within : columns that change within subjects, as formulas name them
+    subjects : names of the N subjects
+    rows : names of the M rows, "p1 | on"; those of the subjects where each has one
+    of_trial : name of the row that each trial belongs to, by the trials' index
+    frame : a row for each row of parameters with the columns that formulas read, [M]
+    regressors : weights on group means; None if there are none
+    deviations : what each subject deviates in
+    """
+
+    terms: tuple[Term, ...]
+    within: tuple[str, ...]
+    subjects: tuple[str, ...]
+    rows: tuple[str, ...]
+    of_trial: pd.Series[Any] = field(repr=False)
+    frame: pd.DataFrame = field(repr=False)
+    regressors: Regressors | None = field(repr=False)
+    deviations: Deviations = field(repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        formula: str | Sequence[str],
+        frame: pd.DataFrame,
+        model: type[Agent],
+        parameters: Parameters,
+        *,
+        unit: Sequence[str] = (OWN,),
+        correlated: bool = False,
+    ) -> GroupDesign:
+        """Read formulas against the trials, whose `subject` names what has deviations of its own.
+
+        Parameters
+        ----------
+        frame
+            The trials.
+        unit
+            The columns that make such a subject, which may stand behind the bar.
+        correlated
+            Whether all deviations of a subject may go together; otherwise those of the same
+            parentheses with a single bar.
+
+        Raises
+        ------
+        ValueError
+            Naming what is wrong with a formula: a parameter or column that does not exist, a
+            column that changes within subjects without a term that says how these differ in it,
+            one within a session of a model that learns, or one that tells nothing.
+        """
+        terms = read_formulas(formula, parameters)
+        subject = frame["subject"].astype(str)
+        possible = [str(c) for c in frame.columns if c not in (*ANSWERS, OWN)]
+        changing = []
+        for term in terms:
+            _check_columns(term, term.columns, frame, possible, trials=True)
+            _check_group(term, unit)
+            changing += [c for c in term.columns if _changes(frame[c], subject).any()]
+        within = tuple(dict.fromkeys(changing))
+        for term in terms:
+            _check_within(term, frame, subject, within)
+        of_trial = subject
+        if within:
+            parts = [subject, *(frame[name].astype(str) for name in within)]
+            of_trial = pd.Series(
+                [BETWEEN.join(one) for one in zip(*parts, strict=True)], index=frame.index
+            )
+            _check_sequences(model, frame, of_trial, within)
+        first = ~of_trial.duplicated()
+        read = list(dict.fromkeys(c for term in terms for c in term.columns))
+        frame = frame.loc[first, read].set_axis(of_trial[first].to_numpy(), axis=0)
+        owner, names = pd.factorize(subject[first])
+        regressors = _regressors(terms, frame, parameters)
+        slopes = [_slopes(term, frame, owner) for term in terms]
+        deviations = _deviations(terms, slopes, parameters, owner, correlated)
+        if regressors is None and not any(term.own is not None for term in terms):
+            raise ValueError(f"A formula needs a regressor besides the intercept; got {formula!r}.")
+        return cls(
+            terms,
+            within,
+            tuple(map(str, names)),
+            tuple(frame.index),
+            of_trial,
+            frame,
+            regressors,
+            deviations,
+        )
+
+    def between(self, column: str) -> bool:
+        """Whether a column is constant within subjects."""
+        return column not in self.within
+
+
+def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple[Term, ...]:
+    """Take formulas apart; see `GroupDesign.of` for what is wrong with one."""
+    terms = []
+    for text in [formula] if isinstance(formula, str) else formula:
+        left, tilde, right = text.partition("~")
+        name = left.strip()
+        if not tilde or not name or not right.strip():
+            raise ValueError(
+                f'A formula reads "parameter ~ regressors"; got {text!r}, for instance '
+                f'"{parameters.names[0]} ~ condition" is one.'
+            )
+        parameters.index(name)
+        fixed, own = [], []
+        for part in _summands(right):
+            (own if "|" in part else fixed).append(part.strip())
+        if not own:
+            terms.append(Term(text, name, right.strip()))
+            continue
+        inner = own[0]
+        if len(own) > 1 or not (inner.startswith("(") and inner.endswith(")")):
+            raise ValueError(
+                "Deviations of subjects stand in parentheses of their own, once in a formula, "
+                f'such as "{name} ~ drug + (drug | subject)"; got {text!r}.'
+            )
+        what, bars, group = inner[1:-1].partition("||")
+        if not bars:
+            what, _, group = inner[1:-1].partition("|")
+        pieces = [piece.strip() for piece in _summands(what)]
+        if any(piece in ("0", "-1") for piece in pieces) or not group.strip() or "" in pieces:
+            raise ValueError(
+                "Every subject has a deviation in each parameter, and in what stands before the "
+                f"bar; got {inner!r} in {text!r}. Write (drug | subject), or (drug || subject) for "
+                "deviations that do not go together."
+            )
+        kept = " + ".join(piece for piece in fixed if piece) or "1"
+        terms.append(Term(text, name, kept, what.strip(), not bars, group.strip()))
+    named = [term.parameter for term in terms]
+    for term in terms:
+        if term.own is not None and named.count(term.parameter) > 1:
+            raise ValueError(
+                "A parameter has one formula where subjects deviate in it; "
+                f"{term.parameter} has several. Join them with +."
+            )
+    return tuple(terms)
+
+
+def _summands(text: str) -> list[str]:
+    """Cut at each + outside of parentheses."""
+    parts, depth = [""], 0
+    for letter in text:
+        depth += (letter == "(") - (letter == ")")
+        if letter == "+" and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _columns_of(text: str, formula: str) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(map(str, Formula(text).required_variables)))
+    except FormulaicError as error:
+        raise ValueError(f"The formula {formula!r} cannot be read: {error}") from None
+
+
+def _check_columns(
+    term: Term,
+    columns: Sequence[str],
+    frame: pd.DataFrame,
+    possible: list[str],
+    *,
+    trials: bool = False,
+) -> None:
+    for column in columns:
+        if column not in possible:
+            near = get_close_matches(column, possible, n=1)
+            hint = f" Did you mean {near[0]}?" if near else ""
+            known = ", ".join(possible) or "none"
+            rule = (
+                "a column of the trials" if trials else "a column that is constant within subjects"
+            )
+            raise ValueError(
+                f"A regressor is {rule}; {column!r} in {term.text!r} is not. There are: "
+                f"{known}.{hint}"
+            )
+        lost = np.flatnonzero(frame[column].isna())
+        if len(lost) and trials:
+            raise ValueError(
+                f"Every trial needs a {column!r}; {_place(frame, int(lost[0]))} has none."
+            )
+        if len(lost):
+            raise ValueError(
+                f'Every subject needs a {column!r}; "{frame.index[lost[0]]}" has none.'
+            )
+
+
+def _place(frame: pd.DataFrame, row: int) -> str:
+    at = frame.iloc[row]
+    return f'row {row + 1} (subject "{at["subject"]}", trial {at["trial"]})'
+
+
+def _check_group(term: Term, unit: Sequence[str]) -> None:
+    whole = ":".join(unit)
+    if term.own is not None and term.group not in (OWN, whole):
+        raise ValueError(
+            f"Behind the bar stands what has deviations of its own, {whole}; got {term.group!r} in "
+            f"{term.text!r}. Name it there, or let its levels deviate (--crossed {term.group})."
+        )
+
+
+def _changes(column: pd.Series[Any], subject: pd.Series[Any]) -> pd.Series[Any]:
+    """Say of each subject whether a column changes within it."""
+    return column.groupby(subject.to_numpy(), sort=False).nunique() > 1
+
+
+def _check_within(
+    term: Term, frame: pd.DataFrame, subject: pd.Series[Any], within: tuple[str, ...]
+) -> None:
+    for column in _columns_of(term.fixed, term.text):
+        if column in within and term.own is None:
+            many = _changes(frame[column], subject)
+            who = many.index[many.to_numpy()][0]
+            raise ValueError(
+                f'{column!r} changes within subjects, "{who}" for one, and {term.text!r} does '
+                f"not say how subjects differ in it. Write {term.text.strip()} + ({column} | "
+                f"subject), or + (1 | subject) if all are moved alike."
+            )
+    for column in _columns_of(term.own or "1", term.text):
+        if column not in within:
+            raise ValueError(
+                f"Subjects deviate in what changes within them; {column!r} in {term.text!r} does "
+                f"not. Take it out of the parentheses: {term.parameter} ~ {column} + (1 | subject)."
+            )
+
+
+def _check_sequences(
+    model: type[Agent], frame: pd.DataFrame, of_trial: pd.Series[Any], within: tuple[str, ...]
+) -> None:
+    """Refuse rows of parameters that end in the midst of what is learned."""
+    if not model.remembers:
+        return
+    keys = [frame[c].to_numpy() for c in ("subject", "session", *model.separate) if c in frame]
+    several = of_trial.groupby(keys, sort=False).transform("nunique").to_numpy() > 1
+    if several.any():
+        where = _place(frame, int(np.flatnonzero(several)[0]))
+        raise ValueError(
+            f"{model.name} carries what it learned from trial to trial, so its parameters last for "
+            f"a session; {' and '.join(map(repr, within))} changed within one ({where}). Name "
+            "sessions by it, if each value has trials of its own, or take a model that carries "
+            "nothing on."
+        )
+
+
+def _matrix(right: str, frame: pd.DataFrame, text: str) -> dict[str, Array]:
+    """Return the columns of a formula's design but for the intercept."""
+    try:
+        matrix = model_matrix(right, frame)
+    except FormulaicError as error:
+        raise ValueError(f"The formula {text!r} cannot be read: {error}") from None
+    return {
+        str(name): matrix[name].to_numpy(dtype=float)
+        for name in matrix.columns
+        if name != "Intercept"
+    }
+
+
+def _regressors(
+    terms: Sequence[Term], frame: pd.DataFrame, parameters: Parameters
+) -> Regressors | None:
+    names: list[str] = []
+    positions: list[int] = []
+    columns: list[Array] = []
+    for term in terms:
+        for column, values in _matrix(term.fixed, frame, term.text).items():
+            if np.ptp(values) == 0:
+                raise ValueError(
+                    f"A regressor must differ between subjects; {column!r} in {term.text!r} is "
+                    f"{values[0]:g} for all. Its weight could not be told from the mean."
+                )
+            names.append(f"{term.parameter} ~ {column}")
+            positions.append(parameters.index(term.parameter))
+            columns.append(values)
+    if not names:
+        return None
+    full = np.column_stack([np.ones(len(frame)), *columns])
+    for k in set(positions):
+        own = full[:, [0, *(j + 1 for j, p in enumerate(positions) if p == k)]]
+        if np.linalg.matrix_rank(own) < own.shape[1]:
+            raise ValueError(
+                f"The regressors of {parameters.names[k]} depend on each other, so their "
+                "weights cannot be told apart. Drop one."
+            )
+    return Regressors(tuple(names), np.array(positions), np.column_stack(columns))
+
+
+def _slopes(term: Term, frame: pd.DataFrame, owner: NDArray[np.int64]) -> dict[str, Array]:
+    """Return by name the values with which subjects' deviations of a formula enter their rows."""
+    if term.own is None:
+        return {}
+    found = _matrix(f"1 + {term.own}", frame, term.text)
+    for column, values in found.items():
+        most, least = (pd.Series(values).groupby(owner).agg(way) for way in ("max", "min"))
+        if ((most - least) > 0).sum() < 2:
+            raise ValueError(
+                f"Deviations are seen in subjects who had several values; {column!r} in "
+                f"{term.text!r} changes within fewer than two. Leave it out of the parentheses."
+            )
+    return {f"{term.parameter} ~ {column}": values for column, values in found.items()}
+
+
+def _deviations(
+    terms: Sequence[Term],
+    slopes: Sequence[dict[str, Array]],
+    parameters: Parameters,
+    owner: NDArray[np.int64],
+    correlated: bool,
+) -> Deviations:
+    k, m = len(parameters), len(owner)
+    names, moved = list(parameters.names), list(range(k))
+    weights = [np.ones(m) for _ in range(k)]
+    block = [0 if correlated else ALONE] * k
+    for number, (term, own) in enumerate(zip(terms, slopes, strict=True)):
+        position = parameters.index(term.parameter)
+        joined = 0 if correlated else number
+        for name, values in own.items():
+            names.append(name)
+            moved.append(position)
+            weights.append(values)
+            block.append(joined if term.together else ALONE)
+            if term.together:
+                block[position] = joined
+    return Deviations(
+        tuple(names),
+        np.array(moved, dtype=np.int64),
+        np.asarray(owner, dtype=np.int64),
+        np.column_stack(weights),
+        np.array(block, dtype=np.int64),
+    )

@@ -1,0 +1,116 @@
+"""Groups to simulate from whose parameters go together, or change from session to session.
+
+What a hierarchical fit with correlations and with a formula takes for granted, drawn: means and
+spreads from the hyperpriors, correlations from the law of Lewandowski, Kurowicka and Joe (2009),
+weights Normal(0, prior sd) and the spreads of subjects' own effects half-normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from knownminds.agents import Agent
+from knownminds.agents.parameters import Array, Parameters
+from knownminds.environments import session_stream
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.formulas import GroupDesign
+
+_KEY = 73  # of the stream of correlations, weights and own effects
+COLUMN = "session"  # what formulas of simulated sessions may name
+
+
+@dataclass(frozen=True)
+class DrawnGroup:
+    """A group and its subjects.
+
+    Parameters
+    ----------
+    z : of each session and subject, [sessions, n, K], on the unconstrained scale
+    terms : what was drawn besides means and spreads, by name: "cor(alpha, beta)"
+    """
+
+    z: Array
+    terms: Mapping[str, float]
+
+
+def design_of_sessions(
+    formula: Sequence[str],
+    model: type[Agent],
+    parameters: Parameters,
+    subjects: int,
+    sessions: int,
+    correlated: bool,
+) -> GroupDesign:
+    """Return the design of simulated sessions, all first sessions first.
+
+    Raises
+    ------
+    ValueError
+        If the formula names anything but the session, or there is only one.
+    """
+    if sessions < 2:
+        raise ValueError(
+            f"A formula of simulated sessions is about the column {COLUMN!r}, of which there is "
+            f"one; got {sessions}. Ask for more (--sessions 2)."
+        )
+    frame = pd.DataFrame(
+        {
+            "subject": np.tile(np.arange(subjects), sessions).astype(str),
+            COLUMN: np.repeat(np.arange(sessions), subjects).astype(str),
+            "trial": 0,
+        }
+    )
+    return GroupDesign.of(list(formula), frame, model, parameters, correlated=correlated)
+
+
+def draw_group(
+    parameters: Parameters,
+    mean: Array,
+    spread: Array,
+    standard: Array,
+    *,
+    sessions: int,
+    design: GroupDesign | None,
+    address: Sequence[int],
+) -> DrawnGroup:
+    """Draw a group and the parameters of its subjects.
+
+    Parameters
+    ----------
+    mean, spread
+        Of the parameters, [K].
+    standard
+        Standard normal numbers, a row for each subject, [n, K].
+    design
+        Of a formula, for as many subjects; None for parameters that go together and nothing else.
+    address
+        Seed and place of the stream that the rest is drawn from.
+    """
+    n, k = standard.shape
+    deviations = Deviations.plain(parameters, n, True) if design is None else design.deviations
+    rng = session_stream(*address, _KEY)
+    exponents = deviations.exponents
+    partial = 2.0 * rng.beta(exponents, exponents) - 1.0 if len(exponents) else np.zeros(0)
+    turn = np.arctanh(partial)[None]
+    q = len(deviations.names)
+    prior = np.array([parameters[parameters.names[m]].group_sd for m in deviations.moved])
+    sds = np.append(spread, prior[k:] * np.abs(rng.standard_normal(q - k)))
+    terms = {f"sd({name})": float(sd) for name, sd in zip(deviations.slopes, sds[k:], strict=True)}
+    found = deviations.correlations(turn, np.ones((1, q)))[0]
+    terms |= {f"cor({p})": float(r) for p, r in zip(deviations.pair_names, found, strict=True)}
+    root = sds[:, None] * deviations.roots(turn)[0]
+    expected = np.tile(mean, (len(deviations.subject), 1))
+    if design is not None and design.regressors is not None:
+        moved = design.regressors.parameter
+        effect = parameters.sd[moved] * rng.standard_normal(len(moved))
+        expected += (design.regressors.by_subject * effect) @ np.eye(k)[moved]
+        terms |= dict(zip(design.regressors.names, effect.tolist(), strict=True))
+    # Last, subject after subject: more subjects begin with the same ones.
+    own = np.concatenate([standard, rng.standard_normal((n, q - k))], axis=1) @ root.T
+    z = expected + deviations.enter(own)
+    rows = z.reshape(-1, n, k)  # a single row of each subject stands for all sessions
+    return DrawnGroup(np.broadcast_to(rows, (sessions, n, k)).copy(), terms)
