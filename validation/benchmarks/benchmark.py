@@ -103,6 +103,7 @@ class BenchmarkResult(Reported):
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=self.plan.seed,
             context=str(self.options.get("context") or ""),
+            kept=self.folder / MINDS,
             **{name: None if path is None else Path(path) for name, path in files.items()},
         )
 

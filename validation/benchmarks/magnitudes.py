@@ -143,10 +143,7 @@ def _scores(found: MagnitudeResult) -> pd.DataFrame:
 
 def _every_score(found: MagnitudeResult) -> Iterator[dict[str, Any]]:
     """Yield participant, score, cell, value, low and high of each score."""
-    table_ = found.table
-    played: dict[str, list[str]] = {}
-    for (who, *_), cell in found.cells.items():
-        played.setdefault(who, []).append(cell)
+    table_, whole = found.table, SEVERAL.join(dict.fromkeys(found.cells.values()))
     for row in table_.cells[table_.cells["condition"] == BASE].to_dict("records"):
         where = f"{row['task']}, {row['modality']}".replace("_", " ")
         cell = _cells_of(found, row[WHO], (row["task"], BASE, row["modality"]))
@@ -170,10 +167,8 @@ def _every_score(found: MagnitudeResult) -> Iterator[dict[str, Any]]:
             name = reference.replace("_", " ")
             yield _score(row, f"RRE, {name}: {where}", cell, "efficiency", "low", "high")
     for row in table_.composite.to_dict("records"):
-        whole = SEVERAL.join(played.get(row[WHO], []))
         yield _score(row, f"composite: {LETTERS[row['part']]}", whole, "value", "low", "high")
     for row in table_.known.drop_duplicates(WHO).to_dict("records"):
-        whole = SEVERAL.join(played.get(row[WHO], []))
         yield _score(row, "consistency score", whole, "score", "low", "high")
 
 
