@@ -190,6 +190,7 @@ class Trials:
             if completed is not trials.frame:
                 trials = cls(_arranged(completed))
             environment.check(trials)
+            _check_fields(trials, environment)
             told = {**told, environment.name: _recorded(environment)}
         trials.frame.attrs = {**attributes, SETTINGS: told}
         _check_ranges(trials)
@@ -410,6 +411,29 @@ def _agreed(
         for name, each in found.items()
         if each[0] is not None and all(other == each[0] for other in each)
     }
+
+
+def _check_fields(trials: Trials, environment: Environment) -> None:
+    """Raise ValueError at the first trial with a number that a column of it cannot have.
+
+    Columns with two whole ends hold whole numbers; what is missing is not looked at.
+    """
+    for column in environment.fields:
+        if column.name not in trials.frame:
+            continue
+        least, most = column.bounds(environment)
+        whole = isinstance(least, int) and isinstance(most, int)
+        found = trials.numbers(column.name)
+        right = (found >= least) & (found <= most)
+        if whole:
+            right &= found % 1 == 0
+        kind = "a whole number" if whole else "a number"
+        ends = f"from {least:g} to {most:g}" if np.isfinite(most) else f"from {least:g} on"
+        remedy = "Recode it."
+        if column.setting:
+            remedy = f"Recode it, or say how it was played (--set {column.setting}=VALUE)."
+        rule = f"The column {column.name!r} of {environment.name} holds {kind} {ends}"
+        trials.require(right | np.isnan(found), rule, found, remedy)
 
 
 def _check_ranges(trials: Trials) -> None:
