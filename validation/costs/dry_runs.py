@@ -11,8 +11,8 @@ from math import ceil, floor
 from statistics import mean, stdev
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from knownminds.agents import Agent
 from knownminds.agents.play import Player
@@ -384,7 +384,7 @@ def _total(
         exact = [Decimal(value) for value in values]
         margin = Decimal(0)
         if d > 1:
-            quantile = Decimal(f"{t.ppf((1 + LEVEL) / 2, d - 1):.6f}")
+            quantile = Decimal(f"{scipy.stats.t.ppf((1 + LEVEL) / 2, d - 1):.6f}")
             margin = quantile * stdev(exact) * (n + Decimal(n * n) / d).sqrt()
         ends.append(max(Decimal(0), n * mean(exact) + sign * margin))
     return min(ends), max(ends)
