@@ -12,11 +12,13 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 if TYPE_CHECKING:
     import pymc as pm
