@@ -18,10 +18,8 @@ from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData
 
 if TYPE_CHECKING:
-    import xarray as xr
-
-if TYPE_CHECKING:
     import pymc as pm
+    import xarray as xr
 
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones
