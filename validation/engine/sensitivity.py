@@ -162,16 +162,17 @@ class WouldHaveFound:
 
     def sentence(self, name: str) -> str:
         """Say it of a parameter."""
-        biased = f"With a chance of {NOTICED:.0%} the study would have found of {name} a bias of"
-        smaller = f"errors half as large take about {self.half:,} {self.unit}s."
         if isnan(self.interval_width):
             return (
-                f"{biased} {self.bias:.3g} and a further shrinkage of {self.shrinkage:.3g}; "
-                f"{smaller}"
+                f"With a chance of {NOTICED:.0%} the study would have found of {name} a bias of "
+                f"{self.bias:.3g} and a further shrinkage of {self.shrinkage:.3g}; errors half as "
+                f"large take about {self.half:,} {self.unit}s."
             )
         return (
-            f"{biased} {self.bias:.3g}, a further shrinkage of {self.shrinkage:.3g} or 90% "
-            f"intervals {self.interval_width:.2f} times as wide as they are; {smaller}"
+            f"With a chance of {NOTICED:.0%} the study would have found of {name} a bias of "
+            f"{self.bias:.3g}, a further shrinkage of {self.shrinkage:.3g} or 90% intervals "
+            f"{self.interval_width:.2f} times as wide as they are; errors half as large take about "
+            f"{self.half:,} {self.unit}s."
         )
 
 

@@ -140,15 +140,18 @@ def about_missed(entry: Characteristics) -> str:
     n = entry.attempted
     often, rarely = found_share(n, LEVEL), found_share(n, LEVEL, above=False)
     more = trials_for_share((often + LEVEL) / 2, LEVEL)
-    where = f"With {n} data sets of {entry.trials} trials a test that rejects"
-    beside = (
-        f"found with a chance of {NOTICED:.0%}, and so is a bias of "
-        f"{found_difference(entry.bias.error):.3g}; half as many false alarms beyond {LEVEL:.0%} "
-        f"take about {more:,} data sets."
-    )
+    bias = found_difference(entry.bias.error)
     if isnan(rarely):
-        return f"{where} too often, in {often:.1%} or more, is {beside}"
-    return f"{where} in {often:.1%} or more, or in {rarely:.1%} or less, is {beside}"
+        return (
+            f"With {n} data sets of {entry.trials} trials a test that rejects too often, in "
+            f"{often:.1%} or more, is found with a chance of {NOTICED:.0%}, and so is a bias of "
+            f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
+        )
+    return (
+        f"With {n} data sets of {entry.trials} trials a test that rejects in {often:.1%} or more, "
+        f"or in {rarely:.1%} or less, is found with a chance of {NOTICED:.0%}, and so is a bias of "
+        f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
+    )
 
 
 audit = verb(AskAudit, __name__)
