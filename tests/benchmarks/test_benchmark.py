@@ -4,6 +4,7 @@ import itertools
 import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ from knownminds.validation.benchmarks.cogbench import (
     unlike,
 )
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
+from knownminds.validation.benchmarks.page import benchmark_page
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import BENCHMARKS, About
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
@@ -176,6 +178,35 @@ def test_scores_are_those_of_the_runs_and_the_page_shows_them(lived):
         name = "probabilistic_reasoning_performance"
         value = scores.loc[(model, "probabilistic_reasoning", name), "value"]
         assert shown[model, name] == pytest.approx(value)
+
+
+def _matched(pattern):
+    """Files of a shell's pattern."""
+    return sorted(Path("/").glob(pattern.lstrip("/")))
+
+
+def test_the_command_below_a_part_reads_the_same_scores_off_the_runs(lived, capsys):
+    found = lived["found"]
+    [line] = [
+        line
+        for part in benchmark_page(found).sections
+        if part.name == "metrics"
+        for line in part.command.splitlines()
+        if "instrumental_learning" in line
+    ]
+    words = [
+        again
+        for word in shlex.split(line)[1:]
+        for again in (_matched(word) if "*" in word else [word])
+    ]
+    assert typed(*words, "--measure", "learning_rate", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    theirs = {f"openai:{one['sample']}": one["value"] for one in told["measures"]}
+    scores = scores_of(found.trials, found.about).set_index(["participant", "score"])["value"]
+    assert set(theirs) == set(found.models)
+    for who, value in theirs.items():
+        ours = scores[who, "learning_rate"]
+        assert (value is None and np.isnan(ours)) or value == pytest.approx(ours)
 
 
 def test_a_model_without_a_readable_answer_is_a_row_that_says_so(lived):
