@@ -92,6 +92,12 @@ STUDIES: Mapping[str, Kept] = {
         summarise="power.sequential:summarise_found",
         question="power.questions:PowerQuestion",
     ),
+    "design": Kept(
+        STUDY,
+        "design.best_design:read_best_design",
+        {"BestDesign": "design.design_page:design_page"},
+        question="design.questions:AskDesign",
+    ),
     "audit": Kept(
         STUDY,
         "power.audit:read_audit",

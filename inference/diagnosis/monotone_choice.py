@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import hypergeom
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.result import Result, records
@@ -395,7 +395,7 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
     n, m = one.sum(axis=-1), other.sum(axis=-1)
     first = one[..., 0] + other[..., 0]
     larger = one[..., 0] * m > other[..., 0] * n
-    p_value = np.asarray(hypergeom.sf(one[..., 0] - 1, n + m, first, n))
+    p_value = np.asarray(scipy.stats.hypergeom.sf(one[..., 0] - 1, n + m, first, n))
     return np.where(larger, p_value, 1.0)
 
 

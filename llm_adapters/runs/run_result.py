@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -188,7 +189,7 @@ class Run(Result):
         """What the answers have cost whose tokens are known."""
         return self._money(self.account.paid)
 
-    @property
+    @cached_property
     def outcomes(self) -> tuple[Rate, ...]:
         """How often each outcome occurred, all of them, in their order."""
         return outcome_rates({} if self.trials is None else self.trials)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+import scipy
 from statsmodels.stats.multitest import multipletests
 
 from knownminds.validation.data.trials_of_runs import CONDITIONS
@@ -102,10 +102,10 @@ def differences(
                 rows.append({**row, "difference": gap, **none, "verdict": f"not compared: {why}"})
                 continue
             freedom = _of_both(a, b)
-            half = student.ppf(1 - LEVEL / 2, freedom) * error
+            half = scipy.stats.t.ppf(1 - LEVEL / 2, freedom) * error
             told = {"standard_error": error, "freedom": freedom}
             told |= {"low": gap - half, "high": gap + half}
-            p_value = 2 * student.sf(abs(gap) / error, freedom)
+            p_value = 2 * scipy.stats.t.sf(abs(gap) / error, freedom)
             rows.append({**row, "difference": gap, **told, "p_value": p_value, "verdict": ""})
     found = pd.DataFrame(rows)
     if found.empty:

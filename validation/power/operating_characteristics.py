@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -271,7 +271,7 @@ def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str,
         "standard_error": error,
         "low": b - a - 1.959964 * error,
         "high": b - a + 1.959964 * error,
-        "p_value": float(2 * norm.sf(abs(b - a) / error)) if error > 0 else np.nan,
+        "p_value": float(2 * scipy.stats.norm.sf(abs(b - a) / error)) if error > 0 else np.nan,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
@@ -28,7 +28,9 @@ from .power_study import (
     Power,
     Sought,
     about_effect,
+    about_reading,
     about_unit,
+    can_be_read,
     read_power,
     sought_in,
     summarise,
@@ -132,6 +134,8 @@ class SmallestDesign(Reported):
         lines = [about_answer(self)]
         for step in self.steps:
             lines.append(f"  {size_of(step, self.find):>6} {self.find}: power {step.rejected}")
+        if self.design is not None and not can_be_read(self.design):
+            lines.append(about_reading(self.design))
         lines.append(about_unit(self.steps[0]))
         return "\n".join(lines)
 
@@ -355,14 +359,16 @@ class _Curve:
     def __init__(self, sizes: list[int], target: float):
         self.size = np.geomspace(sizes[0] / 2, 16 * sizes[-1], 1500)[:, None]
         self.c = np.linspace(0.8, 3.2, 25)[None, :]
-        self.z = norm.ppf(target)
-        self.log_density: Array = norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
+        self.z = scipy.stats.norm.ppf(target)
+        self.log_density: Array = scipy.stats.norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
 
     def add(self, size: int, successes: float, n: int) -> None:
         """Take in that so many of n data sets of this size were rejected."""
         eta = -self.c + (self.c + self.z) * np.sqrt(size / self.size)
         self.log_density = (
-            self.log_density + successes * norm.logcdf(eta) + (n - successes) * norm.logsf(eta)
+            self.log_density
+            + successes * scipy.stats.norm.logcdf(eta)
+            + (n - successes) * scipy.stats.norm.logsf(eta)
         )
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:

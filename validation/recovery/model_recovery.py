@@ -25,8 +25,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import binomtest
 
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
@@ -230,7 +230,9 @@ def confusion_shares(counts: NDArray[np.int64], n: NDArray[np.int64]) -> Shares:
     """
     low, high = np.empty(counts.shape), np.empty(counts.shape)
     for i, j in np.ndindex(counts.shape):
-        interval = binomtest(int(counts[i, j]), int(n[i])).proportion_ci(MASS, method="wilson")
+        interval = scipy.stats.binomtest(int(counts[i, j]), int(n[i])).proportion_ci(
+            MASS, method="wilson"
+        )
         low[i, j], high[i, j] = interval.low, interval.high
     return Shares(counts / n[:, None], low, high)
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+import scipy
 
 from knownminds.agents import AGENTS, Parameters, Support
 from knownminds.agents.parameters import Array
@@ -532,7 +532,9 @@ class _Gathered:
     @classmethod
     def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
         parameter = list(parameters)[k]
-        inner = parameter.mean + parameter.sd * norm.ppf(np.arange(1, REGIONS) / REGIONS)
+        inner = parameter.mean + parameter.sd * scipy.stats.norm.ppf(
+            np.arange(1, REGIONS) / REGIONS
+        )
         edges = np.concatenate([[-np.inf], inner, [np.inf]])
         support = parameter.support
         natural = np.concatenate([[support.lower], support.constrain(inner), [support.upper]])
@@ -573,7 +575,7 @@ class _Gathered:
         lower, upper = low[:, ninety], high[:, ninety]
         with np.errstate(invalid="ignore"):
             span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
-        width = span / (2 * norm.ppf(0.95) * self.sd)
+        width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
         width = np.where(width < 1, width, 1.0)
         region = np.searchsorted(self.edges[1:-1], z_true, side="right")
         for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
