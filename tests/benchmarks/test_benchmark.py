@@ -19,7 +19,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
-from knownminds.validation.benchmarks import cogbench
+from knownminds.validation.benchmarks import cogbench, running
 from knownminds.validation.benchmarks.benchmark import folder_of_cell, read_benchmark
 from knownminds.validation.benchmarks.cogbench import (
     PLACES,
@@ -281,6 +281,23 @@ def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     assert few <= (0.25 if name == "colliders" else 0.17) * n
     assert typed("benchmark", name, "--plan") == 0
     assert capsys.readouterr().out == plan.text
+
+
+def test_a_model_is_connected_once_before_the_first_call(tmp_path, monkeypatch):
+    """One that is loaded from a disk takes a minute."""
+    file, made, connect = tmp_path / "plan.toml", [], running.connect
+    file.write_text(PLAN, encoding="utf-8")
+
+    def counted(llm, *given, **more):
+        made.append(llm)
+        return connect(llm, *given, **more)
+
+    monkeypatch.setattr(running, "connect", counted)
+    plan = read_plan("cogbench", file)
+    players = players_of(plan, ["openai:a", "openai:b"], base_url="http://127.0.0.1:9/v1")
+    blocked = running.blocked_of(plan, players)
+    assert made == ["openai:a", "openai:b"]
+    assert {cell for name, cell in blocked if name == "openai:a"} == {"pictures"}
 
 
 def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path):
