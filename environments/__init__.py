@@ -27,7 +27,13 @@ from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
 from .fields import Field, Fields, Number, Numbers, OneOf, SomeOf, Whole, setting
-from .formats.reshaped import better_machine, games_of_plays, pumps_of_balloons, stages_of_days
+from .formats.reshaped import (
+    better_machine,
+    blocks_of_means,
+    games_of_plays,
+    pumps_of_balloons,
+    stages_of_days,
+)
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -155,6 +161,7 @@ __all__ = [
     "World",
     "answer_columns",
     "better_machine",
+    "blocks_of_means",
     "check_environment",
     "check_questions",
     "complete_grid",

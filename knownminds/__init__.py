@@ -12,6 +12,7 @@ from typing import Any
 
 VERBS = {
     "audit": "power.audit",
+    "best_design": "design.best_design",
     "budget": "costs.budget",
     "calibrate": "calibration.calibration",
     "channel": "channel.channel_study",
@@ -32,6 +33,7 @@ VERBS = {
     "report": "report",
     "reveal": "chance.revealed",
     "run": "costs.connect",
+    "sample": "engine.sample",
     "score": "data.scores_of_trials",
     "simulated_data": "engine.simulated_data",
     "smallest_design": "power.smallest_design",

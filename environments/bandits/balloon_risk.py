@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
     FIRST,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 STOP, INFLATE = 0, 1
+MOST_BALLOONS = 10_000  # of a session that trials may tell
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _OPTIONS = ["1", "2"]
 _WORDS = ("stop", "inflate", "held", "burst", "stopped")
@@ -108,6 +110,7 @@ class BalloonRisk(Retelling):
             "balloon",
             lambda environment: (0, environment.n_all - 1),
             "number of the balloon, from 0",
+            setting="n_balloons",
         ),
         Field(
             "type",
@@ -169,11 +172,17 @@ class BalloonRisk(Retelling):
         Unless(Whole(1)),
         "Balloons of each type; if None, 10 as in the paper, or 15 as in the released code.",
         size=True,
+        searched=span(3, 60),
     )
     maxima: tuple[int, ...] = setting(
         (128, 32, 8),
         Told(_maxima, "the highest number of pumps of each type"),
         "The highest number of pumps of each type.",
+        searched=Searched(
+            (Span(4, 16), Span(1.0, 4.0, 0.5, even=True), Span(1, 3, even=True)),
+            lambda least, times, n: [round(least * times**k) for k in range(n)],
+            "least, times as many, how many types",
+        ),
     )
     released: bool = setting(
         False,
@@ -256,6 +265,16 @@ class BalloonRisk(Retelling):
         kept = frame["pump"].to_numpy(dtype=float) - 1.0
         lost = np.where((action == INFLATE) & (reward < 1.0), 0.0, np.nan)
         return np.where(action == STOP, kept, lost)
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with as many balloons as trials have, if these are more."""
+        there = "balloon" in frame
+        most = pd.to_numeric(frame["balloon"], errors="coerce").max() if there else np.nan
+        plain = cls()
+        if not plain.n_all <= most < MOST_BALLOONS:
+            return plain
+        return cls(n_balloons=-(-(int(most) + 1) // plain.n_types))
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.panels import Panel, Rows, chose, learning_curve, looked
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 N_FORCED = 4
+MOST_GAMES = 10_000  # of a session that trials may tell
 ARMS = tuple(f"forced_{k + 1}" for k in range(N_FORCED))
 POINTS = tuple(f"forced_points_{k + 1}" for k in range(N_FORCED))
 _NTH = ("one", "two", "three", "four")
@@ -125,7 +127,10 @@ class Horizon(TwoMachines):
     source = "Wilson, Geana, White, Ludvig and Cohen 2014, as in CogBench"
     fields = Fields(
         Field(
-            "game", lambda environment: (0, environment.n_games - 1), "number of the game, from 0"
+            "game",
+            lambda environment: (0, environment.n_games - 1),
+            "number of the game, from 0",
+            setting="n_games",
         ),
         Field(
             "horizon", lambda environment: (1, environment.long_horizon), "free plays of the game"
@@ -179,13 +184,23 @@ class Horizon(TwoMachines):
     noun = "machine"
     thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
 
-    n_games: int = setting(100, Whole(1), "Games; 100 in CogBench.", size=True)
-    long_horizon: int = setting(6, Whole(2), "Free plays of a long game; short games have one.")
-    long_share: float = setting(0.5, Number(0.0, 1.0), "Probability that a game is a long one.")
+    n_games: int = setting(
+        100, Whole(1), "Games; 100 in CogBench.", size=True, searched=span(10, 200)
+    )
+    long_horizon: int = setting(
+        6, Whole(2), "Free plays of a long game; short games have one.", searched=span(2, 12)
+    )
+    long_share: float = setting(
+        0.5,
+        Number(0.0, 1.0),
+        "Probability that a game is a long one.",
+        searched=span(0.0, 1.0, 0.05),
+    )
     unequal_share: float = setting(
         0.5,
         Number(0.0, 1.0),
         "Probability that one machine is shown once and the other three times.",
+        searched=span(0.0, 1.0, 0.05),
     )
     base_means: NDArray[np.float64] = setting(
         (40.0, 60.0), Numbers("are numbers", np.isfinite), "Means of the one machine, drawn evenly."
@@ -194,6 +209,11 @@ class Horizon(TwoMachines):
         (4.0, 8.0, 12.0, 20.0, 30.0),
         Numbers("are numbers above 0", lambda values: np.isfinite(values) & (values > 0.0)),
         "By how much the other one's mean lies above or below it, drawn evenly.",
+        searched=Searched(
+            (Span(1, 10), Span(1, 6, even=True), Span(1.2, 3.0, 0.1)),
+            lambda least, n, ratio: [float(round(least * ratio**k)) for k in range(n)],
+            "least, how many, ratio",
+        ),
     )
     sd: float = setting(
         8.0,
@@ -280,6 +300,13 @@ class Horizon(TwoMachines):
         while begin > 0 and turns[begin - 1].observation["game"] == game:
             begin -= 1
         return turns[begin:]
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with as many games as trials have, if these are more."""
+        most = pd.to_numeric(frame["game"], errors="coerce").max() if "game" in frame else np.nan
+        plain = cls()
+        return cls(n_games=int(most) + 1) if plain.n_games <= most < MOST_GAMES else plain
 
     def check(self, trials: Trials) -> None:
         """Raise ValueError at the first trial this experiment cannot have produced."""

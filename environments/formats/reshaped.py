@@ -202,6 +202,27 @@ def better_machine(
     return np.where(right == 1, action, 1 - action)
 
 
+def blocks_of_means(
+    mean_0: NDArray[Any], mean_1: NDArray[Any], session: NDArray[Any]
+) -> NDArray[np.int64]:
+    """Return the block of each trial: one ends where the better of two machines changes.
+
+    Parameters
+    ----------
+    mean_0, mean_1
+        True means in force, [trials].
+    session
+        Of each trial, whose trials follow one another, [trials].
+    """
+    better = np.asarray(mean_1, dtype=float) > np.asarray(mean_0, dtype=float)
+    begins = np.append(True, np.asarray(session)[1:] != np.asarray(session)[:-1])
+    turns = np.append(False, better[1:] != better[:-1]) & ~begins
+    counted = np.cumsum(turns)
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(begins)), 0))
+    blocks: NDArray[np.int64] = counted - counted[first]
+    return blocks
+
+
 def _need(table: pd.DataFrame, what: str, wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in table]
     if missing:

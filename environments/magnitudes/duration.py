@@ -18,6 +18,7 @@ from .magnitude import Magnitude
 _COUNT = (0, np.inf)
 _NUMBERS = 2**31  # of dialogues
 _NEAREST = 20  # excerpts of recordings among which one is drawn
+SPOKEN = 5.0  # seconds that a dialogue of our cast takes at least
 _FAR = 0.05  # relative to the wanted duration: farther, recordings do not cover it
 
 
@@ -32,6 +33,9 @@ class Duration(Magnitude):
     There are no pictures, hence no noise. What a session is made of: see `Magnitude`.
 
     With recordings script is the excerpt, and the other columns of the words are 0.
+
+    Ranges may begin at .1 s, for what people reproduced elsewhere: such trials are read, fitted and
+    scored. A session that is drawn has ranges from 5 s on, which dialogues take at least.
     """
 
     name = "duration"
@@ -54,7 +58,7 @@ class Duration(Magnitude):
         if not name.endswith(("_image", "_both"))
     }
     default_ranges: ClassVar = {"short": (10.0, 40.0), "medium": (25.0, 55.0), "long": (40.0, 70.0)}
-    limits = (5.0, 600.0)
+    limits = (0.1, 600.0)
     ceiling = 600.0
     modalities = ("text",)
     thought = "I count the words and think of how fast people speak."
@@ -86,6 +90,13 @@ class Duration(Magnitude):
             nobody = np.zeros(targets.shape, dtype=np.int64)
             return {"value": value, "script": script} | dict.fromkeys(
                 self.fields.wording[:-1], nobody
+            )
+        shortest = min(self.ranges[window][0] for window in self.windows)
+        if shortest < SPOKEN:
+            raise ValueError(
+                f"A dialogue takes {SPOKEN:g} s at least; ranges begin at {shortest:g} s. Trials "
+                "of such durations are read, fitted and scored; a session that is drawn has ranges "
+                f"from {SPOKEN:g} s on (--set ranges=VALUE)."
             )
         cast = our_cast()
         n = len(cast.names)

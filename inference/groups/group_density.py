@@ -272,6 +272,7 @@ class GroupDensity:
         kept = np.full((chains, draws, self.size), np.nan)
         told = np.full((chains, draws, len(STATISTICS)), np.nan)
         progress = np.zeros((chains, 4), dtype=np.int64)
+        begun = np.full(chains, np.inf)  # when; some wait for a core
         words = np.random.SeedSequence(settings.seed).spawn(chains)
 
         def run(chain: int) -> None:
@@ -280,6 +281,7 @@ class GroupDensity:
             number = int(rng.integers(2**31))
             how = settings.tune, settings.target_accept
             out = kept[chain], told[chain], progress[chain]
+            begun[chain] = perf_counter()
             run_chain(self.law, self.problem, start, scale, self.signed, how, number, *out)
 
         law = self.law  # compiled before threads ask for it
@@ -287,7 +289,7 @@ class GroupDensity:
         with ThreadPoolExecutor(settings.arguments["cores"]) as pool:
             running = [pool.submit(run, chain) for chain in range(chains)]
             try:
-                _wait(running, progress, settings, seconds, tell)
+                _wait(running, progress, begun, settings, seconds, tell)
             except KeyboardInterrupt:
                 progress[:, 3] = 1
                 wait(running)
@@ -324,11 +326,12 @@ class GroupDensity:
 def _wait(
     running: list[Future[None]],
     progress: NDArray[np.int64],
+    own: Array,
     settings: Settings,
     seconds: float | None,
     tell: Tell | None,
 ) -> None:
-    """Wait for chains, and tell how far each is."""
+    """Wait for chains, and tell how far each is; `own` are the times at which they began."""
     begun, pause = perf_counter(), FIRST_WORD
     whole = settings.tune + settings.draws
     while True:
@@ -343,4 +346,4 @@ def _wait(
             continue
         for number, row in enumerate(progress, start=1):
             chain = ChainProgress(int(row[0]), whole, int(row[1]))
-            tell(chain.told(number, perf_counter() - begun))
+            tell(chain.told(number, perf_counter() - own[number - 1]))

@@ -82,3 +82,10 @@ def test_settings_can_be_said_wherever_data_are_read(tmp_path, knownminds):
         code, _, err = knownminds(*given, "--set", "los=-3")
         assert code == 2
         assert "loss" in err
+    (tmp_path / "reference.csv").write_text("metric,value\nrisk,1\n")
+    given = ["phenotype", file, "--by", "subject", "--environment", "reversal_learning",
+             "--reference", tmp_path / "reference.csv"]  # fmt: skip
+    for wrong in ("loss=-1", "los=-3"):
+        code, _, err = knownminds(*given, "--set", wrong)
+        assert code == 2
+        assert "loss" in err

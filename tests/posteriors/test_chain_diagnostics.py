@@ -41,8 +41,13 @@ def test_scores_are_those_of_arviz(count, draws):
     close = {"rtol": 1e-8, "equal_nan": True}
     if count > 1:
         np.testing.assert_allclose(ours.r_hat(x)[:6], by_arviz(x, "rhat")[:6], **close)
-    for mine, method in ((ours.ess_bulk, "bulk"), (ours.ess_tail, "tail"), (ours.ess_mean, "mean")):
-        np.testing.assert_allclose(mine(x), by_arviz(x, "ess", method=method), **close)
+    tails = {"method": "tail", "prob": ours.TAILS}  # those that Vehtari and others (2021) ask for
+    for mine, how in (
+        (ours.ess_bulk, {"method": "bulk"}),
+        (ours.ess_tail, tails),
+        (ours.ess_mean, {"method": "mean"}),
+    ):
+        np.testing.assert_allclose(mine(x), by_arviz(x, "ess", **how), **close)
     some = x[:, :, :4]
     np.testing.assert_allclose(
         ours.error_of_mean(some), by_arviz(some, "mcse", method="mean"), **close
@@ -95,3 +100,17 @@ def test_a_group_is_sampled_judged_and_kept_without_arviz_or_pymc():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_model_with_a_groups_prior_uses_the_kernels_of_the_model_itself():
+    """It was taken for a class of the module abc: compiled anew, and kept beside Python's own."""
+    from knownminds.agents import RescorlaWagner
+    from knownminds.inference.posteriors.fitted_population import FittedPopulation
+    from knownminds.validation.data.support import _with_prior
+
+    own = RescorlaWagner.parameters
+    made = _with_prior(RescorlaWagner, FittedPopulation(own, own.mean + 1.0, 0.5 * own.sd))
+    assert made.__module__ == RescorlaWagner.__module__
+    kernels = made.kernel(2), RescorlaWagner.kernel(2)
+    assert kernels[0].py_func.__code__.co_filename == kernels[1].py_func.__code__.co_filename
+    assert made.parameters.mean.tolist() == (own.mean + 1.0).tolist()

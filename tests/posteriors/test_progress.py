@@ -5,6 +5,7 @@ import nutpie
 import pytest
 import xarray as xr
 
+from knownminds.inference.groups import group_density
 from knownminds.inference.posteriors import group_model, sampling
 from knownminds.inference.posteriors.sampling import Settings, StoppedError, run_nutpie
 
@@ -91,3 +92,19 @@ def test_this_nutpie_fills_the_template(sampler):
         assert name in nutpie.sample.__globals__["_progress_template"]
         assert name in sampling.CHAINS
     assert group_model.StoppedError is StoppedError
+
+
+def test_a_chain_that_waited_for_a_core_counts_from_its_own_begin(monkeypatch):
+    """Its time left was told as if it had run from the start: 380 s where 15 were left."""
+    waits = iter([(set(), {1}), ({1}, set())])
+    monkeypatch.setattr(group_density, "wait", lambda running, timeout: next(waits))
+    monkeypatch.setattr(group_density, "perf_counter", lambda: 100.0)
+    progress = np.array([[100, 0, 0, 0], [100, 1, 0, 0], [0, 0, 0, 0]])
+    heard = []
+    begun = np.array([0.0, 90.0, np.inf])
+    group_density._wait([], progress, begun, SETTINGS, None, heard.append)
+    assert heard == [
+        "chain 1: 100 of 150 draws, 0 divergences, about 50 s left",
+        "chain 2: 100 of 150 draws, 1 divergences, about 5 s left",
+        "chain 3: 0 of 150 draws, 0 divergences",
+    ]

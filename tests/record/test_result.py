@@ -1,5 +1,7 @@
+import ast
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -71,3 +73,31 @@ def test_values_of_numpy_and_tables_become_plain_ones():
     given = {1: (np.float64("nan"), np.int64(2), np.arange(2)), "b": np.bool_(True)}
     assert plain(given) == {"1": [None, 2, [0, 1]], "b": True}
     assert records(pd.DataFrame({"x": [1 / 3, np.nan]})) == [{"x": 0.3333333333}, {"x": None}]
+
+
+ROOT = Path(__file__).resolve().parents[2]
+ARE_DATA = {"RevealedBeliefs", "BeliefDecisions"}  # read from files, and measured by others
+
+
+def test_what_gives_a_table_is_a_result_with_all_that_results_have():
+    """A short line, a summary, a drawing and a view in notebooks come with the base."""
+    bases = {"Result", "SubjectResult", "Reported", "SessionMeasure"}
+    for floor in ("inference", "validation"):
+        for file in sorted((ROOT / floor).rglob("*.py")):
+            for found in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                if not isinstance(found, ast.ClassDef) or found.name in ARE_DATA:
+                    continue
+                own = {one.name for one in found.body if isinstance(one, ast.FunctionDef)}
+                above = {ast.unparse(base) for base in found.bases}
+                told = f"{file.relative_to(ROOT)}: {found.name} gives a table and is no Result"
+                assert "to_frame" not in own or above & bases, told
+
+
+def test_a_comparison_is_a_line_a_table_and_a_drawing():
+    from knownminds.inference.posteriors.comparison import LeaveOneOut
+
+    one = LeaveOneOut("m", ("a", "b"), np.array([-3.0, -5.0]), np.array([0.1, 0.9]))
+    assert repr(one).startswith("<LeaveOneOut: m: elpd -8.0 (se 2.0) over 2 subjects")
+    assert one.summary()["elpd"].tolist() == [-3.0, -5.0]
+    assert one.plot().axes[0].get_xlabel() == "elpd"
+    assert one._repr_html_().startswith("<pre>m: elpd -8.0")

@@ -317,3 +317,28 @@ def test_settings_in_a_column_of_a_table_are_taken_and_what_is_no_json_is_named(
         Trials.from_frame(rows.assign(environment_settings="n_visits"))
     # A file of an earlier version has none.
     assert Trials.from_frame(rows.drop(columns="environment_settings")).settings == {}
+
+
+def test_columns_whose_kind_is_known_come_out_as_those_that_are_read_value_by_value():
+    plain = pd.DataFrame(
+        {
+            "subject": pd.Series(["a", "a", "b", "b"], dtype="str"),
+            "trial": [0, 1, 0, 1],
+            "action": [0.0, np.nan, 1.0, 1.0],
+            "reward": [0.5, np.nan, 1.0, 0.0],
+            "cue": [1, 2, 3, 4],
+            "outcome": ["ok", "refused", "ok", "repaired"],
+        }
+    )
+    found = Trials.from_frame(plain).frame
+    pd.testing.assert_frame_equal(found, Trials.from_frame(plain.astype(object)).frame)
+    assert found.dtypes.astype(str).to_dict()["action"] == "Int64"
+    for name, value in (("trial", 0.5), ("action", 2.0**53), ("reward", np.inf), ("subject", "")):
+        broken = plain.astype({"trial": float})
+        broken.loc[2, name] = value
+        told = []
+        for frame in (broken, broken.astype(object)):
+            with pytest.raises(ValueError, match="row 3") as error:
+                Trials.from_frame(frame)
+            told.append(str(error.value))
+        assert told[0] == told[1]

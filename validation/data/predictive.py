@@ -27,6 +27,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, session_stream
 from knownminds.environments.panels import Cells, Panel, Rows, panels_of
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import Unknowns
 
 from .support import Relived, as_numbers
@@ -67,7 +68,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class PanelCheck:
+class PanelCheck(Result):
     """What a panel shows of the data and of the replicates.
 
     Parameters
@@ -94,7 +95,7 @@ class PanelCheck:
 
 
 @dataclass(frozen=True)
-class Predictive:
+class Predictive(Result):
     """A posterior predictive check.
 
     Parameters

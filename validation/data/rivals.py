@@ -17,6 +17,7 @@ import pandas as pd
 from knownminds.agents import AGENTS, Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, session_stream, unknown
+from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
 from knownminds.inference.posteriors.fitted_population import FittedPopulation
@@ -89,7 +90,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Result):
     """Several models of the same rows.
 
     Parameters

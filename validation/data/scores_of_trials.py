@@ -333,24 +333,30 @@ def records_of(
     *,
     environment: str | None = None,
     columns: Mapping[str, str] | None = None,
+    settings: Mapping[str, Any] | None = None,
 ) -> dict[str, list[Trials]]:
     """Return the trials of each value of a column, one record per experiment."""
     _, trials = read_one(data, columns)
     found: dict[str, list[Trials]] = {}
-    for _, part in _experiments(trials, environment):
+    for _, part in _experiments(trials, environment, settings):
         for sample, some in _samples(part, [by]):
             found.setdefault(sample, []).append(some)
     return found
 
 
-def played_in(people: Mapping[str, Sequence[Trials]]) -> list[Environment]:
-    """Return the experiments of several participants' records, with the settings that they tell."""
+def played_in(
+    people: Mapping[str, Sequence[Trials]], settings: Mapping[str, Any] | None = None
+) -> list[Environment]:
+    """Return the experiments of several participants' records, with the settings that they tell.
+
+    What is given in `settings` counts more.
+    """
     found: dict[str, Environment] = {}
     for records in people.values():
         for trials in records:
             name = str(trials.frame["environment"].iloc[0])
             if name not in found:
-                found[name] = environment_of(trials, name)
+                found[name] = set_to(environment_of(trials, name), settings)
     return list(found.values())
 
 

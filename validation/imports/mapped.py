@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from knownminds.environments import (
     ENVIRONMENTS,
     Environment,
+    TemporalDiscounting,
     Trials,
     better_machine,
+    blocks_of_means,
     games_of_plays,
     make,
     pumps_of_balloons,
@@ -27,6 +29,7 @@ from knownminds.environments import (
 
 from .account import DERIVED, LEFT_OUT, TOLD, UNREADABLE, Account, Table, Tally, account_of
 from .browser import opened, read_browser
+from .discounting_answers import questions_of_answers
 from .hbayesdm import grid_of
 from .importing import chosen
 from .mapping import UNITS, ColumnMap
@@ -37,10 +40,16 @@ ANSWERS = ("action", "response", "action1", "action2", "pumps")
 # Shapes of others, by what they are known by: what a row of theirs is, and its columns.
 DAYS = ("action1", "action2", "reward")
 BALLOONS = ("pumps", "exploded")
+ITEMS = ("item", "action")  # of a questionnaire, whose answers tell its sums
 PLAYS = ("game", "play", "action", "reward")
 _COUNTED = ("trial", "action", "response", "reward")
 _BY_NAME = ("domain", "sense", "task", "queried", "present")  # may be given in words
-_SHAPED = {"two_step": DAYS, "balloon_risk": BALLOONS, "horizon": PLAYS}
+_SHAPED = {
+    "two_step": DAYS,
+    "balloon_risk": BALLOONS,
+    "horizon": PLAYS,
+    "temporal_discounting": ITEMS,
+}
 
 
 def import_mapped(
@@ -113,7 +122,8 @@ def _told(
     cells = _columns(table, mapping, tally)
     own = replace(table, cells=cells)
     shape = _SHAPED.get(place.name if place else "", ())
-    shaped = bool(shape) and set(shape) <= set(cells.columns) and "mean_0" not in cells
+    shaped = bool(shape) and set(shape) <= set(cells.columns)
+    shaped &= not {"mean_0", "later_amount"} & set(cells.columns)
     if "subject" not in cells:
         raise ValueError(_lacking(table, ["subject"]))
     lost = cells["subject"].isna()
@@ -138,7 +148,9 @@ def _told(
         lost = frame["trial"].isna()
         tally.mark(LEFT_OUT, "no trial number", own, lost)
         own, frame = own.keep(~lost), frame[~lost].reset_index(drop=True)
-    if shaped and place is not None:
+    if shaped and isinstance(place, TemporalDiscounting):
+        frame = _asked(own, frame, place, tally)
+    elif shaped and place is not None:
         return _reshaped(own, frame, place, tally)
     if place is not None and place.name == "temporal_discounting" and "item" not in frame:
         tally.mark(DERIVED, "item 0: sums that are received", own, np.ones(len(own)))
@@ -146,6 +158,8 @@ def _told(
     _require(table, frame, place)
     if place is not None and place.name == "restless_bandit" and "accurate" in frame:
         frame = _means(own, frame, place, tally)
+    if place is not None and place.name == "restless_bandit" and "block" not in frame:
+        frame = _blocks(own, frame, tally)
     return _answered(own, frame, place, tally)
 
 
@@ -302,6 +316,33 @@ def _means(table: Table, frame: pd.DataFrame, place: Environment, tally: Tally) 
         mean_0=np.where(agreed, np.where(first == 0, high, low), np.nan),
         mean_1=np.where(agreed, np.where(first == 1, high, low), np.nan),
     )
+
+
+def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
+    """Add the blocks, which end where the better machine changes, if the means are known."""
+    known = {"mean_0", "mean_1"} <= set(frame)
+    if not known or frame[["mean_0", "mean_1"]].isna().any().any():
+        return frame
+    keys = [key for key in ("subject", "session") if key in frame]
+    session = frame.groupby(keys, sort=False).ngroup().to_numpy()
+    order = np.lexsort((frame["trial"], session))
+    block = np.empty(len(frame), dtype=np.int64)
+    means = (frame[name].to_numpy()[order] for name in ("mean_0", "mean_1"))
+    block[order] = blocks_of_means(*means, session[order])
+    tally.mark(DERIVED, "blocks, from where the means change places", table, np.ones(len(table)))
+    return frame.assign(block=block)
+
+
+def _asked(
+    table: Table, frame: pd.DataFrame, place: TemporalDiscounting, tally: Tally
+) -> pd.DataFrame:
+    """Return the questions of a questionnaire of which items and answers are known."""
+    lost = frame["item"].isna()
+    tally.mark(LEFT_OUT, "no number of the item", table, lost)
+    frame = frame[~lost].reset_index(drop=True)
+    told = questions_of_answers(frame.drop(columns="trial"), place)
+    tally.mark(DERIVED, "sums and delays, from the answers before", table, ~lost)
+    return told
 
 
 def _reshaped(table: Table, frame: pd.DataFrame, place: Environment, tally: Tally) -> pd.DataFrame:

@@ -10,8 +10,8 @@ import typer
 
 from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import notes, print_json
-from knownminds.validation.options import Json, Out, Seed
-from knownminds.validation.reading import read_mapping
+from knownminds.validation.options import ExperimentOption, Json, Out, Seed
+from knownminds.validation.reading import read_mapping, read_settings
 
 
 @app.command()
@@ -26,7 +26,11 @@ def phenotype(
     reference: Annotated[
         Path | None, typer.Option(help="A CSV file with the columns metric and value.")
     ] = None,
+    environment: ExperimentOption = None,
     columns: Annotated[str | None, typer.Option(help="ours=yours,...")] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE: a setting of the experiment.")
+    ] = None,
     released: Annotated[
         bool, typer.Option("--released", help="Without signs, as the published code has it.")
     ] = False,
@@ -49,11 +53,14 @@ def phenotype(
             "Give a CSV file with the columns metric and value."
         )
     else:
-        people = records_of(data, by, columns=read_mapping(columns))
+        told = read_settings(values)
+        people = records_of(
+            data, by, environment=environment, columns=read_mapping(columns), settings=told
+        )
         found = run_phenotype(
             people,
             reference=reference,
-            environments=played_in(people),
+            environments=played_in(people, told),
             released=released,
             seed=seed,
         )

@@ -1,0 +1,98 @@
+"""What experts would otherwise write: blocks from means, questionnaires from answers, durations."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import their_files
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import (
+    Duration,
+    RestlessBandit,
+    TemporalDiscounting,
+    Trials,
+    blocks_of_means,
+)
+from knownminds.inference import MEASURES
+from knownminds.validation.data.exchange import import_sources
+from knownminds.validation.imports.discounting_answers import questions_of_answers
+from knownminds.validation.imports.importing import import_tables
+from knownminds.validation.imports.mapping import read_map
+
+PLACE = TemporalDiscounting()
+
+
+@pytest.fixture(scope="module")
+def answered():
+    model = AGENTS["hyperbolic_discounter"]
+    theta = model.parameters.draw(np.random.default_rng(4), 25)
+    return simulate(model, theta, PLACE, 4).frame
+
+
+def test_answers_to_items_tell_which_sums_were_on_offer(answered):
+    told = questions_of_answers(answered[["subject", "session", "item", "action"]], PLACE)
+    columns = ["trial", "item", "sooner_amount", "sooner_delay", "later_amount", "later_delay"]
+    for column in columns:
+        assert told[column].tolist() == answered[column].tolist()
+
+
+def test_a_questionnaire_is_imported_from_its_items_and_scored(answered, tmp_path):
+    file = tmp_path / "q.csv"
+    words = answered["action"].map({0: "now", 1: "wait"})
+    pd.DataFrame({"who": answered["subject"], "q": answered["item"] + 1, "said": words}).to_csv(
+        file, index=False
+    )
+    told = read_map(["subject=who,item=q,action=said", "q: from 1", "said: now=0,wait=1"])
+    found = import_sources([file], environment="temporal_discounting", mapping=told)
+    derived = [one.what for one in found.account.entries if one.kind == "derived"]
+    assert "sums and delays, from the answers before" in derived
+    measure = MEASURES["temporal_discounting"]
+    there = measure.values(Trials.from_frame(answered, environment=PLACE)).value
+    np.testing.assert_array_equal(measure.values(found.trials).value, there)
+
+
+@pytest.mark.parametrize(
+    ("items", "actions", "sentence"),
+    [
+        ([0, 0, 0, 0], [0, 0, 0, 0], "3 questions at most, another item one; row 4 is answer 4"),
+        ([0, 0, 0], [0, 1, 1], "row 3 answers a question that was not asked"),
+        ([7], [0], "from 0 to 6; row 1 has 7"),
+        ([3, 3], [0, 0], "row 2 is answer 2 to item 3"),
+    ],
+)
+def test_answers_that_were_not_asked_for_are_named(items, actions, sentence):
+    frame = pd.DataFrame({"subject": "a", "item": items, "action": actions})
+    with pytest.raises(ValueError, match=sentence):
+        questions_of_answers(frame, PLACE)
+
+
+def test_blocks_are_found_where_the_means_change_places(tmp_path):
+    place = RestlessBandit()
+    model = AGENTS["change_point_observer"]
+    played = simulate(model, model.parameters.draw(np.random.default_rng(0), 3), place, 2).frame
+    found = blocks_of_means(played["mean_0"], played["mean_1"], played["subject"].to_numpy())
+    assert found.tolist() == played["block"].tolist()
+    file = tmp_path / "r.csv"
+    kept = ["subject", "trial", "action", "response", "reward", "mean_0", "mean_1"]
+    played[kept].rename(columns={"response": "sure"}).to_csv(file, index=False)
+    told = read_map(["subject=subject,response=sure"])
+    back = import_sources([file], environment="restless_bandit", mapping=told)
+    assert back.trials.frame["block"].tolist() == played["block"].tolist()
+
+
+def test_durations_below_five_seconds_are_read_in_peoples_own_ranges(tmp_path):
+    made = their_files.durations(seed=3)
+    (tmp_path / made.name).write_text(made.text)
+    trials, _ = import_tables([tmp_path / made.name])
+    ranges = {"short": (0.3, 0.811), "medium": (1.333, 3.602), "long": (5.921, 16.0)}
+    place = Duration(ranges=ranges, n_values=3, repeats=30)
+    seconds = trials.frame.assign(value=trials.frame["value"] / 20,
+                                  response=trials.frame["response"] / 20)  # fmt: skip
+    kept = ["subject", "trial", "value", "response", "window", "item", "modality", "blur"]
+    own = Trials.from_frame(seconds[kept], environment=place)
+    truth = {(one["subject"], one["trial"]): one["value"] / 20 for one in made.trials}
+    rows = own.frame[["subject", "trial", "value"]].itertuples(index=False)
+    assert all(value == pytest.approx(truth[who, trial]) for who, trial, value in rows)
+    # Dialogues are not that short: a session cannot be drawn, and the sentence says what can.
+    with pytest.raises(ValueError, match=r"5 s at least; ranges begin at 0.3 s.*--set ranges"):
+        place.reset(0)
