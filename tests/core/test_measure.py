@@ -123,7 +123,9 @@ def estimated(name, turn, part=1):
         n, place = 40, resolve_environment(place, 40 * place.n_trials)
     else:
         # Regressions and scores are those of the standard session; long ones need fewer minds.
-        n = max(min(400, max(30, 500_000 // place.n_trials)) // part, 12)
+        # Few minds break monotone choice at all: a dozen tell too little of their spread.
+        least = 30 if name.startswith("monotone_choice") else 12
+        n = max(min(400, max(30, 500_000 // place.n_trials)) // part, least)
     theta = minds(model, n, measure.dial.direction, turn or 0.0)
     found = measure.estimate(lived(model, theta, place))
     return found, measure.group_truth(model, theta)
