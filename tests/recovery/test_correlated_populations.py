@@ -91,7 +91,7 @@ def test_a_correlation_that_cannot_be_is_answered_with_the_rule(given, message):
 
 def test_power_takes_correlations_of_effects_of_parameters():
     asked = AskPower(
-        InstrumentalLearning(8), {"alpha": 0.1}, "rescorla_wagner", comparison="between",
+        InstrumentalLearning(8), {"alpha": 0.1}, model="rescorla_wagner", comparison="between",
         subjects=10, correlation={"alpha,beta": 0.5},
     )  # fmt: skip
     (cell,) = sought_in(asked).cells([10], [1], [None])
