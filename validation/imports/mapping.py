@@ -50,6 +50,8 @@ class ColumnMap:
         Which rows are trials: columns -> the value they have.
     settings
         Of the experiment.
+    pattern, names
+        Of sessions told as texts, see `told_texts.read_texts`; "" for tables.
     """
 
     environment: str = ""
@@ -59,6 +61,8 @@ class ColumnMap:
     missing: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    pattern: str = ""
+    names: str = ""
 
     def __post_init__(self) -> None:
         """Check the units."""
@@ -79,6 +83,8 @@ class ColumnMap:
             tuple(dict.fromkeys((*self.missing, *other.missing))),
             {**self.where, **other.where},
             {**self.settings, **other.settings},
+            other.pattern or self.pattern,
+            other.names or self.names,
         )
 
     def named(self, what: str, column: str) -> Any:
@@ -91,6 +97,9 @@ class ColumnMap:
         lines = []
         if self.environment:
             lines.append(f"environment = {_quoted(self.environment)}")
+        for name in ("pattern", "names"):
+            if getattr(self, name):
+                lines.append(f"{name} = {_quoted(getattr(self, name))}")
         if self.missing:
             lines.append(f"missing = [{', '.join(map(_quoted, self.missing))}]")
         for name in ("columns", "units", "where"):
