@@ -31,7 +31,7 @@ from knownminds.validation.imports.tables import read_table
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
 OURS = (*BOTH, "inspect")
-THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "durations", "jspsych")
+THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "durations", "jspsych")
 READ = (*OURS, *THEIRS)
 TEXTS = {"psych-101", "inspect"}  # read from words, of which an account is given
 TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
