@@ -12,6 +12,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from .searched import Searched
+
 Range = tuple[int, int] | tuple[float, float]
 Role = Literal["stimulus", "wording", "hidden", "feedback"]
 Rule = Callable[[str, Any], Any]
@@ -119,6 +121,7 @@ class Setting:
     called : how people call it, where that is not the attribute's name
     last : whether it stands behind the settings of the base class, not before them
     kind : its type, as the class annotates it
+    searched : what a search for the best design tries; None if it cannot be searched
     """
 
     default: Any
@@ -128,6 +131,7 @@ class Setting:
     called: str = ""
     last: bool = False
     kind: str = "Any"
+    searched: Searched | None = None
 
 
 def setting(
@@ -138,9 +142,10 @@ def setting(
     size: bool = False,
     called: str = "",
     last: bool = False,
+    searched: Searched | None = None,
 ) -> Any:
     """Say that an attribute of an experiment can be set; see `Setting`."""
-    return Setting(default, rule, help, size, called, last)
+    return Setting(default, rule, help, size, called, last, searched=searched)
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -60,6 +60,7 @@ from .posteriors.comparison import (
 )
 from .posteriors.posterior import Posterior, posterior
 from .questions.next_question import ChosenQuestions, Inquiry, play_chosen
+from .questions.stopping import StopBy, StoppingRule
 from .session_measure import SessionMeasure
 from .stability import VarianceSplit, split_scores, split_variance
 
@@ -197,6 +198,8 @@ __all__ = [
     "Risk",
     "SessionMeasure",
     "StayOrShift",
+    "StopBy",
+    "StoppingRule",
     "SubjectMeasure",
     "TemporalDiscountingScore",
     "TrialsToCriterion",

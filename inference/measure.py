@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -424,7 +424,7 @@ def interval_tests(
     the distance from it. The test rejects what the interval does not hold.
     """
     low, high = bounds
-    quantile = np.asarray(student.ppf(0.5 + mass / 2, freedom))
+    quantile = np.asarray(scipy.stats.t.ppf(0.5 + mass / 2, freedom))
     if not (np.isfinite(low) or np.isfinite(high)):
         statistic = np.abs(mean - null) / error
         half = quantile * error
@@ -438,7 +438,7 @@ def interval_tests(
             statistic = np.abs(mean - null) / np.sqrt(
                 scale * _shape(np.array(null), bounds) if inside else error**2
             )
-    p_value: Array = 2.0 * np.asarray(student.sf(statistic, freedom))
+    p_value: Array = 2.0 * np.asarray(scipy.stats.t.sf(statistic, freedom))
     return Tests(mean, error, ends[0], ends[1], p_value, n)
 
 

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog
-from scipy.stats import norm
-from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 
@@ -128,7 +126,13 @@ def coefficient(
         value = 0.0
     if not np.isfinite(error) or error <= least:
         return Coefficient(value, np.nan, np.nan, np.nan, np.nan, n)
-    law = student(int(groups.max())) if several else norm if logistic else student(n - k)
+    law = (
+        scipy.stats.t(int(groups.max()))
+        if several
+        else scipy.stats.norm
+        if logistic
+        else scipy.stats.t(n - k)
+    )
     half = float(law.ppf(0.975)) * error
     p_value = 2 * float(law.sf(abs(value) / error))
     return Coefficient(value, error, value - half, value + half, p_value, n)
@@ -179,7 +183,9 @@ def estimate_of(
 def _separates(x: Array, y: NDArray[np.float64]) -> bool:
     """Say whether some combination of the regressors tells the outcomes apart, if only in part."""
     sided = np.unique(np.where(y > 0, 1.0, -1.0)[:, None] * x, axis=0)
-    found = linprog(-sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1))
+    found = scipy.optimize.linprog(
+        -sided.sum(axis=0), A_ub=-sided, b_ub=np.zeros(len(sided)), bounds=(-1, 1)
+    )
     return bool(found.status == 0 and found.fun is not None and found.fun < -1e-8)
 
 

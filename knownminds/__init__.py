@@ -12,6 +12,7 @@ from typing import Any
 
 VERBS = {
     "audit": "power.audit",
+    "best_design": "design.best_design",
     "budget": "costs.budget",
     "calibrate": "calibration.calibration",
     "channel": "channel.channel_study",

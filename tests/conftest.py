@@ -12,7 +12,6 @@ def pytest_collection_finish(session):
     Ten thousand tests and all libraries lie in memory, and to walk through them again and again
     took a tenth of the whole run.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
 

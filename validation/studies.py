@@ -87,9 +87,16 @@ STUDIES: Mapping[str, Kept] = {
         {
             "Power": "power.power_page:power_page",
             "SmallestDesign": "power.power_page:smallest_design_page",
+            "Sequential": "power.sequential_page:sequential_page",
         },
-        summarise="power.power_study:summarise",
+        summarise="power.sequential:summarise_found",
         question="power.questions:PowerQuestion",
+    ),
+    "design": Kept(
+        STUDY,
+        "design.best_design:read_best_design",
+        {"BestDesign": "design.design_page:design_page"},
+        question="design.questions:AskDesign",
     ),
     "audit": Kept(
         STUDY,

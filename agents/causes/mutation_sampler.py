@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import poisson
+import scipy
 
 from knownminds.agents.parameters import POSITIVE, Array, Parameter, Parameters
 from knownminds.environments.causes.causal_graph import Graph
@@ -47,7 +47,7 @@ def expected_visits(joint: Array, steps: float) -> Array:
     now[list(PROTOTYPES)] = 0.5
     visits: Array = now.copy()
     longest = int(steps + 10.0 * np.sqrt(steps)) + 30  # more steps are all but impossible
-    for more in poisson.sf(np.arange(longest), steps).tolist():
+    for more in scipy.stats.poisson.sf(np.arange(longest), steps).tolist():
         now = now @ matrix
         visits += more * now
     return visits

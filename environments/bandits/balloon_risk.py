@@ -15,6 +15,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.prompt import Message, Prompt, Template
 from knownminds.environments.words.told_history import (
     FIRST,
@@ -171,11 +172,17 @@ class BalloonRisk(Retelling):
         Unless(Whole(1)),
         "Balloons of each type; if None, 10 as in the paper, or 15 as in the released code.",
         size=True,
+        searched=span(3, 60),
     )
     maxima: tuple[int, ...] = setting(
         (128, 32, 8),
         Told(_maxima, "the highest number of pumps of each type"),
         "The highest number of pumps of each type.",
+        searched=Searched(
+            (Span(4, 16), Span(1.0, 4.0, 0.5, even=True), Span(1, 3, even=True)),
+            lambda least, times, n: [round(least * times**k) for k in range(n)],
+            "least, times as many, how many types",
+        ),
     )
     released: bool = setting(
         False,

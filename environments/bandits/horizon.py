@@ -15,6 +15,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
 from knownminds.environments.panels import Panel, Rows, chose, learning_curve, looked
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.searched import Searched, Span, span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
@@ -183,13 +184,23 @@ class Horizon(TwoMachines):
     noun = "machine"
     thought = "I weigh what each machine has paid, how often I saw it, and the plays that are left."
 
-    n_games: int = setting(100, Whole(1), "Games; 100 in CogBench.", size=True)
-    long_horizon: int = setting(6, Whole(2), "Free plays of a long game; short games have one.")
-    long_share: float = setting(0.5, Number(0.0, 1.0), "Probability that a game is a long one.")
+    n_games: int = setting(
+        100, Whole(1), "Games; 100 in CogBench.", size=True, searched=span(10, 200)
+    )
+    long_horizon: int = setting(
+        6, Whole(2), "Free plays of a long game; short games have one.", searched=span(2, 12)
+    )
+    long_share: float = setting(
+        0.5,
+        Number(0.0, 1.0),
+        "Probability that a game is a long one.",
+        searched=span(0.0, 1.0, 0.05),
+    )
     unequal_share: float = setting(
         0.5,
         Number(0.0, 1.0),
         "Probability that one machine is shown once and the other three times.",
+        searched=span(0.0, 1.0, 0.05),
     )
     base_means: NDArray[np.float64] = setting(
         (40.0, 60.0), Numbers("are numbers", np.isfinite), "Means of the one machine, drawn evenly."
@@ -198,6 +209,11 @@ class Horizon(TwoMachines):
         (4.0, 8.0, 12.0, 20.0, 30.0),
         Numbers("are numbers above 0", lambda values: np.isfinite(values) & (values > 0.0)),
         "By how much the other one's mean lies above or below it, drawn evenly.",
+        searched=Searched(
+            (Span(1, 10), Span(1, 6, even=True), Span(1.2, 3.0, 0.1)),
+            lambda least, n, ratio: [float(round(least * ratio**k)) for k in range(n)],
+            "least, how many, ratio",
+        ),
     )
     sd: float = setting(
         8.0,

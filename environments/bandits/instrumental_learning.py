@@ -14,6 +14,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Told, Whole, setting
 from knownminds.environments.panels import learning_curve, returning, share_of, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun, labels_of_the_lost
+from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.prompt import Message, Template
 from knownminds.environments.words.told_history import (
     FIRST,
@@ -28,6 +29,16 @@ if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
 _UNSEEN = "?"  # stands for a name that no prompt has told so far
+
+
+# Of a low rate (0) and a high one (1) which pairs are offered, a casino each.
+_CASINOS = {
+    "all pairs": ((0, 0), (0, 1), (1, 0), (1, 1)),
+    "unequal pairs": ((0, 1), (1, 0)),
+    "unequal and low": ((0, 0), (0, 1), (1, 0)),
+    "unequal and high": ((0, 1), (1, 0), (1, 1)),
+    "equal pairs": ((0, 0), (1, 1)),
+}
 
 
 def _rates(name: str, given: Any) -> NDArray[np.float64]:
@@ -79,11 +90,18 @@ class InstrumentalLearning(Retelling):
     noun = "machine"
     thought = "I go by what these two machines have paid so far."
 
-    n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True)
+    n_visits: int = setting(24, Whole(1), "Visits to each casino.", size=True, searched=span(4, 96))
     win_probability: NDArray[np.float64] = setting(
         ((0.25, 0.25), (0.25, 0.75), (0.75, 0.25), (0.75, 0.75)),
         Told(_rates, "two probabilities, from 0 to 1, for each casino"),
         "For each casino (context) the win probabilities of its two machines (actions 0 and 1).",
+        searched=Searched(
+            (Span(0.0, 0.45, 0.05), Span(0.5, 1.0, 0.05), Among(tuple(_CASINOS))),
+            lambda low, high, casinos: [
+                [(low, high)[k] for k in pair] for pair in _CASINOS[casinos]
+            ],
+            "a low rate, a high one, and which pairs of them",
+        ),
     )
 
     def prepare(self) -> None:

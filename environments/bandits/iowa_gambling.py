@@ -14,6 +14,7 @@ from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
 from knownminds.environments.panels import learning_curve, returning, shares, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.searched import span
 from knownminds.environments.words.answer import decimal
 from knownminds.environments.words.prompt import Message
 from knownminds.environments.words.told_history import (
@@ -123,7 +124,9 @@ class IowaGambling(Retelling):
     noun = "deck"
     thought = "I go by what the decks have brought and cost so far."
 
-    n_cards: int = setting(100, Whole(1), "Cards that are taken in a session.", size=True)
+    n_cards: int = setting(
+        100, Whole(1), "Cards that are taken in a session.", size=True, searched=span(20, 400)
+    )
     scale: float = setting(
         1.0, Number(above=0.0), "By what all amounts of the published decks are multiplied."
     )

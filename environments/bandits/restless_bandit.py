@@ -26,6 +26,7 @@ from knownminds.environments.panels import (
 )
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.searched import Among, Searched, Span, span
 from knownminds.environments.words.answer import (
     _SIGNS,
     Answer,
@@ -135,17 +136,29 @@ class RestlessBandit(TwoMachines):
     }
     thought = "I go by what the machines have paid of late, and by how clear that is."
 
-    n_blocks: int = setting(4, Whole(1), "Blocks in a session; 4 in CogBench.", size=True)
+    n_blocks: int = setting(
+        4, Whole(1), "Blocks in a session; 4 in CogBench.", size=True, searched=span(1, 16)
+    )
     block_length: tuple[int, int] = setting(
         (18, 22),
         Told(_range, "the shortest and the longest block, with a whole number as their mean"),
         "Shortest and longest block; their sum is even, since a session has n_blocks times their "
         "mean of trials.",
+        searched=Searched(
+            (Span(4, 40), Among((0, 2, 4, 8))),
+            lambda shortest, wider: [shortest, shortest + wider],
+            "shortest, by how much the longest is longer",
+        ),
     )
-    high: float = setting(60.0, Number(), "Mean of the better machine.")
+    high: float = setting(
+        60.0, Number(), "Mean of the better machine.", searched=span(42, 80, 2.0, even=True)
+    )
     low: float = setting(40.0, Number(), "Mean of the other machine.")
     sd: float = setting(
-        8.0, Number(above=0.0), "Standard deviation of the points, before they are rounded."
+        8.0,
+        Number(above=0.0),
+        "Standard deviation of the points, before they are rounded.",
+        searched=span(2, 32),
     )
     confidence: Confidence = setting(
         "together",
@@ -336,8 +349,8 @@ class RestlessBandit(TwoMachines):
         tables = []
         for _ in range(self.n_blocks):
             shifted = np.zeros((len(ways), len(spans)))
-            for j, span in enumerate(spans):
-                shifted[span:, j] = ways[: max(len(ways) - span, 0)]
+            for j, long in enumerate(spans):
+                shifted[long:, j] = ways[: max(len(ways) - long, 0)]
             total = shifted.sum(axis=1)
             held = np.where(total[:, None] > 0, shifted, 1.0)
             tables.append(np.cumsum(held, axis=1)[:, :-1] / held.sum(axis=1, keepdims=True))

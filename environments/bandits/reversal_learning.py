@@ -21,6 +21,7 @@ from knownminds.environments.panels import (
     staying,
 )
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
+from knownminds.environments.searched import Among, Searched, Span, among, span
 from knownminds.environments.words.told_history import (
     FIRST,
     LETTERS,
@@ -158,22 +159,33 @@ class ReversalLearning(TwoMachines):
     noun = "machine"
     thought = "I go by what the machines have paid of late."
 
-    n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True)
+    n_plays: int = setting(120, Whole(1), "Plays in a session.", size=True, searched=span(20, 480))
     win_probability: tuple[float, float] = setting(
         (0.8, 0.2),
         Told(_chances, "a higher and a lower probability, from 0 to 1"),
         "How often the better and the worse machine win.",
+        searched=Searched(
+            (Span(0.55, 1.0, 0.05), Span(0.0, 0.45, 0.05)),
+            lambda better, worse: [better, worse],
+            "better, worse",
+        ),
     )
     block_length: tuple[int, int] = setting(
         (10, 15),
         Told(_lengths, "the fewest and the most plays, whole numbers from 1 on"),
         "Fewest and most plays before the machines change places; one number twice fixes it.",
+        searched=Searched(
+            (Span(3, 40), Among((1.0, 1.5, 2.0))),
+            lambda fewest, times: [fewest, round(fewest * times)],
+            "fewest, times as many",
+        ),
     )
     criterion: str = setting(
         "plays",
         OneOf(CRITERIA),
         'What is counted until machines change places: "plays"; "correct", choices of the better '
         'machine, as in Cools et al. 2002; "consecutive", such choices on end.',
+        searched=among(*CRITERIA),
     )
     loss: float = setting(
         -1.0,

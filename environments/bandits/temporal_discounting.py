@@ -28,6 +28,7 @@ from knownminds.environments.fields import (
 )
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.searched import Searched, Span, among, span
 from knownminds.environments.side_by_side import follow_world
 from knownminds.environments.words.told_history import (
     FIRST,
@@ -223,6 +224,7 @@ class TemporalDiscounting(Retelling):
         "pay_to_have_now": ("amount", "premium"),
         "wait": ("amount", "months"),
     }
+    published: ClassVar = {"design": "adaptive", "n_repeats": 1}
     noun = "option"
     thought = "I weigh how much there is against how long it takes."
 
@@ -231,6 +233,7 @@ class TemporalDiscounting(Retelling):
         OneOf(PLANS),
         'The questionnaire, "adaptive", or the "grid".',
         called="design",
+        searched=among(*PLANS),
     )
     amount: int = setting(
         500, Whole(1), "The smaller sum of the questionnaire, the larger one of the grid."
@@ -242,14 +245,38 @@ class TemporalDiscounting(Retelling):
         "Of the questionnaire: five, in rising order.",
     )
     shares: tuple[float, ...] = setting(
-        SHARES, _rising(0.0, 1.0), "Of the grid: the sooner sum as shares of the later one."
+        SHARES,
+        _rising(0.0, 1.0),
+        "Of the grid: the sooner sum as shares of the later one.",
+        searched=Searched(
+            (Span(0.02, 0.5, 0.02), Span(0.6, 0.98, 0.02), Span(2, 12)),
+            lambda low, high, n: [round(low + k * (high - low) / (n - 1), 4) for k in range(n)],
+            "least, most, how many",
+        ),
     )
     delays: tuple[int, ...] = setting(
-        DELAYS, Told(_months, "months in rising order"), "Of the grid: those of the later sum."
+        DELAYS,
+        Told(_months, "months in rising order"),
+        "Of the grid: those of the later sum.",
+        searched=Searched(
+            (Span(1, 12), Span(13, 360), Span(2, 12)),
+            lambda low, high, n: sorted(
+                {round(low * (high / low) ** (k / (n - 1))) for k in range(n)}
+            ),
+            "least, most, how many",
+        ),
     )
-    losses: bool = setting(True, YES_OR_NO, "Of the grid: whether losses are asked as well.")
+    losses: bool = setting(
+        True,
+        YES_OR_NO,
+        "Of the grid: whether losses are asked as well.",
+        searched=among(True, False),
+    )
     n_repeats: int = setting(
-        1, Whole(1), "How often the whole grid is gone through; 1 for the questionnaire."
+        1,
+        Whole(1),
+        "How often the whole grid is gone through; 1 for the questionnaire.",
+        searched=span(1, 4),
     )
 
     def prepare(self) -> None:

@@ -29,6 +29,7 @@ from knownminds.environments.fields import (
     setting,
 )
 from knownminds.environments.panels import Panel, Rows, looked, read_off
+from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import (
     Answer,
     Outcome,
@@ -275,6 +276,7 @@ class Collider(Environment):
         OneOf(DIRECTIONS),
         '"both", or "one": 11 questions of the collider, about C1, or about the effect given C2 '
         "alone; 13 of the fork, about C1 and C2. A chain has no second direction.",
+        searched=among(*DIRECTIONS),
     )
     repeats: int = setting(
         1,
@@ -283,6 +285,7 @@ class Collider(Environment):
         "begins with the number of the round: the same prompt would bring the same answer again "
         "from those who answer by a seed.",
         size=True,
+        searched=span(1, 20),
     )
     answer: Form = setting(
         "numeric",

@@ -31,6 +31,7 @@ from knownminds.environments.fields import (
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
+from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
@@ -208,13 +209,16 @@ class Diagnosis(Environment):
         Told(as_given, "the name of a node, or None"),
         "The node asked about, which has two states; None for that of a shipped network.",
     )
-    n_contexts: int = setting(200, Whole(1), "How many contexts a session has.", size=True)
-    repeats: int = setting(5, Whole(1), "How many rounds.")
+    n_contexts: int = setting(
+        200, Whole(1), "How many contexts a session has.", size=True, searched=span(10, 500)
+    )
+    repeats: int = setting(5, Whole(1), "How many rounds.", searched=span(1, 10))
     elicitations: tuple[str, ...] = setting(
         ELICITATIONS,
         SomeOf(ELICITATIONS),
         'In which ways beliefs are asked for, in any part: "plain"; "squared" and "absolute" tell '
         'of a loss; "bayesian" tells to reason by Bayes\' rule.',
+        searched=among(*([one] for one in ELICITATIONS), list(ELICITATIONS)),
     )
     questions: tuple[str, ...] = setting(
         ASKED,

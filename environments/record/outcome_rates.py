@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from scipy.stats import binomtest
+import scipy
 
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
@@ -42,8 +43,13 @@ class Rate:
         """Reckon the rate and its interval."""
         if of == 0:
             return cls(outcome, 0, 0, np.nan, np.nan, np.nan)
-        interval = binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
-        return cls(outcome, count, of, count / of, float(interval.low), float(interval.high))
+        return cls(outcome, count, of, count / of, *_interval(count, of))
+
+
+@lru_cache(maxsize=4096)  # SciPy reckons an exact p-value before it gives an interval
+def _interval(count: int, of: int) -> tuple[float, float]:
+    interval = scipy.stats.binomtest(count, of).proportion_ci(CONFIDENCE, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def outcome_rates(trials: Trials | Mapping[str, int]) -> tuple[Rate, ...]:

@@ -6,8 +6,8 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
+import scipy
 from scipy.special import expit
-from scipy.stats import norm
 
 from knownminds.agents import Agent, HorizonExplorer
 from knownminds.agents.parameters import Array
@@ -136,7 +136,7 @@ class Exploration(Measure):
         counts = (1, 3) if self.kind == "directed" else (2, 2)
         # Points are rounded, which adds the variance of a uniform number.
         spread = np.sqrt((design.sd**2 + 1 / 12) * sum(1 / n for n in counts))
-        chances: Array = norm.pdf(GRID[:, None], self._differences, spread)
+        chances: Array = scipy.stats.norm.pdf(GRID[:, None], self._differences, spread)
         return np.asarray(chances / chances.sum(axis=0))
 
     @cached_property

@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import (
-    false_discovery_control,
-    friedmanchisquare,
-    kruskal,
-    mannwhitneyu,
-    rankdata,
-    wilcoxon,
-)
+import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
@@ -162,11 +155,11 @@ def _all_groups(part: pd.DataFrame, across: str, matched: bool) -> dict[str, Any
         return row | {"status": "all answers are the same"}
     found: Any
     if not matched:
-        found = kruskal(*samples)
+        found = scipy.stats.kruskal(*samples)
     elif len(samples) == 2:
         found = _signed(samples[0], samples[1])
     else:
-        found = friedmanchisquare(*samples)
+        found = scipy.stats.friedmanchisquare(*samples)
     return row | {
         "statistic": float(found.statistic), "p_value": float(found.pvalue), "status": "ok"
     }  # fmt: skip
@@ -192,7 +185,7 @@ def _pairs(part: pd.DataFrame, across: str, matched: bool) -> Iterable[dict[str,
         elif matched:
             row |= {"r": _matched_r(first, second), "p_value": float(_signed(first, second).pvalue)}
         else:
-            found = mannwhitneyu(first, second, alternative="two-sided")
+            found = scipy.stats.mannwhitneyu(first, second, alternative="two-sided")
             row |= {"u": float(found.statistic), "p_value": float(found.pvalue)}
             row["r"] = 2 * row["u"] / (len(first) * len(second)) - 1
         yield row
@@ -208,13 +201,13 @@ def _items(part: pd.DataFrame, across: str) -> pd.DataFrame:
 def _signed(first: Array, second: Array) -> Any:
     """Wilcoxon's test of pairs; items answered alike count for both sides (Pratt 1959)."""
     options: Any = {"zero_method": "pratt", "method": "asymptotic"}
-    return wilcoxon(_apart(first, second), **options)
+    return scipy.stats.wilcoxon(_apart(first, second), **options)
 
 
 def _matched_r(first: Array, second: Array) -> float:
     """Return the matched-pairs rank-biserial correlation (Kerby 2014)."""
     difference = _apart(first, second)
-    ranks = rankdata(np.abs(difference)) * np.sign(difference)
+    ranks = scipy.stats.rankdata(np.abs(difference)) * np.sign(difference)
     return float(ranks.sum() / np.abs(ranks).sum())
 
 
@@ -229,6 +222,8 @@ def adjust(rows: list[dict[str, Any]]) -> None:
     """Adjust the p values of all tests that could be made (Benjamini and Hochberg 1995)."""
     made = [row for row in rows if np.isfinite(row["p_value"])]
     if made:
-        adjusted = false_discovery_control([row["p_value"] for row in made], method="bh")
+        adjusted = scipy.stats.false_discovery_control(
+            [row["p_value"] for row in made], method="bh"
+        )
         for row, p_value in zip(made, adjusted, strict=True):
             row["p_adjusted"] = float(p_value)

@@ -9,10 +9,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
-from scipy.stats import qmc
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
@@ -326,7 +325,7 @@ class _Cells:
         self, n_parameters: int, starts: int, refit: bool, workers: int | None
     ) -> tuple[Array, Array, Array, Array]:
         """Run `_fit` over batches of subjects, in threads."""
-        points = qmc.Halton(n_parameters, scramble=False).random(starts + 1)[1:]
+        points = scipy.stats.qmc.Halton(n_parameters, scramble=False).random(starts + 1)[1:]
         points = BOX + (1.0 - 2.0 * BOX) * points
         n = len(self.subjects)
         within = np.empty((n, 1 + N_TASKS if refit else 1, 0, n_parameters))
@@ -655,7 +654,7 @@ def what_is_not_told(asked: NDArray[np.bool_], parameters: int) -> tuple[str, ..
 def _open(asked: bytes, parameters: int) -> tuple[str, ...]:
     projection, names = _null(asked, parameters), NAMES[parameters]
     linked = np.abs(projection) > TOUCHED
-    _, block = connected_components(linked, directed=False)
+    _, block = scipy.sparse.csgraph.connected_components(linked, directed=False)
     said = []
     for b in np.unique(block):
         own = np.flatnonzero(block == b)

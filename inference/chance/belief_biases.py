@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy.special import logit
-from scipy.stats import t as student
 
 from knownminds.agents import Agent, BeliefSampler
 from knownminds.agents.parameters import Array
@@ -405,7 +405,7 @@ class _Unbiased:
                 told.append((value, float("nan"), float("nan")))
                 continue
             error = float(np.sqrt((influence**2).sum() * contexts / (contexts - k)))
-            half = float(student.ppf(0.5 + mass / 2, freedom)) * error
+            half = float(scipy.stats.t.ppf(0.5 + mass / 2, freedom)) * error
             half = 0.0 if half <= EVEN else half
             told.append((value, value - half, value + half))
         return told[0], told[1]

@@ -9,9 +9,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
+import scipy
 from numba import njit
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array, hstack
 from scipy.special import xlogy
 
 from knownminds.agents import BeliefSampler
@@ -332,12 +332,12 @@ class _Layout(NamedTuple):
         present = _sums(borne.T.astype(float), edges).T > 0
         position = np.flatnonzero(free > 0)
         # Sums over the outcomes of each context, of each feature and of 1.
-        values = csr_array(np.column_stack([log_truth, marked])[:, 0 if bent else 1 :])
-        ones = csr_array(np.ones((len(context), 1)))
-        found = coo_array(hstack([values, ones]))
+        values = scipy.sparse.csr_array(np.column_stack([log_truth, marked])[:, 0 if bent else 1 :])
+        ones = scipy.sparse.csr_array(np.ones((len(context), 1)))
+        found = scipy.sparse.coo_array(scipy.sparse.hstack([values, ones]))
         width = len(free) + 1
         column = same[context[found.row]] * width + found.col
-        summing = csr_array(
+        summing = scipy.sparse.csr_array(
             (found.data, (column, found.row)), shape=(len(kept) * width, len(context))
         )
         found_sums: Array = np.asarray(summing @ weight.T)

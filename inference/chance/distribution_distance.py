@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.optimize import Bounds, LinearConstraint, linprog, minimize
+import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
@@ -456,7 +456,7 @@ class _Program:
         above = np.hstack([self.map, -bound])
         below = np.hstack([-self.map, -bound])
         limits = np.hstack([self.limits, np.zeros((len(self.limits), extra))])
-        found = linprog(
+        found = scipy.optimize.linprog(
             np.concatenate([np.zeros(m), np.ones(extra)]),
             A_ub=np.vstack([above, below, limits]),
             b_ub=np.concatenate([truth, -truth, np.zeros(len(limits))]),
@@ -484,15 +484,15 @@ class _Program:
             f, slope = objective(np.maximum(self.map @ v, 0.0))
             return f, slope @ self.map
 
-        found = minimize(
+        found = scipy.optimize.minimize(
             value,
             start,
             jac=True,
             method="SLSQP",
-            bounds=Bounds(0.0, np.inf),
+            bounds=scipy.optimize.Bounds(0.0, np.inf),
             constraints=[
-                LinearConstraint(self.limits, -np.inf, 0.0),
-                LinearConstraint(self.map.sum(axis=0)[None], 1.0, 1.0),
+                scipy.optimize.LinearConstraint(self.limits, -np.inf, 0.0),
+                scipy.optimize.LinearConstraint(self.map.sum(axis=0)[None], 1.0, 1.0),
             ],
             options={"maxiter": 300, "ftol": 1e-13},
         )

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import combine_pvalues
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -415,7 +415,9 @@ class MonotoneChoice(Coherence):
                 p, action, _, _ = SubjectAnswers.of(some).decided()
                 p_values.append(turning(counts_by_bin(p, action))[2])
         together = np.array([p for p in p_values if np.isfinite(p)])
-        combined = float(combine_pvalues(together).pvalue) if len(together) else float("nan")
+        combined = (
+            float(scipy.stats.combine_pvalues(together).pvalue) if len(together) else float("nan")
+        )
         return replace(own, p_value=combined)
 
 

@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
@@ -230,7 +230,7 @@ def _same_likelihood(whole: ModelData, cut: ModelData) -> bool:
 
 def probes(parameters: Parameters) -> list[Array]:
     """Return a few different points z[P] of the prior, at which to try what a likelihood heeds."""
-    return [parameters.mean + parameters.sd * norm.ppf(q) for q in MEMORY_PROBES]
+    return [parameters.mean + parameters.sd * scipy.stats.norm.ppf(q) for q in MEMORY_PROBES]
 
 
 @dataclass(frozen=True)

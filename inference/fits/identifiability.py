@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.csgraph import connected_components
 
 from knownminds.agents import LAPSE, Agent
 from knownminds.agents.parameters import Array, Parameter, Parameters
@@ -494,7 +494,7 @@ def _complement(basis: Array) -> Array:
 def _blocks(linked: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
     """Yield the positions of each group of linked parameters, in order."""
     touched = np.diagonal(linked)
-    count, label = connected_components(linked, directed=False)
+    count, label = scipy.sparse.csgraph.connected_components(linked, directed=False)
     for group in range(count):
         block = np.flatnonzero((label == group) & touched)
         if len(block):

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -76,7 +76,7 @@ class MissingAnswerBounds(SubjectResult):
         the interval at the highest (Horowitz and Manski 2000); without missing answers they are
         `PointFit.interval`.
         """
-        half = norm.ppf(0.5 + mass / 2)
+        half = scipy.stats.norm.ppf(0.5 + mass / 2)
         constrain = self.fit.parameters.constrain
         low = constrain(self.low_z - half * self.low_error)
         return low, constrain(self.high_z + half * self.high_error)

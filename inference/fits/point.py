@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm, qmc
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
@@ -92,7 +92,7 @@ class PointFit(SubjectResult):
 
     def interval(self, mass: float = 0.9) -> tuple[Array, Array]:
         """Central intervals of the normal approximation on the z scale, mapped to natural."""
-        half = norm.ppf(0.5 + mass / 2) * self.standard_error
+        half = scipy.stats.norm.ppf(0.5 + mass / 2) * self.standard_error
         return self.parameters.constrain(self.z - half), self.parameters.constrain(self.z + half)
 
     @property
@@ -256,8 +256,8 @@ def _starting_points(parameters: Parameters, starts: int) -> Array:
     """Return the prior mean, then quantiles of the prior at points of a Halton sequence."""
     if len(parameters) == 0:
         return np.zeros((1, 0))
-    points = qmc.Halton(len(parameters), scramble=False).random(starts)[1:]
-    spread = parameters.mean + parameters.sd * norm.ppf(points)
+    points = scipy.stats.qmc.Halton(len(parameters), scramble=False).random(starts)[1:]
+    spread = parameters.mean + parameters.sd * scipy.stats.norm.ppf(points)
     return np.concatenate([parameters.mean[None], spread])
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from scipy.fft import irfft, next_fast_len, rfft
 from scipy.special import ndtri
-from scipy.stats import beta, rankdata
 
 from knownminds.agents.parameters import Array
 
@@ -85,7 +85,7 @@ def error_of_quantile(draws: Array, share: float) -> float:
     size = float(ess_quantile(draws, share))
     if not np.isfinite(size):
         return float("nan")
-    ends = beta.ppf([0.1586553, 0.8413447], size * share + 1, size * (1 - share) + 1)
+    ends = scipy.stats.beta.ppf([0.1586553, 0.8413447], size * share + 1, size * (1 - share) + 1)
     ordered = np.sort(draws, axis=None)
     place = ends * ordered.size - 1
     low = ordered[int(np.floor(max(place[0], 0)))]
@@ -121,7 +121,7 @@ def _halves(draws: Array) -> Array:
 def _normal_scores(draws: Array) -> Array:
     """Return normal scores of the ranks of draws [V, C, D] among all chains (Blom 1958)."""
     flat = draws.reshape(len(draws), -1)
-    rank = rankdata(flat, axis=1)
+    rank = scipy.stats.rankdata(flat, axis=1)
     found: Array = ndtri((rank - 0.375) / (flat.shape[1] + 0.25)).reshape(draws.shape)
     return found
 

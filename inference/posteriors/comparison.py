@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from scipy.stats import norm, qmc, t
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.result import Result
@@ -205,19 +205,22 @@ def marginal_log_likelihood(
 
     # Half of the standardised proposals come from the group itself, half from a t matched to the
     # subject: the weights are at most 2, whatever the group's spread.
-    points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
+    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
     points = np.clip(points, 1e-12, 1 - 1e-12)
-    heavy = t.ppf(points, DEGREES_OF_FREEDOM)
+    heavy = scipy.stats.t.ppf(points, DEGREES_OF_FREEDOM)
     eta = np.empty((proposals, n, k))
     log_weight = np.empty((proposals, n))
     for i in range(n):
         own = standard[:, i]
         factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
-        eta[: proposals // 2, i] = norm.ppf(points)
+        eta[: proposals // 2, i] = scipy.stats.norm.ppf(points)
         eta[proposals // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
         back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
-        matched = t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1) - np.log(np.diag(factor)).sum()
-        prior = norm.logpdf(eta[:, i]).sum(axis=1)
+        matched = (
+            scipy.stats.t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1)
+            - np.log(np.diag(factor)).sum()
+        )
+        prior = scipy.stats.norm.logpdf(eta[:, i]).sum(axis=1)
         log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
     marginal = np.empty((len(chosen), n))
     # Several proposals of all subjects in one call: kernels are faster than what calls them.

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
+import scipy
 import xarray as xr
 from numpy.typing import NDArray
-from scipy.stats import gaussian_kde, norm
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
@@ -266,9 +266,9 @@ class HierarchicalFit(SubjectResult):
         return self.spreads[:, (*self.names, *self.slopes).index(name)]
 
     def _spread_differs(self, draws: Array, name: str) -> float:
-        prior = norm.pdf(0.0, scale=self.parameters[name].group_sd)
+        prior = scipy.stats.norm.pdf(0.0, scale=self.parameters[name].group_sd)
         # Either sign of a spread is the same group, so the density is smooth and even at 0.
-        after = float(gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
+        after = float(scipy.stats.gaussian_kde(np.concatenate([draws, -draws]))(0.0)[0])
         return float(prior / max(after, np.finfo(float).tiny))
 
     def level_frame(self, mass: float = 0.9) -> pd.DataFrame:

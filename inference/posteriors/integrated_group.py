@@ -14,10 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import logsumexp
-from scipy.stats import norm, qmc, t
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -125,7 +124,7 @@ class IntegratedGroup:
         parameters = self.unknowns.parameters
         scale = np.array([p.group_sd for p in parameters]) / parameters.sd
         half_normal = -0.5 * (np.exp(log_sd) / scale) ** 2 + log_sd
-        total: Array = (norm.logpdf(mean) + half_normal).sum(axis=1)
+        total: Array = (scipy.stats.norm.logpdf(mean) + half_normal).sum(axis=1)
         return total
 
     def draws(
@@ -149,10 +148,10 @@ class IntegratedGroup:
             return np.where((log_sd < np.log(LEAST_SD)).any(axis=1), -np.inf, density)
 
         centre, covariance = self._mode(kept)
-        points = np.clip(qmc.Sobol(2 * k, rng=np.random.default_rng([seed, 3])).random(DRAWS),
-                         1e-9, 1 - 1e-9)  # fmt: skip
-        heavy = t.ppf(points, DEGREES_OF_FREEDOM)
-        log_proposal = t.logpdf(heavy, DEGREES_OF_FREEDOM).sum(axis=1)
+        sobol = scipy.stats.qmc.Sobol(2 * k, rng=np.random.default_rng([seed, 3]))
+        points = np.clip(sobol.random(DRAWS), 1e-9, 1 - 1e-9)
+        heavy = scipy.stats.t.ppf(points, DEGREES_OF_FREEDOM)
+        log_proposal = scipy.stats.t.logpdf(heavy, DEGREES_OF_FREEDOM).sum(axis=1)
         best: tuple[float, Array, Array] | None = None
         for _ in range(ROUNDS):
             root = np.linalg.cholesky(covariance)
@@ -202,7 +201,7 @@ class IntegratedGroup:
 
         start = np.concatenate([np.zeros(k), np.full(k, -0.3)])
         bounds = [(-8.0, 8.0)] * k + [(np.log(LEAST_SD) + 1.0, 3.0)] * k
-        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        found = scipy.optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
         step = 1e-4
         hessian = np.empty((2 * k, 2 * k))
         for j in range(2 * k):
@@ -249,7 +248,9 @@ def _moments(
         own = z[:, i]
         weight = np.full(len(own), 1.0 / len(own))
         if mean is not None and sd is not None:
-            log_weight = (norm.logpdf(own, mean, sd) - norm.logpdf(own)).sum(axis=1)
+            log_weight = (
+                scipy.stats.norm.logpdf(own, mean, sd) - scipy.stats.norm.logpdf(own)
+            ).sum(axis=1)
             weight = np.exp(log_weight - logsumexp(log_weight))
         centre[i] = weight @ own
         away = own - centre[i]
@@ -268,8 +269,8 @@ def _propose(
     """
     n, k = alone[0].shape
     parts = (alone, shrunk, (np.tile(mean, (n, 1)), np.tile(np.diag(1.2 * sd), (n, 1, 1))))
-    uniforms = qmc.Sobol(k, rng=np.random.default_rng([seed, 2])).random(count)
-    base = t.ppf(np.clip(uniforms, 1e-9, 1 - 1e-9), DEGREES_OF_FREEDOM)
+    uniforms = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng([seed, 2])).random(count)
+    base = scipy.stats.t.ppf(np.clip(uniforms, 1e-9, 1 - 1e-9), DEGREES_OF_FREEDOM)
     points = np.concatenate(
         [c[:, None] + np.einsum("nij,pj->npi", r, base) for c, r in parts], axis=1
     )
@@ -277,5 +278,7 @@ def _propose(
     for part, (centre, root) in enumerate(parts):
         back = np.linalg.solve(root[:, None], (points - centre[:, None])[..., None])[..., 0]
         volume = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
-        log_density[part] = t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=2) - volume[:, None]
+        log_density[part] = (
+            scipy.stats.t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=2) - volume[:, None]
+        )
     return points, logsumexp(log_density, axis=0) - np.log(3.0)

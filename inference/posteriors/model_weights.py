@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 from scipy.special import digamma, gammaln, logsumexp, softmax, xlogy
-from scipy.stats import gamma
 
 from knownminds.agents.parameters import Array
 
@@ -35,7 +34,7 @@ def stacking_weights(elpd: Array) -> Array:
         return -float(np.log(mixed).mean()), -(density / mixed[:, None]).mean(axis=0)
 
     sum_to_one = {"type": "eq", "fun": lambda w: w.sum() - 1.0, "jac": np.ones_like}
-    found = minimize(
+    found = scipy.optimize.minimize(
         loss, np.full(m, 1.0 / m), jac=True, method="SLSQP", bounds=[(0.0, 1.0)] * m,
         constraints=[sum_to_one], options={"ftol": 1e-12, "maxiter": 1000},
     )  # fmt: skip
@@ -108,8 +107,8 @@ def _most_frequent(counts: Array) -> Array:
     u = (np.arange(GRID) + 0.5) / GRID
     found = np.empty(len(counts))
     for k, own in enumerate(counts):
-        x = gamma.ppf(u, own)
-        below = [gamma.logcdf(x, other) for j, other in enumerate(counts) if j != k]
+        x = scipy.stats.gamma.ppf(u, own)
+        below = [scipy.stats.gamma.logcdf(x, other) for j, other in enumerate(counts) if j != k]
         found[k] = np.exp(np.sum(below, axis=0)).mean() if below else 1.0
     total: Array = found / found.sum()
     return total

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import qmc, t
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -144,7 +144,9 @@ def posterior(
         if len(poor) == 0:
             break
         count = times * 2**least
-        points = qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(count.bit_length() - 1)
+        points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random_base2(
+            count.bit_length() - 1
+        )
         for batch in np.array_split(poor, -(-len(poor) * count // POINTS_PER_BATCH)):
             z, log_weights = _propose(
                 data.repeat(batch), unknowns, centre[batch], covariance[batch], points
@@ -182,8 +184,8 @@ def _propose(
 ) -> tuple[Array, Array]:
     """Propose z[S, N, K] from a t around each centre; log weights [S, N] up to constants."""
     # Independent t coordinates: their joint density is known exactly.
-    base = t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
-    log_density = t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+    base = scipy.stats.t.ppf(np.clip(points, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM)
+    log_density = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
     z = centre + np.einsum("nij,sj->sni", np.linalg.cholesky(covariance), base)
     log_posterior = np.empty(z.shape[:2])
     parameters = unknowns.parameters

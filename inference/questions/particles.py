@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import qmc, t
 
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.inference.posteriors.posterior import DEGREES_OF_FREEDOM
@@ -104,8 +104,8 @@ class Particles:
             Of all answers at points on the natural scale: [n, K] -> [n].
         """
         k = self.z.shape[1]
-        base = t.ppf(_uniforms(k, self.n), DEGREES_OF_FREEDOM)
-        away = t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+        base = scipy.stats.t.ppf(_uniforms(k, self.n), DEGREES_OF_FREEDOM)
+        away = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
         floor = 1e-6 * np.diag(self.parameters.sd**2)
         best, kept = -1.0, (self.z, self.weights)
         z, weights, wider = self.z, self.weights, 2.0
@@ -144,5 +144,5 @@ def evenly(weights: Array, n: int) -> NDArray[np.int64]:
 
 
 def _uniforms(k: int, n: int) -> Array:
-    points = qmc.Sobol(k, rng=np.random.default_rng(_SEED)).random(n)
+    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(_SEED)).random(n)
     return np.clip(points, 1e-9, 1 - 1e-9)

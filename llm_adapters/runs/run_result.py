@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from decimal import Decimal
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,7 @@ class Run(Result):
     price : the price, as it was first known; None if it never was
     priced_from : the start, from 1 on, with which the price came
     configuration : what was asked for: the experiment's settings, sampling, seed
+    looks : what a stopping rule found, look by look; empty where there was none
     """
 
     folder: Path
@@ -74,6 +76,7 @@ class Run(Result):
     price: Price | None
     priced_from: int
     configuration: Mapping[str, Any]
+    looks: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def ended(self) -> int:
@@ -147,6 +150,19 @@ class Run(Result):
         return f"No answer could be read: {what}."
 
     @property
+    def looked(self) -> list[str]:
+        """Sentences on what a stopping rule found at each look."""
+        most = self.configuration["stop"]["looks"][-1] if self.looks else 0
+        told = []
+        for look in self.looks:
+            where = f"look at {look['units']} of {most} sessions"
+            end = "stops" if look["stop"] else "goes on"
+            held = f"{_number(look['statistic'])} against {_number(look['bound'])}"
+            found = f", {look['found']}" if look["found"] else ""
+            told.append(f"{where}: estimate {_number(look['estimate'])}, {held}, {end}{found}")
+        return told
+
+    @property
     def bounded(self) -> bool:
         """Whether every start had a bound on the tokens of an answer."""
         return "max_tokens" in self.configuration["sampling"] or all(
@@ -173,7 +189,7 @@ class Run(Result):
         """What the answers have cost whose tokens are known."""
         return self._money(self.account.paid)
 
-    @property
+    @cached_property
     def outcomes(self) -> tuple[Rate, ...]:
         """How often each outcome occurred, all of them, in their order."""
         return outcome_rates({} if self.trials is None else self.trials)
@@ -222,6 +238,7 @@ class Run(Result):
             "nano_dollars_at_most": account.paid + account.reserved if known else None,
             "price": str(self.price) if known else None,
             "priced_from_start": self.priced_from if known else None,
+            **({"looks": [dict(look) for look in self.looks]} if self.looks else {}),
         }
 
     def __str__(self) -> str:
@@ -257,7 +274,13 @@ class Run(Result):
                 f"answers with more tokens than could be foreseen: {self.account.unforeseen}"
             )
         lines += [f"unfinished: {n} ({reason})" for reason, n in self.reasons.items()]
+        lines += self.looked
         return "\n".join(lines)
 
     def _money(self, amount: int) -> Decimal | None:
         return None if self.price is None else Decimal(amount) / NANO
+
+
+def _number(value: float | None) -> str:
+    """Write down a number that a rule goes by; - where there is none."""
+    return "-" if value is None else f"{value:.3g}"

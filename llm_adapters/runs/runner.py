@@ -19,6 +19,7 @@ from knownminds.environments import (
     Picked,
     Prompt,
     Session,
+    Trials,
     make,
     session_stream,
 )
@@ -165,6 +166,20 @@ class Chosen(Protocol):
         """Return what picks the questions of the session with this design."""
 
 
+class Stops(Protocol):
+    """What may stop a run after some of its sessions, see `StopBy` of `knownminds.inference`."""
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many sessions it looks, rising; the last is how many there are at most."""
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the rule what it is, JSON-able."""
+
+    def __call__(self, trials: Trials, look: int) -> Mapping[str, Any]:
+        """Return what it finds in the trials of so many sessions; "stop" says whether to stop."""
+
+
 async def run_sessions_in(
     folder: str | os.PathLike[str],
     adapter: Adapter,
@@ -182,6 +197,7 @@ async def run_sessions_in(
     retry_errors: bool = False,
     batching: Batching | None = None,
     chosen: Chosen | None = None,
+    stop: Stops | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
@@ -223,6 +239,10 @@ async def run_sessions_in(
     chosen
         What chooses the questions of a session by the answers so far; None to ask all in order.
         Each choice is written down with its question, and a run that goes on asks what was chosen.
+    stop
+        What looks after some sessions and may stop the run there; sessions beyond a look begin
+        when it has been written down, and a run that goes on looks no second time. `n` is the
+        number of its last look.
     progress
         Called after every call.
 
@@ -265,6 +285,9 @@ async def run_sessions_in(
     }
     if chosen is not None:
         configuration["chosen"] = chosen.told()
+    if stop is not None:
+        check_looks(stop, n, batching)
+        configuration["stop"] = stop.told()
     with Ledger.open(
         folder,
         configuration,
@@ -273,7 +296,7 @@ async def run_sessions_in(
         caps={k: str(v) for k, v in asdict(caps).items() if v is not None},
         keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
-        study = replace(_Study.of(ledger, environment), chosen=chosen)
+        study = replace(_Study.of(ledger, environment), chosen=chosen, stop=stop)
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
         runner.retry_errors = retry_errors
         if batching is not None or BatchBook.left_open(ledger):
@@ -299,7 +322,7 @@ def read_run(folder: str | os.PathLike[str], environment: Environment | None = N
     with Ledger.read(folder) as ledger:
         kept = ledger.configuration
         study = _Study.of(ledger, environment or make(kept["environment"], **kept["settings"]))
-        chairs = [_Chair(study, ledger, i) for i in range(study.n)]
+        chairs = [_Chair(study, ledger, i) for i in range(asked_for(study.n, ledger))]
         lived = [without_waiting(study.live(chair)) for chair in chairs]
         return _summary(study, ledger, lived)
 
@@ -320,6 +343,7 @@ class _Study:
     re_ask: int
     kept: Mapping[str, Any]
     chosen: Chosen | None = None
+    stop: Stops | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, environment: Environment) -> _Study:
@@ -723,7 +747,47 @@ class _Runner:
         study, gate = self.study, self.gate
         lived = [LivedSession([], False)] * study.n
         reasons: dict[int, str] = {}
-        numbers = iter(range(study.n))
+        broken: BaseException | None = None
+        interruption: asyncio.CancelledError | None = None
+        begun = 0
+        for until in study.stop.looks if study.stop else (study.n,):
+            numbers = range(begun, until)
+            broken, interruption = await self.live_through(numbers, lived, reasons)
+            begun = until
+            whole = all(session.over for session in lived[:until])
+            if broken or interruption or gate.stopped or not whole:
+                break
+            if study.stop and await self.stops(study.stop, lived[:until]):
+                break
+        if isinstance(broken, LedgerFailed):
+            raise broken
+        await self.ledger.end(gate.stopped, reasons)
+        run = _summary(study, self.ledger, lived[: asked_for(study.n, self.ledger)])
+        if run.trials is not None:
+            run.trials.save(run.folder / TRIALS)
+        self.tell()
+        for trouble in (broken, interruption, self.failure):
+            if trouble is not None:
+                raise trouble
+        return run
+
+    async def stops(self, rule: Stops, lived: Sequence[LivedSession]) -> bool:
+        """Look at so many sessions, or at what was found there before; say whether to stop."""
+        known = self.ledger.looks().get(len(lived))
+        if known is None:
+            study = self.study
+            rows = [row for session in lived for row in session.rows]
+            trials = record(rows, study.environment, study.sampling)
+            known = dict(rule(trials, rule.looks.index(len(lived))))
+            await self.ledger.looked(len(lived), known)
+        return bool(known["stop"])
+
+    async def live_through(
+        self, sessions: range, lived: list[LivedSession], reasons: dict[int, str]
+    ) -> tuple[BaseException | None, asyncio.CancelledError | None]:
+        """Live these sessions as far as may be; return what broke, and what interrupted."""
+        study, gate = self.study, self.gate
+        numbers = iter(sessions)
 
         async def work() -> None:
             if self.desk is not None:
@@ -742,7 +806,7 @@ class _Runner:
             if self.desk is not None:
                 self.desk.leave()
 
-        at_once = study.n if self.in_batches else min(gate.concurrency, study.n)
+        at_once = len(sessions) if self.in_batches else min(gate.concurrency, len(sessions))
         workers = [asyncio.create_task(work()) for _ in range(at_once)]
         if self.desk is not None:
             self.desk.sessions = at_once
@@ -762,17 +826,7 @@ class _Runner:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-        if isinstance(broken, LedgerFailed):
-            raise broken
-        await self.ledger.end(gate.stopped, reasons)
-        run = _summary(study, self.ledger, lived)
-        if run.trials is not None:
-            run.trials.save(run.folder / TRIALS)
-        self.tell()
-        for trouble in (broken, interruption, self.failure):
-            if trouble is not None:
-                raise trouble
-        return run
+        return broken, interruption
 
     def most(self, prompt: Prompt) -> Spent:
         """Return the most that a call can use."""
@@ -835,7 +889,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         f"{study.provider}:{study.model}",
         study.base_url,
         ledger.model_served,
-        study.n,
+        len(lived),
         record(rows, study.environment, study.sampling) if rows else None,
         unfinished,
         stopped if unfinished else "",
@@ -844,6 +898,7 @@ def _summary(study: _Study, ledger: Ledger, lived: Sequence[LivedSession]) -> Ru
         ledger.price,
         ledger.priced_from,
         study.kept,
+        tuple(ledger.looks().values()),
     )
 
 
@@ -857,6 +912,26 @@ def check_caps(caps: Caps, sampling: Sampling, price: Price | None, llm: str) ->
         raise ValueError(
             "Under a cap on tokens or money an answer must be bounded; got no max_tokens. Set it, "
             "or say with answer_tokens how many tokens an answer can have."
+        )
+
+
+def asked_for(n: int, ledger: Ledger) -> int:
+    """Return how many sessions a run is to live: n, or where its rule has stopped it."""
+    ends = (sessions for sessions, found in ledger.looks().items() if found["stop"])
+    return min((n, *ends))
+
+
+def check_looks(stop: Stops, n: int, batching: Batching | None) -> None:
+    """Raise ValueError if a rule's last look is not at the end, or it could not stop anything."""
+    if batching is not None:
+        raise ValueError(
+            "A stopping rule looks before further sessions are asked, and batches ask all "
+            "together. Leave --batch out."
+        )
+    if stop.looks[-1] != n:
+        raise ValueError(
+            f"A stopping rule looks last at the end of a run, after {stop.looks[-1]} sessions; "
+            f"got {n}. Ask for as many (--sessions), or leave the number out."
         )
 
 

@@ -25,12 +25,15 @@ coins_2 = { model = "belief_sampler", bias_first = 2.0, leak = 0.0001 }
 """
 
 
-def check(found, questions):
+def check(found, questions=None):
     """Nothing that was answered is asked again, and everything has an answer in the end."""
     assert found.killed == -signal.SIGKILL
     assert found.code in (0, 1), found.said  # 1: who sees no pictures leaves cells out
     for model in MODELS:
-        assert found.asked[model] == questions[model]
+        # A question may make several trials, as one for a distribution does.
+        trials = found.found.cells.groupby("model")["trials"].sum()[f"openai:{model}"]
+        assert 0 < found.asked[model] <= trials
+        assert questions is None or found.asked[model] == trials == questions
         # What was answered twice was in flight: its answer was on no disk when the power went.
         again = found.answered[model] - found.asked[model]
         assert 0 <= again <= found.unknown[model]
@@ -48,7 +51,7 @@ def check(found, questions):
 def test_a_kill_in_the_middle_asks_nothing_again(tmp_path):
     found = demonstrate("revealed_belief", tmp_path, text=PLAN, small=False, kill_at=60)
     trials = 12 * 5 + 2 * 42
-    check(found, dict.fromkeys(MODELS, trials))
+    check(found, trials)
     assert 0 < sum(found.held.values()) < 4 * trials
 
 
@@ -57,7 +60,7 @@ def test_a_kill_in_the_middle_asks_nothing_again(tmp_path):
 def test_every_paper_in_small(name, tmp_path):
     found = demonstrate(name, tmp_path)
     cells = found.found.cells
-    check(found, cells.groupby("model")["trials"].sum().rename(lambda m: m.partition(":")[2]))
+    check(found)
     blind = cells[(cells["model"] == "openai:blind") & (cells["status"] == "not begun")]
     assert blind["reason"].str.contains("pictures").all()
     assert len(blind) == (30 if name == "magnitudes" else 0)

@@ -117,6 +117,7 @@ REPORT = Report(
         "validation/cli/studies/calibrate.py",
         "validation/cli/studies/channel.py",
         "validation/cli/studies/confuse.py",
+        "validation/cli/studies/design.py",
         "validation/cli/studies/gallery.py",
         "validation/cli/studies/gates.py",
         "validation/cli/studies/merge.py",

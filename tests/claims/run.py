@@ -229,6 +229,16 @@ def _hollow(facts, words):
     assert facts.server["truth"]
 
 
+def _looked(facts, words):
+    look = facts.looks[int(words["units"])]
+    assert int(words["most"]) == facts.most
+    for name in ("estimate", "statistic", "bound"):
+        assert float(words[name]) == float(f"{look[name]:.3g}")
+    goes_on, _, found = words["end"].partition(", ")
+    assert goes_on == ("stops" if look["stop"] else "goes on")
+    assert found == look["found"]
+
+
 COUNT = "a count over the rows of trials.parquet"
 LEDGER = "a count over the attempts in the ledger"
 REPORT = Report(
@@ -240,6 +250,12 @@ REPORT = Report(
     sentences=(
         Claim("Sessions: {ended} of {n} lived to their end.", "the JSON's sessions", _ended),
         Claim("{sessions} unfinished: {reason}.", f"the JSON's sessions; {LEDGER}", _unfinished),
+        Claim(
+            "look at {units} of {most} sessions: estimate {estimate}, {statistic} against "
+            "{bound}, {end}",
+            "the looks of the JSON, which `tests/questions` reckons from the trials",
+            _looked,
+        ),
         Claim("Every trial was asked, and each has an outcome below.", COUNT, _asked),
         Claim("Sessions that came to their end without a readable answer: {n}.", COUNT, _silent),
         Claim(

@@ -187,6 +187,8 @@ STUDIES = {
               "--trials", 24, "--replicates", 20),
     "search": (PLACE, "--effect", "optimism_bias=0.4", "--find", "sessions", "--most", 60,
                "--trials", 24, "--replicates", 200),
+    "design": (PLACE, "--for", "beta", "--budget", "trials=96", "--model", "rescorla_wagner",
+               "--search", "n_visits=6:12", "--designs", 4, "--replicates", 10, "--fresh", 10),
     "audit": ("optimism_bias", "--trials", 24, "--effect", 0.2, "--subjects", 5,
               "--replicates", 20),
 }  # fmt: skip

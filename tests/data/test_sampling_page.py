@@ -5,8 +5,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from knownminds.inference.posteriors.apa import apa_sentence, digits_of
+from knownminds.validation.data.predictive import Cell, PanelCheck
+from knownminds.validation.data.predictive_page import panels_figure
 from knownminds.validation.data.sampling_page import sampling_section, traces_of
 
 
@@ -44,10 +47,28 @@ def test_a_contrast_is_quoted_with_the_digits_it_has():
     told = apa_sentence("alpha ~ drug", draws)
     # 4,000 independent draws: an error of .016 of the mean, some .03 of the interval's ends
     low, high = np.quantile(draws, [0.05, 0.95])
-    direction = f"{(draws > 0).mean():.3f}".lstrip("0")
+    direction = f"{(draws > 0).mean():.2f}".lstrip("0")  # which errs by .005
     assert told == (
         f"alpha ~ drug (unconstrained scale): b = 1.2, 90% CrI [{low:.1f}, {high:.1f}], "
         f"pd = {direction}."
     )
     assert "> .999" in apa_sentence("x", np.abs(draws) + 1)
     assert [digits_of(error) for error in (0.6, 0.04, 0.004, 1e-6, np.nan)] == [0, 1, 2, 3, 0]
+
+
+def test_keys_and_labels_of_panels_have_room_of_their_own():
+    """A key lay on the points of four series, and a long label ended beyond the picture's edge."""
+    long = "trials since it was tried (5: or more)"
+    cells = tuple(
+        Cell(f"casino {k}", "", x, 9, 0.2 * k, 0.2 * k - 0.05, 0.2 * k, 0.2 * k + 0.05)
+        for k in range(1, 5)
+        for x in (1.0, 2.0, 3.0)
+    )
+    panel = PanelCheck("choices", long, "machine 1 chosen", 1.0, 1.0, 0.5, cells)
+    figure = panels_figure([panel] * 4).figure
+    paper = FigureCanvasAgg(figure).get_renderer()
+    for axis in figure.axes:
+        key = axis.get_legend().get_window_extent(paper).transformed(axis.transData.inverted())
+        assert key.y1 < min(cell.low for cell in cells)
+        label = axis.xaxis.label.get_window_extent(paper)
+        assert 0 <= label.x0 < label.x1 <= figure.bbox.width

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import chi2, norm
+import scipy
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -403,7 +403,7 @@ def pooled(gap: Array, error: Array) -> dict[str, float]:
         "value": value,
         "standard_error": float(np.sum(weight) ** -0.5),
         "q": q,
-        "heterogeneity": float(chi2.sf(q, free)) if free else np.nan,
+        "heterogeneity": float(scipy.stats.chi2.sf(q, free)) if free else np.nan,
         "random": float(np.sum(looser * gap) / np.sum(looser)),
         "random_error": float(np.sum(looser) ** -0.5),
     }
@@ -437,7 +437,7 @@ def thoughts(scores: pd.DataFrame, who: Sequence[str]) -> pd.DataFrame:
 
 
 def _gap(score: str, variant: str, who: str, value: float, error: float) -> dict[str, Any]:
-    half = norm.ppf(0.975) * error
+    half = scipy.stats.norm.ppf(0.975) * error
     return {
         "score": score, "variant": variant, PARTICIPANT: who, "value": value,
         "standard_error": error, "low": value - half, "high": value + half,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+import scipy
 
 from knownminds.environments import ENVIRONMENTS, Choice, Coins, Dice, Environment
 from knownminds.environments.chance.outcome_grid import LETTERS, NONE, BrokenOff
@@ -544,7 +544,7 @@ def _biases_section(found: RevealedResult) -> Section:
 def _bias_scores(rows: pd.DataFrame, cells: Mapping[tuple[str, str], str]) -> pd.DataFrame:
     """Return biases as scores, with the errors of which their intervals are made."""
     half = (rows["high"] - rows["low"]) / 2.0
-    quantile = student.ppf(0.975, rows["freedom"].where(rows["freedom"] > 0))
+    quantile = scipy.stats.t.ppf(0.975, rows["freedom"].where(rows["freedom"] > 0))
     told = rows.assign(
         **{VARIANT: rows["scenario"] + ", " + rows["mark"].map(MARK_WORDS)},
         standard_error=half / quantile,

@@ -30,10 +30,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import brentq
 from scipy.special import gammaln, log_ndtr, ndtr, ndtri, owens_t, xlogy
-from scipy.stats import binom, chisquare
 
 from knownminds.agents.parameters import Array
 from knownminds.environments.record.result import Result
@@ -201,7 +200,7 @@ def _band(n: int, n_ranks: int, mass: float, points: int) -> SimultaneousBand:
 def _tails(n: int, points: int) -> Array:
     """Two-sided tail probability of each count at each point, at most 1, [K + 1, n + 1]."""
     z = np.arange(points + 1) / points
-    lower = np.asarray(binom.cdf(np.arange(n + 1), n, z[:, None]))
+    lower = np.asarray(scipy.stats.binom.cdf(np.arange(n + 1), n, z[:, None]))
     # P(X >= c | z) = P(X <= n - c | 1 - z); taken from the same table, mirrored counts tie exactly.
     tails = np.minimum(1.0, 2 * np.minimum(lower, lower[::-1, ::-1]))
     # The median has a tail of 1 at every point, which rounding must not take from some of them:
@@ -320,7 +319,7 @@ def noticeable(n: int, n_ranks: int, level: float) -> tuple[float, float, float]
 
         if lacking(furthest) < 0:
             return nan
-        return float(brentq(lacking, right, furthest, xtol=1e-3))
+        return float(scipy.optimize.brentq(lacking, right, furthest, xtol=1e-3))
 
     narrow = found(lambda size: {"width": exp(size)}, 0.0, log(NARROWEST))
     wide = found(lambda size: {"width": exp(size)}, 0.0, log(WIDEST))
@@ -399,7 +398,7 @@ def chi_square(ranks: ArrayLike, n_ranks: int, bins: int | None = None) -> tuple
             f"got {len(observed)} ranks in {bins} bins. Take at most {most} bins."
         )
     counts = np.bincount(observed * bins // (n_ranks + 1), minlength=bins)
-    result = chisquare(counts)
+    result = scipy.stats.chisquare(counts)
     return float(result.statistic), float(result.pvalue), bins
 
 

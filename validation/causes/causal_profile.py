@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+import scipy
 
 from knownminds.agents import NoisyOr
 from knownminds.agents.parameters import Array
@@ -383,7 +383,9 @@ def _tasks(
         off = answer - mean.ravel()[cell]
         squares = np.bincount(cell, off**2, answers.size).reshape(answers.shape)
         error = np.sqrt(squares / (answers - 1) / answers)
-        half = student.ppf(0.975, np.maximum(answers - 1, 1)) * np.where(answers > 1, error, np.nan)
+        half = scipy.stats.t.ppf(0.975, np.maximum(answers - 1, 1)) * np.where(
+            answers > 1, error, np.nan
+        )
         fitted = (_predictions(theta, scoring) * counts).sum(axis=2) / answers
     foretold = _of_chosen(found, list(np.moveaxis(found.predicted, 1, 0)))
     columns = {

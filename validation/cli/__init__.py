@@ -33,6 +33,7 @@ VERBS = (
     "studies.confuse",
     "studies.calibrate",
     "studies.power",
+    "studies.design",
     "studies.audit",
     "studies.channel",
     "models.budget",

@@ -42,7 +42,7 @@ RUNS = "runs"
 # Options of a run that are the session runner's own; those of others say who answers.
 RUNNING = (
     "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "batching",
-    "chosen", "progress",
+    "chosen", "stop", "progress",
 )  # fmt: skip
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
@@ -72,8 +72,8 @@ def run(
         Folder of the ledger; None for one in `runs` that bears the names of both.
     options
         How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
-        `batching`, `chosen`, `progress`, see `run_sessions_in`; and, if `llm` is a name, further
-        arguments of `connect`.
+        `batching`, `chosen`, `stop`, `progress`, see `run_sessions_in`; and, if `llm` is a name,
+        further arguments of `connect`.
     """
     place = resolve_environment(environment, trials)
     how = {name: options.pop(name) for name in RUNNING if name in options}

@@ -11,8 +11,8 @@ from math import ceil, floor
 from statistics import mean, stdev
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t
 
 from knownminds.agents import Agent
 from knownminds.agents.play import Player
@@ -229,6 +229,24 @@ class DryRuns:
         low, high = _total(self._bills(price, False, cached), self._bills(price, True, cached), n)
         return Dollars(_rounded(low, ROUND_FLOOR), _rounded(high, ROUND_CEILING))
 
+    def affordable(self, price: Price, dollars: Decimal) -> int:
+        """Return how many sessions cost at most so much, at the upper end."""
+        lows, highs = self._bills(price, False, False), self._bills(price, True, False)
+
+        def cost(n: int) -> Decimal:
+            return _rounded(_total(lows, highs, n)[1], ROUND_CEILING)
+
+        if not any(highs):
+            raise ValueError(f"Nothing is charged for {price.llm}: give a budget in trials.")
+        above = 1
+        while cost(above) <= dollars:
+            above *= 2
+        below = above // 2
+        while above - below > 1:
+            middle = (above + below) // 2
+            below, above = (middle, above) if cost(middle) <= dollars else (below, middle)
+        return below
+
     def _bills(self, price: Price, high: bool, cached: bool) -> list[Decimal]:
         """Exact dollars of each dry run, at one end of the range."""
         thinking = self.reasoning.high if high else self.reasoning.low
@@ -366,7 +384,7 @@ def _total(
         exact = [Decimal(value) for value in values]
         margin = Decimal(0)
         if d > 1:
-            quantile = Decimal(f"{t.ppf((1 + LEVEL) / 2, d - 1):.6f}")
+            quantile = Decimal(f"{scipy.stats.t.ppf((1 + LEVEL) / 2, d - 1):.6f}")
             margin = quantile * stdev(exact) * (n + Decimal(n * n) / d).sqrt()
         ends.append(max(Decimal(0), n * mean(exact) + sign * margin))
     return min(ends), max(ends)

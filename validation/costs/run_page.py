@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.agents import Contaminants
 from knownminds.environments import ANSWERED, Environment, Outcome, Rate, make, unread_rate
+from knownminds.inference import StoppingRule
 from knownminds.llm_adapters import Sampling
 from knownminds.llm_adapters.runs.prices import GIVEN
 from knownminds.llm_adapters.runs.run_result import ASSUMED_ANSWER, Run
@@ -72,6 +73,7 @@ def run_page(run: Run) -> Page:
             ("asked again if malformed", str(run.configuration["re_ask"])),
             ("caps", listed(run.starts[-1].caps) or "none"),
             ("price", "not known" if run.price is None else str(run.price)),
+            *_chosen(run),
             *([("batches", listed(run.account.batches))] if run.account.batches else []),
             ("starts", str(len(run.starts))),
             ("seed", str(run.configuration["seed"])),
@@ -92,6 +94,17 @@ def run_page(run: Run) -> Page:
     )
 
 
+def _chosen(run: Run) -> list[tuple[str, str]]:
+    """Say how questions were chosen and what could stop the run, where that was asked."""
+    told, kept = [], run.configuration
+    if "chosen" in kept:
+        by = kept["chosen"].get("model", "their order")
+        told.append(("questions of a session", f"{kept['chosen']['questions']}, chosen by {by}"))
+    if "stop" in kept:
+        told.append(("stopping rule", str(StoppingRule.of(kept["stop"]))))
+    return told
+
+
 def _length(environment: Environment) -> str:
     told = counted(environment.n_trials, "trial")
     return f"at most {told}" if environment.ends_early or "present" in environment.drawn else told
@@ -103,7 +116,12 @@ def run_command(run: Run, environment: Environment) -> str:
     kept = run.configuration
     if run.base_url and not run.base_url.startswith("https://api."):
         words += ["--base-url", run.base_url]
-    words += ["--sessions", str(run.n_sessions), "--seed", str(kept["seed"])]
+    sessions = ["--sessions", str(run.n_sessions)]
+    words += ["--stop", "rule.toml"] if "stop" in kept else sessions
+    words += ["--seed", str(kept["seed"])]
+    if "chosen" in kept:
+        words += ["--questions", str(kept["chosen"]["questions"])]
+        words += ["--adaptive", kept["chosen"]["model"]] if "model" in kept["chosen"] else []
     if environment.n_trials != make(run.environment, **settings_asked(environment)).n_trials:
         words += ["--trials", str(environment.n_trials)]
     for name, value in settings_asked(environment).items():
@@ -167,7 +185,8 @@ def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
     account = run.account
     told = [
         f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
-        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received."
+        f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received.",
+        *run.looked,
     ]
     if account.reasoning_tokens:
         told.append(f"Hidden reasoning is {account.reasoning_tokens:,} of the tokens received.")

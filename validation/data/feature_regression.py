@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
@@ -220,8 +220,8 @@ def feature_regression(
         b, error, between, within, status = _fit(y[held], x, group)
         freedom = _freedom(x, group, len(names))
         with np.errstate(invalid="ignore", divide="ignore"):
-            half = np.asarray(student.ppf(0.975, freedom)) * error
-            p_value = 2 * np.asarray(student.sf(np.abs(b / error), freedom))
+            half = np.asarray(scipy.stats.t.ppf(0.975, freedom)) * error
+            p_value = 2 * np.asarray(scipy.stats.t.sf(np.abs(b / error), freedom))
         for k, feature in enumerate(regressors):
             effects.append(
                 FeatureEffect(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from scipy.stats import binom
+import scipy
 
 from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
@@ -620,7 +620,7 @@ def _group_of(estimates: Array, whose: str) -> GroupValue:
         return GroupValue(estimate, low, high, f"the one {whose}")
     values = estimates[:, 0]
     ordered = np.sort(values)
-    rank = max(int(binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
+    rank = max(int(scipy.stats.binom.ppf((1 - MASS) / 2, n, 0.5)), 1)
     low, high = ordered[rank - 1], ordered[n - rank]
     return GroupValue(float(np.median(values)), float(low), float(high), f"median {whose}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
+import scipy
 
 from knownminds.environments import session_stream
 from knownminds.inference.measure import t_tests
@@ -68,7 +68,7 @@ def feature_importance(
     for j, k in enumerate(varied):
         column = told.iloc[:, k]
         numeric = pd.api.types.is_numeric_dtype(column)
-        rho = spearmanr(tied(x[:, k])[0], tied(y)[0]).statistic if numeric else np.nan
+        rho = scipy.stats.spearmanr(tied(x[:, k])[0], tied(y)[0]).statistic if numeric else np.nan
         kept.append((told.columns[k], tests.mean[j], tests.low[j], tests.high[j], rho, len(y)))
     found = pd.DataFrame(kept, columns=columns)
     return found.sort_values("importance", ascending=False, kind="stable").reset_index(drop=True)

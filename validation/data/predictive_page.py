@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -24,6 +25,8 @@ ABOUT_P = (
     "come out below .05 less often than 5% of the time."
 )
 NOT_REPRODUCED = "not reproduced"
+LONGEST = 30  # characters of a line under a panel
+ROOM = 0.1  # of a panel's height, for each row of its key
 
 
 def checked_table(found: Predictive | None) -> Table:
@@ -89,12 +92,16 @@ def _panel(axis: Axes, panel: PanelCheck, data: bool) -> None:
         ticks = sorted(order, key=lambda value: order[value])
         axis.set_xticks(range(len(ticks)), [words[t] for t in ticks], rotation=35, ha="right",
                         rotation_mode="anchor", fontsize=draw.SMALL - 1)  # fmt: skip
-    axis.set_xlabel(panel.x, fontsize=draw.SMALL + 1)
-    axis.set_ylabel(panel.y, fontsize=draw.SMALL + 1)
+    axis.set_xlabel(fill(panel.x, LONGEST), fontsize=draw.SMALL + 1)
+    axis.set_ylabel(fill(panel.y, LONGEST), fontsize=draw.SMALL + 1)
     told = f"{panel.title}\np {p_value(panel.p)}" if data else panel.title
     draw.entitle(axis, told, "left")
     if len(names) > 1:
-        axis.legend(fontsize=draw.SMALL - 1, frameon=False, loc="best")
+        across = 2 if len(names) > 2 else 1
+        low, high = axis.get_ylim()
+        axis.set_ylim(low - ROOM * -(-len(names) // across) * (high - low), high)
+        axis.legend(fontsize=draw.SMALL - 1, frameon=False, loc="lower left", ncols=across,
+                    columnspacing=1.0)  # fmt: skip
 
 
 def _band(axis: Axes, x: Array, cells: Sequence[Cell], colour: str) -> None:

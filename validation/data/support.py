@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents import Agent, Parameters
 from knownminds.agents.parameters import Array
@@ -297,7 +297,7 @@ def reliability(
             support.unconstrain(usable[c].to_numpy(dtype=float))
             for c in (name, f"{name}_low", f"{name}_high")
         )
-        error = (high - low) / (2 * norm.ppf(0.5 + MASS / 2))
+        error = (high - low) / (2 * scipy.stats.norm.ppf(0.5 + MASS / 2))
         known = np.isfinite(z) & np.isfinite(error)
     if known.sum() < 3:
         return np.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from knownminds.agents import AGENTS, LAPSE, Agent, Parameters, Selection
 from knownminds.environments import Environment, make, unknown
-from knownminds.inference import ChosenQuestions
+from knownminds.inference import MEASURES, ChosenQuestions, StopBy, StoppingRule, SubjectMeasure
 
 from .members import register
 
@@ -154,6 +155,28 @@ def chosen_options(
         "questions": questions,
         "adaptive": None if adaptive is None else resolve_model(adaptive).name,
     }
+
+
+def resolve_stop(environment: Environment, file: str | os.PathLike[str] | None) -> StopBy | None:
+    """Return the rule of a TOML file with its measure in an experiment; None without a file."""
+    if file is None:
+        return None
+    rule = StoppingRule.read(file)
+    if not rule.measure:
+        raise ValueError(f"A rule that stops a run says its measure; {file} does not. Name one.")
+    one_of("measure", rule.measure, MEASURES)
+    measure = MEASURES[rule.measure].in_place(environment)
+    if environment.name not in measure.environments:
+        raise ValueError(
+            f"{rule.measure} is read off {', '.join(measure.environments)}; got "
+            f"{environment.name}. Name a measure of it."
+        )
+    if not isinstance(measure, SubjectMeasure) or not np.isfinite(measure.null):
+        raise ValueError(
+            f"A stopping rule looks at a value of each session and tests a null value; "
+            f"{rule.measure} has its own test or none. Name another measure."
+        )
+    return StopBy(rule, measure)
 
 
 def check_truth(parameters: Parameters, truth: Mapping[str, float] | None) -> dict[str, float]:

@@ -141,7 +141,7 @@ def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
         scale = np.array([p.group_sd for p in parameters])
         return parameters.mean + parameters.sd * for_mean, scale * np.abs(for_sd)
     mean, spread = parameters.mean, parameters.sd
-    if cell.law:
+    if "group_mean" in cell.law:
         names = parameters.names
         mean = np.array([cell.law["group_mean"][name] for name in names])
         spread = np.array([cell.law["group_sd"][name] for name in names])

@@ -32,6 +32,8 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "validation": ("engine",),
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room
+# Rooms that a command's own room computes with.
+WITH = {"design": ("power",)}
 COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
 # What says how a study is asked for, kept and shown: what it computes stands in its cells.
 SAYS = (
@@ -60,6 +62,7 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     files: set[tuple[str, Traversable]] = set()
     commands = COMMANDS if study is None else (study.command,)
     rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
+    rooms |= {("validation", room) for command in commands for room in WITH.get(command, ())}
     audits = AUDITS if study is None else AUDITS.keys() & {study.question.get("subject_matter")}
     rooms |= {("validation", AUDITS[name].partition(".")[0]) for name in audits}
     members = _registered() if study is None else members_of(study)

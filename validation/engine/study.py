@@ -79,8 +79,10 @@ class Cell:
         """A number for everything that shapes the data: equal for all methods of a design.
 
         Numbers of sessions and subjects are left out, so that a larger study begins with the
-        same sessions.
+        same sessions. Designs whose law names a number in "common" share their random numbers.
         """
+        if "common" in self.law:
+            return int(self.law["common"])
         settings = {
             name: value
             for name, value in self.settings.items()

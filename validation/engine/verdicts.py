@@ -88,8 +88,8 @@ from dataclasses import dataclass
 from math import atanh, ceil, inf, isnan, log10, sqrt
 from typing import Any, Literal
 
+import scipy
 from scipy.special import ndtri
-from scipy.stats import binomtest
 
 from .monte_carlo import share
 
@@ -461,7 +461,7 @@ def judge_size(rejected: float, n: int, *, failed: float = 0.0) -> Verdict:
     """
     if n < LEAST_FOR_SIZE:
         return Verdict("not judged", (f"Data sets: {n}; {LEAST_FOR_SIZE} are needed.",))
-    interval = binomtest(round(rejected * n), n).proportion_ci(method="wilson")
+    interval = scipy.stats.binomtest(round(rejected * n), n).proportion_ci(method="wilson")
     low, high = float(interval.low), float(interval.high)
     told = (
         f"The test rejects in {rejected:.1%} of {n} data sets without an effect (95% interval "
@@ -530,7 +530,7 @@ def judge_outcomes(
     reasons = [f"{told:,} of {trials:,} trials have an outcome."]
     strange = []
     for name, count in counts.items():
-        if told and binomtest(count, told, expected[name]).pvalue < level:
+        if told and scipy.stats.binomtest(count, told, expected[name]).pvalue < level:
             strange.append(f"{name} {count / told:.1%} instead of {expected[name]:.1%}")
     if strange:
         reasons.append(f"Rates are not those of the dials: {', '.join(strange)}.")

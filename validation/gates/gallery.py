@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy
 from markupsafe import Markup
-from scipy.stats import norm
 
 from knownminds.agents import AGENTS, Agent, Parameter
 from knownminds.environments import ENVIRONMENTS, Environment, make
@@ -368,7 +368,7 @@ def _shown_parameter(
 
 def told_prior(parameter: Parameter) -> str:
     """Say what is expected of a parameter: median and central 95%, on the natural scale."""
-    ends = parameter.mean + parameter.sd * norm.ppf([0.5, 0.025, 0.975])
+    ends = parameter.mean + parameter.sd * scipy.stats.norm.ppf([0.5, 0.025, 0.975])
     middle, low, high = parameter.support.constrain(np.asarray(ends))
     scale = "" if parameter.support.kind == "identity" else f" of the {parameter.support.kind}"
     law = f"Normal({parameter.mean:g}, {parameter.sd:g}){scale}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from scipy.stats import norm, qmc
+import scipy
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
@@ -98,8 +98,8 @@ def _curve(
 ) -> tuple[Array, Array]:
     parameters = model.parameters
     # The second half of the sequence is as even as the first, and has no point at 0.
-    points = qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
-    z = np.array(group_mean) + np.array(group_sd) * norm.ppf(points)
+    points = scipy.stats.qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
+    z = np.array(group_mean) + np.array(group_sd) * scipy.stats.norm.ppf(points)
     turns, direction = measure.dial.turns, measure.dial.along(parameters.names)
     values = [measure.group_truth(model, parameters.constrain(z + s * direction)) for s in turns]
     return turns, np.array(values)

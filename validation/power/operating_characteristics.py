@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import norm
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
@@ -122,20 +122,7 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     model = AGENTS[cell.model]
     place = make(cell.environment, **cell.settings)
     measure = resolve_measure(cell.options["measure"], model, place)
-    comparison = cell.options["comparison"]
-    base = draw_subjects(study, batch)
-    effect = _effects(study, batch, measure, base)
-    turned = _turned(cell, measure, base, effect)
-    first = turned if comparison == "one" else base
-    lived = [live(study, batch, first)]
-    if comparison == "between":
-        others = replace(cell, law={**cell.law, "condition": "second"})
-        cells = tuple(others if c == batch.cell else own for c, own in enumerate(study.cells))
-        elsewhere = replace(study, cells=cells)
-        minds = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
-        lived.append(live(elsewhere, batch, minds))
-    elif comparison == "paired":
-        lived.append(live(study, batch, turned, first_session=cell.sessions))
+    effect, lived = conditions_lived(study, batch, measure)
     if cell.method == "hierarchical":
         rows = _hierarchical(study, batch, measure, lived, threads)
     elif isinstance(measure, SubjectMeasure):
@@ -154,6 +141,26 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
 
 
 test_batch.__test__ = False  # type: ignore[attr-defined]  # no test of ours for pytest
+
+
+def conditions_lived(study: Study, batch: Batch, measure: Measure) -> tuple[Array, list[Lived]]:
+    """Return the true effect of each replicate, [R], and what each condition has lived."""
+    cell = study.cells[batch.cell]
+    comparison = cell.options["comparison"]
+    base = draw_subjects(study, batch)
+    effect = _effects(study, batch, measure, base)
+    turned = _turned(cell, measure, base, effect)
+    first = turned if comparison == "one" else base
+    lived = [live(study, batch, first)]
+    if comparison == "between":
+        others = replace(cell, law={**cell.law, "condition": "second"})
+        cells = tuple(others if c == batch.cell else own for c, own in enumerate(study.cells))
+        elsewhere = replace(study, cells=cells)
+        minds = _turned(cell, measure, draw_subjects(elsewhere, batch), effect)
+        lived.append(live(elsewhere, batch, minds))
+    elif comparison == "paired":
+        lived.append(live(study, batch, turned, first_session=cell.sessions))
+    return effect, lived
 
 
 def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Array:
@@ -198,7 +205,7 @@ def _two_stage(
     cell: Cell, measure: SubjectMeasure, lived: list[Lived], replicates: int, threads: int | None
 ) -> pd.DataFrame:
     """Read the measure off every unit, and test over units."""
-    samples = [_sample(cell, measure, one, replicates, threads) for one in lived]
+    samples = [sample_of(cell, measure, one, replicates, threads) for one in lived]
     units = samples[0].shape[1]
     if cell.options["comparison"] == "between":
         tests = welch_tests(samples[0], samples[1])
@@ -220,7 +227,7 @@ def _two_stage(
     )
 
 
-def _sample(
+def sample_of(
     cell: Cell, measure: SubjectMeasure, lived: Lived, replicates: int, threads: int | None
 ) -> Array:
     """Values of the units of each replicate, [R, n]; sessions are the units of one mind."""
@@ -264,7 +271,7 @@ def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str,
         "standard_error": error,
         "low": b - a - 1.959964 * error,
         "high": b - a + 1.959964 * error,
-        "p_value": float(2 * norm.sf(abs(b - a) / error)) if error > 0 else np.nan,
+        "p_value": float(2 * scipy.stats.norm.sf(abs(b - a) / error)) if error > 0 else np.nan,
     }
 
 

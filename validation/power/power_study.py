@@ -40,6 +40,7 @@ from .questions import SIZES, AskPower, PowerQuestion
 Comparison = Literal["one", "between", "paired"]
 Estimator = Literal["two_stage", "hierarchical"]
 FITS_PER_BATCH = 512  # some 70 ms of fitting
+READ_FROM = 0.9  # of the 95% intervals hold the truth where the size of an effect can be read
 
 
 @dataclass(frozen=True)
@@ -105,6 +106,7 @@ class Power(Reported):
             scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias)
             lines.append("".join(f"{n:>9}" for n in counts) + "".join(f"{s!s:>16}" for s in scores))
         lines += about_losses(self.designs)
+        lines += [about_reading(d) for d in self.designs if not can_be_read(d)]
         return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
 
 
@@ -139,6 +141,21 @@ def about_failures(design: Characteristics) -> str:
     """Say how many data sets gave no estimate, and why."""
     why = "; ".join(f"{n} x {message}" for message, n in design.messages.items())
     return f"{design.failed} of {design.attempted} data sets failed and count as misses: {why}"
+
+
+def can_be_read(design: Characteristics) -> bool:
+    """Say whether the size of the effect can be read: unless its intervals clearly cover less."""
+    return not design.coverage.value + 2 * design.coverage.error < READ_FROM
+
+
+def about_reading(design: Characteristics) -> str:
+    """Say why the size of an effect cannot be read from a design."""
+    size = " x ".join(map(str, size_of_design(design)))
+    return (
+        f"{size} (subjects, sessions, trials): 95% intervals hold the true effect in "
+        f"{design.coverage} of the data sets, and the estimate is off by {design.bias}. A test "
+        "that rejects says here that there is something, not how large it is."
+    )
 
 
 def size_of_design(design: Characteristics) -> tuple[int, int, int]:

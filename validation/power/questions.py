@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import typer
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from .audit import Audit
     from .power_study import Power
+    from .sequential import Sequential
     from .smallest_design import SmallestDesign
 
 SIZES = ("subjects", "sessions", "trials")
@@ -52,6 +54,19 @@ SEARCH = {
     ),
     "target": Typed(Annotated[float, typer.Option(help="The power to reach, with --find.")], 0.8),
     "most": Typed(Annotated[int, typer.Option(help="The largest number to consider.")], 1000),
+}
+STOPPING = {
+    "stop": Typed(
+        Annotated[
+            Path | None,
+            typer.Option(help="A stopping rule (TOML): its errors, cost and bias."),
+        ],
+        None,
+    ),
+    "unit": Typed(
+        Annotated[str, typer.Option(help="With --stop: sessions (of one mind) or subjects.")],
+        "sessions",
+    ),
 }
 
 
@@ -104,7 +119,7 @@ class PowerQuestion(ExperimentQuestion[R]):
         """Its own fields, and what is searched with --find."""
         found = super().typed()
         seed = found.pop("seed")
-        return {**found, **SEARCH, "seed": seed}
+        return {**found, **SEARCH, **STOPPING, "seed": seed}
 
     def asked(self) -> dict[str, Any]:
         """What was asked; a spread of zero is not named."""
@@ -115,14 +130,22 @@ class PowerQuestion(ExperimentQuestion[R]):
     def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
         """Ask for the smallest design with --find, else for the power of all designs."""
         asked = cls.read(given)
-        if given["find"] is None:
+        if given["find"] is None and given["stop"] is None:
             return AskPower(**asked)
+        if given["find"] is not None and given["stop"] is not None:
+            raise ValueError(
+                "A study looks for a size or at a stopping rule; got --find and --stop."
+            )
+        way = "--find" if given["stop"] is None else "--stop"
         for name in SIZES:
             if len(asked.get(name, ())) > 1:
                 raise ValueError(
-                    f"With --find the other sizes are single numbers; got {name} twice."
+                    f"With {way} the other sizes are single numbers; got {name} twice."
                 )
         single = {name: asked[name][0] for name in SIZES if name in asked}
+        if given["stop"] is not None:
+            stopping = {"stop": str(given["stop"]), "unit": given["unit"]}
+            return AskSequential(**asked | single | stopping)
         return AskSmallest(**asked | single | {name: given[name] for name in SEARCH})
 
 
@@ -219,6 +242,55 @@ class AskSmallest(PowerQuestion["SmallestDesign"]):
     def answer(self) -> SmallestDesign:
         """Search."""
         from .smallest_design import compute
+
+        return compute(self)
+
+
+@frozen_question
+class AskSequential(PowerQuestion["Sequential"]):
+    """Ask how a stopping rule behaves: its false alarms, power, expected cost and bias.
+
+    Data sets are simulated at the largest number of units, without an effect and with it, and the
+    rule looks at each as it would while answers come. Units are sessions of one mind, or subjects.
+
+    Parameters
+    ----------
+    stop
+        A `StoppingRule`, or a TOML file that holds one.
+    unit
+        "sessions" or "subjects": of what the rule's looks are numbers.
+    subjects, sessions
+        The other one: subjects of one session, or sessions of one mind.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        As for `power`, or if the rule does not fit.
+    """
+
+    verb: ClassVar[str] = "sequential_design"
+
+    subjects: int = 1
+    sessions: int = 1
+    trials: int | None = None
+    stop: Any = None
+    unit: Literal["sessions", "subjects"] = "sessions"
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked; a rule that is no file is in the design alone."""
+        told = super().asked()
+        looked = {"subjects": None, "sessions": None} | (
+            {"sessions": self.sessions} if self.unit == "subjects" else {}
+        )
+        stop = self.stop if isinstance(self.stop, str) else None
+        unit = None if self.unit == "sessions" else self.unit
+        return told | looked | {"stop": stop, "unit": unit}
+
+    def answer(self) -> Sequential:
+        """Compute the study."""
+        from .sequential import compute
 
         return compute(self)
 

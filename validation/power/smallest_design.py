@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
@@ -28,12 +28,15 @@ from .power_study import (
     Power,
     Sought,
     about_effect,
+    about_reading,
     about_unit,
+    can_be_read,
     read_power,
     sought_in,
     summarise,
 )
 from .questions import AskSmallest
+from .sequential import Sequential, read_sequential
 
 FIND = ("sessions", "subjects", "trials")
 DATA_SETS = 100  # of a step: Monte-Carlo error of power .04 at most, so steps stay cheap
@@ -131,6 +134,8 @@ class SmallestDesign(Reported):
         lines = [about_answer(self)]
         for step in self.steps:
             lines.append(f"  {size_of(step, self.find):>6} {self.find}: power {step.rejected}")
+        if self.design is not None and not can_be_read(self.design):
+            lines.append(about_reading(self.design))
         lines.append(about_unit(self.steps[0]))
         return "\n".join(lines)
 
@@ -211,9 +216,11 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
     return replace(found, versions=identity["versions"])
 
 
-def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign:
-    """Read what `power` left in a folder: a study, or a search, whose steps are studies within."""
+def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign | Sequential:
+    """Read what `power` left: a study, one of a rule, or a search, whose steps lie within."""
     study, _ = Study.read(folder)
+    if "rule" in study.cells[0].options:
+        return read_sequential(folder)
     # The cell that names a search's own folder; those of its steps are named after the step.
     if study.cells[0].law.get("part_of_search") == "start":
         return read_smallest_design(folder)
@@ -352,14 +359,16 @@ class _Curve:
     def __init__(self, sizes: list[int], target: float):
         self.size = np.geomspace(sizes[0] / 2, 16 * sizes[-1], 1500)[:, None]
         self.c = np.linspace(0.8, 3.2, 25)[None, :]
-        self.z = norm.ppf(target)
-        self.log_density: Array = norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
+        self.z = scipy.stats.norm.ppf(target)
+        self.log_density: Array = scipy.stats.norm.logpdf(self.c, 1.96, 0.4) + 0 * self.size
 
     def add(self, size: int, successes: float, n: int) -> None:
         """Take in that so many of n data sets of this size were rejected."""
         eta = -self.c + (self.c + self.z) * np.sqrt(size / self.size)
         self.log_density = (
-            self.log_density + successes * norm.logcdf(eta) + (n - successes) * norm.logsf(eta)
+            self.log_density
+            + successes * scipy.stats.norm.logcdf(eta)
+            + (n - successes) * scipy.stats.norm.logsf(eta)
         )
 
     def quantiles(self, *shares: float) -> tuple[float, ...]:

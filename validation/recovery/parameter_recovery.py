@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy.stats import norm
+import scipy
 
 from knownminds.agents import AGENTS, Parameters, Support
 from knownminds.agents.parameters import Array
@@ -39,8 +39,14 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sensitivity import (
+    Distances,
+    WouldHaveFound,
+    found_difference,
+    replicates_for,
+)
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
-from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
+from knownminds.validation.engine.verdicts import LEAST_FITS, Verdict, judge_recovery, judge_region
 
 from .questions import Recover, RecoveryQuestion
 
@@ -76,6 +82,9 @@ class ParameterScores:
         See `verdicts`.
     regions
         The same for thirds of the prior, from low true values to high ones.
+    would_have_found
+        Errors that so many fits would have found with a chance of 80%; None where that cannot be
+        told.
     """
 
     name: str
@@ -89,6 +98,7 @@ class ParameterScores:
     shrinkage: Score
     verdict: Verdict
     regions: tuple[RegionScores, ...]
+    would_have_found: WouldHaveFound | None = None
 
 
 @dataclass(frozen=True)
@@ -153,6 +163,15 @@ class Recovery(Reported):
                 return scores
         raise ValueError(unknown("parameter", name, [s.name for s in self.parameters]))
 
+    @property
+    def missed(self) -> list[str]:
+        """Sentences on what the study could have missed, one for each parameter."""
+        return [
+            s.would_have_found.sentence(s.name)
+            for s in self.parameters
+            if s.would_have_found is not None
+        ]
+
     def to_frame(self) -> pd.DataFrame:
         """One row per parameter: each score and, as NAME_error, its Monte-Carlo error."""
         rows = []
@@ -195,6 +214,9 @@ class Recovery(Reported):
                     for region in s.regions
                 ],
                 "monte_carlo_error": errors,
+                "would_have_found": None
+                if s.would_have_found is None
+                else asdict(s.would_have_found),
             }
         return {
             "environment": self.cell.environment,
@@ -234,6 +256,7 @@ class Recovery(Reported):
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
+        lines += self.missed
         return "\n".join([*lines, *self.notes])
 
 
@@ -528,11 +551,14 @@ class _Gathered:
     on_z: Agreement
     coverage: Coverage
     regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
+    distances: Distances
 
     @classmethod
     def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
         parameter = list(parameters)[k]
-        inner = parameter.mean + parameter.sd * norm.ppf(np.arange(1, REGIONS) / REGIONS)
+        inner = parameter.mean + parameter.sd * scipy.stats.norm.ppf(
+            np.arange(1, REGIONS) / REGIONS
+        )
         edges = np.concatenate([[-np.inf], inner, [np.inf]])
         support = parameter.support
         natural = np.concatenate([[support.lower], support.constrain(inner), [support.upper]])
@@ -551,6 +577,7 @@ class _Gathered:
             Agreement(clustered),
             Coverage(MASSES, clustered),
             [fresh() for _ in range(REGIONS)],
+            Distances(),
         )
 
     def add(self, usable: pd.DataFrame) -> None:
@@ -571,9 +598,10 @@ class _Gathered:
         self.coverage.add(true, low, high, cluster)
         ninety = MASSES.index(0.9)
         lower, upper = low[:, ninety], high[:, ninety]
+        self.distances.add(true, lower, upper)
         with np.errstate(invalid="ignore"):
             span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
-        width = span / (2 * norm.ppf(0.95) * self.sd)
+        width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
         width = np.where(width < 1, width, 1.0)
         region = np.searchsorted(self.edges[1:-1], z_true, side="right")
         for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
@@ -610,6 +638,20 @@ class _Gathered:
             shrinkage=self.on_z.shrinkage,
             verdict=verdict,
             regions=tuple(self._region(k, again) for k in range(REGIONS)),
+            would_have_found=self._would_have_found(again),
+        )
+
+    def _would_have_found(self, again: _Again) -> WouldHaveFound | None:
+        bias, shrinkage = self.agreement.bias.error, self.on_z.shrinkage.error
+        n = self.agreement.n
+        if n < LEAST_FITS or not (bias > 0 and shrinkage > 0):
+            return None
+        return WouldHaveFound(
+            bias=found_difference(bias),
+            shrinkage=found_difference(shrinkage),
+            interval_width=self.distances.found_narrowing(0.9, self.coverage.shares["90"].error),
+            half=replicates_for(0.5, 1.0, max(1, round(n / again.size))),
+            unit=again.unit,
         )
 
     def _region(self, k: int, again: _Again) -> RegionScores:

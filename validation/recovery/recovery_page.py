@@ -91,7 +91,10 @@ def recovery_page(recovery: Recovery) -> Page:
         title=f"Can {cell.model} be recovered from {cell.environment}?",
         asked=asked,
         findings=[Finding.of(s.name, s.verdict) for s in recovery.parameters],
-        sentences=[f"One session: {sentence}." for sentence in recovery.identifiability],
+        sentences=[
+            *(f"One session: {sentence}." for sentence in recovery.identifiability),
+            *recovery.missed,
+        ],
         notes=[
             *recovery.notes,
             f"{ERRORS} Failed fits are left out of the scores and counted above; flat and "

@@ -36,6 +36,7 @@ from knownminds.validation.studies import STUDIES
 
 if TYPE_CHECKING:
     from knownminds.environments import Environment
+    from knownminds.inference import ChosenQuestions
     from knownminds.llm_adapters import Sampling
     from knownminds.llm_adapters.runs.admission import Caps
     from knownminds.llm_adapters.runs.run_result import Run
@@ -114,7 +115,10 @@ answer could be read or questions in a row had no answer, 2 for bad input or a r
 
     environment: str = asks(Experiment)
     llm: str = option(str, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.")
-    sessions: int = option(int, "How many sessions.", default=1)
+    sessions: int | None = option(int | None, "How many sessions; 1 if not given.", default=None)
+    stop: Path | None = option(
+        Path | None, "A stopping rule (TOML), which looks after some sessions.", default=None
+    )
     trials: int | None = asks(NTrials, default=None)
     design: str | None = asks(DesignName, default=None)
     seed: int = asks(Seed, default=0)
@@ -222,7 +226,17 @@ def _resolved(asked: AskRun) -> tuple[Environment, Any]:
     return resolve_experiment(asked.environment, minds, asked.trials, asked.values, asked.design)
 
 
-def _run_one(asked: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
+def _about(sessions: int, chosen: ChosenQuestions | None) -> str:
+    """Say what a run whose questions are chosen will ask at most; "" of others."""
+    if chosen is None:
+        return ""
+    return (
+        f"{sessions * chosen.questions:,} calls at most; which questions they ask hangs on the "
+        "answers, so tokens are not estimated (--cap bounds them)"
+    )
+
+
+def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
     """Run in one wording; `say` gets what is to be printed, a dictionary unless it is `print`."""
     from knownminds.llm_adapters import Sampling, Unusable
     from knownminds.llm_adapters.known_minds.faulty import Faults
@@ -238,9 +252,12 @@ def _run_one(asked: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
     )
     from knownminds.validation.costs.connect import estimate, folder_of, price_for
     from knownminds.validation.costs.connect import run as run_sessions
-    from knownminds.validation.engine.arguments import resolve_chosen
+    from knownminds.validation.engine.arguments import resolve_chosen, resolve_stop
 
-    place, truth = _resolved(asked)
+    place, truth = _resolved(given)
+    stop = resolve_stop(place, given.stop)
+    asked = replace(given, sessions=given.sessions or (stop.looks[-1] if stop else 1))
+    assert asked.sessions is not None
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
     folder = asked.out or folder_of(place, asked.llm)
     found = price_for(asked.llm, overrides, elsewhere=asked.base_url is not None)
@@ -259,14 +276,11 @@ def _run_one(asked: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
     batching = Batching(turns=asked.batch_turns) if asked.batch or asked.batch_turns else None
     charged = in_batches(rates) if rates is not None and batching is not None else rates
     chosen = resolve_chosen(place, asked.questions, asked.adaptive)
-    if chosen is None:
-        about = estimate(place, asked.llm, asked.sessions, charged, asked.system)
-    else:
+    if chosen is not None:
         check_chosen(chosen, place, batching)
-        about = (
-            f"{asked.sessions * chosen.questions:,} calls at most; which questions they ask hangs "
-            "on the answers, so tokens are not estimated (--cap bounds them)"
-        )
+    about = _about(asked.sessions, chosen) or estimate(
+        place, asked.llm, asked.sessions, charged, asked.system
+    )
     names = ("base_url", "key_variable", "images")
     reach: dict[str, Any] = {name: getattr(asked, name) for name in names}
     if asked.dry_run:
@@ -303,6 +317,7 @@ def _run_one(asked: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
                 retry_errors=asked.retry_errors,
                 batching=batching,
                 chosen=chosen,
+                stop=stop,
                 progress=progress,
                 **reach,
                 timeout=asked.timeout,

@@ -1,0 +1,372 @@
+"""When to stop asking: sequential designs that look at the data several times.
+
+With alpha spending (Lan and DeMets 1983) the chance of a false alarm over all looks is bounded by
+alpha: at look k the test rejects if its p-value is at most a level, and the levels are those of a
+normal test whose increments are independent, found by integrating the law of the statistic from
+look to look (Armitage, McPherson and Rowe 1969). What is compared is the p-value of the measure's
+own test, as is usual for t tests (Jennison and Turnbull 2000). With a Bayes factor (Rouder et al.
+2009) or an interval's width nothing is promised about false alarms: `power --stop` measures them.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from math import e, exp, inf, log, sqrt
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import scipy
+from scipy.special import ndtr, ndtri
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials, unknown
+from knownminds.inference.measure import SubjectMeasure, Tests, t_tests
+
+Kind = Literal["alpha_spending", "bayes_factor", "interval_width"]
+Spending = Literal["obrien_fleming", "pocock"]
+KINDS: tuple[str, ...] = get_args(Kind)
+SPENDINGS: tuple[str, ...] = get_args(Spending)
+LEAST_UNITS = 2  # at a look
+_OF_KIND = {
+    "alpha_spending": ("alpha", "spending"),
+    "bayes_factor": ("evidence", "scale"),
+    "interval_width": ("alpha", "width"),
+}
+_POINTS = 1201  # of the law of the statistic between its boundaries
+_NODES = 400  # of the integral over effect sizes
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a rule found at one look.
+
+    Parameters
+    ----------
+    units : how many sessions (or subjects) it looked at
+    estimate, low, high, p_value : of the measure, with its 95% interval
+    statistic : what is held against the rule: the p-value, the Bayes factor or the width
+    bound : what it is held against; of a Bayes factor the upper one
+    stop : whether to stop here
+    found : "effect", "no effect" or "" where nothing is concluded
+    """
+
+    units: int
+    estimate: float
+    low: float
+    high: float
+    p_value: float
+    statistic: float
+    bound: float
+    stop: bool
+    found: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it by name, fit for JSON: what is no number is None."""
+        told = asdict(self)
+        return {
+            name: None if isinstance(value, float) and not np.isfinite(value) else value
+            for name, value in told.items()
+        }
+
+
+@dataclass(frozen=True)
+class StoppingRule:
+    """When to stop: at which numbers of units is looked, and what ends the asking.
+
+    A unit is a session of one mind, or a subject.
+
+    Parameters
+    ----------
+    kind
+        "alpha_spending", "bayes_factor" or "interval_width".
+    looks
+        Numbers of units at which is looked, rising; the last one ends in any case.
+    measure
+        Whose null value is tested; "" where it is named elsewhere.
+    alpha
+        Chance of a false alarm over all looks; of a width the level of the test at the end.
+    spending
+        How alpha is spent: "obrien_fleming" hardly at first, "pocock" about evenly.
+    evidence
+        Bayes factor at which is stopped: for an effect from it on, against one from 1 over it.
+    scale
+        Of the Cauchy prior of the effect size under the alternative.
+    width
+        The 95% interval is at most so wide.
+    """
+
+    kind: Kind
+    looks: tuple[int, ...]
+    measure: str = ""
+    alpha: float = 0.05
+    spending: Spending = "obrien_fleming"
+    evidence: float = 10.0
+    scale: float = sqrt(0.5)
+    width: float = inf
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.kind not in KINDS:
+            raise ValueError(unknown("kind of stopping rule", self.kind, KINDS))
+        if self.spending not in SPENDINGS:
+            raise ValueError(unknown("spending", self.spending, SPENDINGS))
+        looks = self.looks
+        rising = all(a < b for a, b in pairwise(looks))
+        whole = all(isinstance(n, int) and not isinstance(n, bool) for n in looks)
+        if not (looks and whole and rising and looks[0] >= LEAST_UNITS):
+            raise ValueError(
+                f"looks are whole numbers of units in rising order, from {LEAST_UNITS} on; got "
+                f"{list(looks)}."
+            )
+        for name, low, high in (
+            ("alpha", 0.0, 0.5),
+            ("evidence", 1.0, inf),
+            ("scale", 0.0, inf),
+        ):
+            if not low < getattr(self, name) < high:
+                raise ValueError(
+                    f"{name} lies between {low:g} and {high:g}; got {getattr(self, name)!r}."
+                )
+        if self.kind == "interval_width" and not 0 < self.width < inf:
+            raise ValueError(f"width is a number above 0; got {self.width!r}. Say how narrow.")
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> StoppingRule:
+        """Make a rule of names and values, as `told` gives them or a file holds them."""
+        given = dict(told)
+        known = [own.name for own in fields(cls)]
+        for name in given:
+            if name not in known:
+                raise ValueError(unknown("entry of a stopping rule", name, known))
+        for name in ("kind", "looks"):
+            if name not in given:
+                raise ValueError(f"A stopping rule says its {name}; got {', '.join(given)}.")
+        kind = given["kind"]
+        if kind not in KINDS:
+            raise ValueError(unknown("kind of stopping rule", str(kind), KINDS))
+        idle = [n for n in given if n not in ("kind", "looks", "measure", *_OF_KIND[kind])]
+        if idle:
+            raise ValueError(
+                f"A rule of the kind {kind} goes by {', '.join(_OF_KIND[kind])}; got {idle[0]}. "
+                "Leave it out, or name another kind."
+            )
+        for name in ("alpha", "evidence", "scale", "width"):
+            value = given.get(name, 1.0)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ValueError(f"{name} is a number; got {value!r}.")
+        looks = given["looks"]
+        if isinstance(looks, str) or not isinstance(looks, Sequence):
+            raise ValueError(f"looks are whole numbers of units in rising order; got {looks!r}.")
+        return cls(**given | {"looks": tuple(looks)})
+
+    @classmethod
+    def read(cls, file: str | os.PathLike[str]) -> StoppingRule:
+        """Read a rule from a TOML file: `kind`, `looks`, and what the kind goes by."""
+        place = Path(file)
+        try:
+            told = tomllib.loads(place.read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(
+                f"A stopping rule is a TOML file; {place}: {error.strerror}."
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ValueError(f"A stopping rule is a TOML file; {place}: {error}.") from None
+        try:
+            return cls.of(told)
+        except ValueError as error:
+            raise ValueError(f"{place}: {error}") from None
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the rule what it is, JSON-able."""
+        names = ("kind", "looks", *(("measure",) if self.measure else ()), *_OF_KIND[self.kind])
+        return {name: _plain(getattr(self, name)) for name in names}
+
+    @property
+    def most(self) -> int:
+        """The largest number of units."""
+        return self.looks[-1]
+
+    @property
+    def nominal(self) -> float | None:
+        """The chance of a false alarm that the rule promises; None where it promises none."""
+        return self.alpha if self.kind == "alpha_spending" else None
+
+    @cached_property
+    def levels(self) -> tuple[float, ...]:
+        """Level of the two-sided p-value at each look."""
+        if self.kind == "alpha_spending":
+            return spent_levels(self.looks, self.alpha, self.spending)
+        return (self.alpha,) * len(self.looks)
+
+    def judge(self, tests: Tests, look: int, null: float) -> tuple[Array, Array, Array, Array]:
+        """Return statistic [R], whether to stop, and what is found: an effect, or none.
+
+        Parameters
+        ----------
+        tests
+            Of R samples, at this look.
+        look
+            Its position, from 0.
+        null
+            The measure's null value.
+        """
+        last = look == len(self.looks) - 1
+        level = self.levels[look]
+        if self.kind == "bayes_factor":
+            with np.errstate(invalid="ignore", divide="ignore"):
+                t = (tests.mean - null) / tests.standard_error
+            statistic = np.array(
+                [bayes_factor(a, int(n), self.scale) for a, n in zip(t, tests.n, strict=True)]
+            )
+            effect, none = statistic >= self.evidence, statistic <= 1 / self.evidence
+            return statistic, effect | none | last, effect, none
+        nothing = np.zeros(len(tests.mean), dtype=bool)
+        if self.kind == "interval_width":
+            statistic = tests.high - tests.low
+            stop = (statistic <= self.width) | last
+            return statistic, stop, stop & (tests.p_value <= level), nothing
+        statistic = tests.p_value
+        effect = statistic <= level
+        return np.asarray(statistic), effect | last, effect, nothing
+
+    def look(self, measure: SubjectMeasure, trials: Trials, look: int) -> Look:
+        """Look at the trials of so many units, each a subject of the record."""
+        values = measure.values(trials)
+        tests = t_tests(values.value[None, :], measure.null, bounds=measure.bounds_of(values.value))
+        statistic, stop, effect, none = self.judge(tests, look, measure.null)
+        return Look(
+            units=self.looks[look],
+            estimate=float(tests.mean[0]),
+            low=float(tests.low[0]),
+            high=float(tests.high[0]),
+            p_value=float(tests.p_value[0]),
+            statistic=float(statistic[0]),
+            bound=self.bound(look),
+            stop=bool(stop[0]),
+            found="effect" if effect[0] else "no effect" if none[0] else "",
+        )
+
+    def bound(self, look: int) -> float:
+        """Return what the statistic of a look is held against."""
+        if self.kind == "bayes_factor":
+            return self.evidence
+        return self.width if self.kind == "interval_width" else self.levels[look]
+
+    def __str__(self) -> str:
+        """Return the rule in a line."""
+        about = {
+            "alpha_spending": f"alpha {self.alpha:g} spent as {self.spending.replace('_', '-')}",
+            "bayes_factor": f"Bayes factor from {self.evidence:g} on or up to 1/{self.evidence:g}",
+            "interval_width": f"95% interval at most {self.width:g} wide",
+        }[self.kind]
+        return f"{about}, looks at {', '.join(map(str, self.looks))}"
+
+
+@dataclass(frozen=True)
+class StopBy:
+    """A rule with the measure that it looks at, for a run: see `run_sessions_in(stop=...)`.
+
+    Parameters
+    ----------
+    rule : says its measure
+    measure : of that name, as it is in the experiment
+    """
+
+    rule: StoppingRule
+    measure: SubjectMeasure
+
+    @property
+    def looks(self) -> tuple[int, ...]:
+        """After how many sessions it looks."""
+        return self.rule.looks
+
+    def told(self) -> dict[str, Any]:
+        """Return what makes the rule what it is, JSON-able."""
+        return self.rule.told()
+
+    def __call__(self, trials: Trials, look: int) -> dict[str, Any]:
+        """Look at the trials of so many sessions."""
+        return self.rule.look(self.measure, trials, look).to_dict()
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+@lru_cache(maxsize=64)
+def spent_levels(looks: tuple[int, ...], alpha: float, spending: Spending) -> tuple[float, ...]:
+    """Return the level of the two-sided p-value at each look.
+
+    The spending functions are those of Lan and DeMets (1983), t the share of the units so far:
+    4 - 4 Phi(z / sqrt(t)), half of it on either side with z the quantile of 1 - alpha / 4, and
+    alpha log(1 + (e - 1) t).
+
+    Parameters
+    ----------
+    looks
+        Numbers of units, rising.
+    alpha
+        Spent in all.
+    spending
+        "obrien_fleming" or "pocock".
+    """
+    shares = np.array(looks) / looks[-1]
+    if spending == "obrien_fleming":
+        total = 4 * ndtr(float(ndtri(alpha / 4)) / np.sqrt(shares))
+    else:
+        total = alpha * np.log1p((e - 1) * shares)
+    levels: list[float] = []
+    grid, density = np.zeros(1), np.ones(1)  # of the sum of increments, before the first look
+    before = spent = 0.0
+    for share, until in zip(shares, total, strict=True):
+        step = sqrt(share - before)
+
+        bound = _boundary(grid, density, step, until - spent)
+        levels.append(float(2 * ndtr(-bound / sqrt(share))))
+        points = np.linspace(-bound, bound, _POINTS)
+        kernel = np.exp(-0.5 * ((points[:, None] - grid[None, :]) / step) ** 2)
+        width = points[1] - points[0]
+        weights = np.full(_POINTS, width / 3 / (step * sqrt(2 * np.pi)))  # Simpson's
+        weights[1:-1:2] *= 4
+        weights[2:-1:2] *= 2
+        grid, density = points, weights * (kernel @ density)
+        before, spent = share, until
+    return tuple(levels)
+
+
+def _boundary(grid: Array, density: Array, step: float, share: float) -> float:
+    """Return the bound that the next sum crosses with this chance, on either side together."""
+
+    def beyond(bound: float) -> float:
+        away = ndtr(-(bound - grid) / step) + ndtr(-(bound + grid) / step)
+        return float(density @ away) - share
+
+    return float(scipy.optimize.brentq(beyond, 0.0, 40.0))
+
+
+def bayes_factor(t: float, n: int, scale: float = sqrt(0.5)) -> float:
+    """Return the Bayes factor of an effect over none, from a t statistic of n values.
+
+    The effect size has a Cauchy prior of this scale under the alternative (Rouder, Speckman, Sun,
+    Morey and Iverson 2009): the integral over g of a normal prior with variance g scale^2, by the
+    midpoint rule on log g. NaN where there is no t statistic.
+    """
+    if not np.isfinite(t) or n < 2:
+        return float("nan")
+    freedom = n - 1.0
+    at = (np.arange(_NODES) + 0.5) / _NODES * 40.0 - 15.0  # log g
+    g = np.exp(at)
+    spread = 1.0 + n * g * scale**2
+    log_likelihood = -0.5 * np.log(spread) - (freedom + 1) / 2 * np.log1p(t**2 / spread / freedom)
+    log_prior = -0.5 * log(2 * np.pi) - 1.5 * at - 0.5 / g  # inverse gamma (1/2, 1/2)
+    log_terms = log_likelihood + log_prior + at
+    most = log_terms.max()
+    alternative = most + log(np.exp(log_terms - most).sum() * 40.0 / _NODES)
+    null = -(freedom + 1) / 2 * np.log1p(t**2 / freedom)
+    return float(exp(min(alternative - null, 700.0)))
