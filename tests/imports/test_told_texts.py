@@ -42,7 +42,8 @@ def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     file = tmp_path / "corpus.jsonl"
     file.write_text(text)
     code, said, err = knownminds(
-        "import", file, *WORDS, "--pattern", PATTERN, "--names", NAMES,
+        "import", file, *WORDS,
+        "--map", f"trial text: {PATTERN}", "--map", f"option names: {NAMES}",
         "--out", tmp_path / "t.parquet", "--save-map", tmp_path / "m.toml",
     )  # fmt: skip
     assert code == 0, err
@@ -69,19 +70,20 @@ def test_texts_of_others_become_trials_with_an_account(knownminds, tmp_path):
     [
         (lambda t: t.replace("points.", "marks.", 1), PATTERN, NAMES,
          "line 1 of corpus.jsonl has 8 answers between << and >>, and the pattern fits 7 times"),
-        (lambda t: t.replace("two machines", "a pair", 1), PATTERN, NAMES, "line 1 .*--names fits"),
-        (lambda t: t, "(", NAMES, "--pattern takes a regular expression"),
+        (lambda t: t.replace("two machines", "a pair", 1), PATTERN, NAMES,
+         "line 1 .*'option names' fits"),
+        (lambda t: t, "(", NAMES, "'trial text' takes a regular expression"),
         (lambda t: t, r"<<(\w)>>", NAMES, "has neither. Name the group"),
         (lambda t: "7\n" + t, PATTERN, NAMES, "line 1 of corpus.jsonl is none"),
-        (lambda t: t, None, NAMES, "give the --pattern of a trial too"),
+        (lambda t: t, None, NAMES, "Give the pattern of a trial too"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_told_is_refused_by_line(edit, pattern, names, sentence, knownminds,
                                                 tmp_path):  # fmt: skip
     file = tmp_path / "corpus.jsonl"
     file.write_text(edit(told()[0]))
-    given = [] if pattern is None else ["--pattern", pattern]
-    code, _, err = knownminds("import", file, *WORDS, *given, "--names", names,
+    given = [] if pattern is None else ["--map", f"trial text: {pattern}"]
+    code, _, err = knownminds("import", file, *WORDS, *given, "--map", f"option names: {names}",
                               "--out", tmp_path / "t.parquet")  # fmt: skip
     assert code == 2
     assert err.count("\n") == 1

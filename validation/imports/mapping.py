@@ -25,8 +25,10 @@ UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str
 }
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
-    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; or a .toml file"
+    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'trial text: PATTERN' and "
+    "'option names: PATTERN' for sessions told as texts; or a .toml file"
 )
+_OF_TEXTS = {"trial text": "pattern", "option names": "names"}
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,11 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
     whole = ColumnMap()
     for text in texts:
         whole = whole.merged(_one(text.strip()))
+    if whole.names and not whole.pattern:
+        raise ValueError(
+            "Names of options are found in texts; got 'option names' and no 'trial text'. Give the "
+            "pattern of a trial too."
+        )
     return whole
 
 
@@ -165,6 +172,8 @@ def _one(text: str) -> ColumnMap:
     if text.endswith(".toml"):
         return ColumnMap.read(text)
     column, colon, rest = text.partition(":")
+    if column.strip() in _OF_TEXTS:
+        return ColumnMap(**{_OF_TEXTS[column.strip()]: rest.strip()})
     if colon and "=" not in column:
         column, rest = column.strip(), rest.strip()
         if rest in UNITS:

@@ -45,7 +45,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
     ValueError
         If a pattern is none, or a line cannot be read; the line is named.
     """
-    trial, named = _compiled("--pattern", pattern), _compiled("--names", names)
+    trial, named = _compiled("trial text", pattern), _compiled("option names", names)
     if "action" not in trial.groupindex and "response" not in trial.groupindex:
         raise ValueError(
             "The pattern of a trial names its answer, and other columns, by groups such as "
@@ -66,7 +66,7 @@ def read_texts(path: Path, pattern: str, names: str, tally: Tally) -> Table:
             raise ValueError(
                 f"A pattern fits each answer of a text once; line {number} of {path.name} has "
                 f"{len(answers)} answers between << and >>, and the pattern fits {len(found)} "
-                "times. Widen or narrow --pattern, or leave the line out."
+                "times. Widen or narrow the pattern, or leave the line out."
             )
         options = _options(named, names, text, f"line {number} of {path.name}")
         session = sessions[person] = sessions.get(person, -1) + 1
@@ -102,7 +102,7 @@ def _compiled(option: str, pattern: str) -> re.Pattern[str]:
         return re.compile(pattern, re.DOTALL)
     except re.error as error:
         raise ValueError(
-            f"{option} takes a regular expression; {pattern!r} is none ({error})."
+            f"{option!r} takes a regular expression; {pattern!r} is none ({error})."
         ) from None
 
 
@@ -112,8 +112,8 @@ def _options(named: re.Pattern[str], names: str, text: str, place: str) -> tuple
     match = named.search(text)
     if match is None:
         raise ValueError(
-            f"Every text tells the names of its options; {place} has none that --names fits. "
-            "Widen it, or leave the line out."
+            f"Every text tells the names of its options; {place} has none that 'option names' "
+            "fits. Widen it, or leave the line out."
         )
     options = tuple(map(str, match.groups()))
     if len(set(options)) < len(options):

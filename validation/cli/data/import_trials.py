@@ -44,13 +44,6 @@ def import_(
     missing: Annotated[
         list[str] | None, typer.Option(help="What stands for no answer, besides nothing and NA.")
     ] = None,
-    pattern: Annotated[
-        str | None,
-        typer.Option(help="Of texts with answers in << >>: a regular expression of a trial."),
-    ] = None,
-    names: Annotated[
-        str | None, typer.Option(help="Of such texts: the options' names, groups in their order.")
-    ] = None,
     encoding: Annotated[str | None, typer.Option(help="Of the file, such as cp1252.")] = None,
     save_map: Annotated[
         Path | None, typer.Option(help="A .toml file for the mapping, or for the proposed one.")
@@ -66,11 +59,8 @@ def import_(
     from knownminds.validation.imports.mapping import ColumnMap, read_map
 
     mapping = None
-    if names and not pattern:
-        raise ValueError("--names is that of texts; give the --pattern of a trial too.")
-    if map_ or missing or pattern:
-        own = ColumnMap(missing=tuple(missing or ()), pattern=pattern or "", names=names or "")
-        mapping = read_map(map_ or ()).merged(own)
+    if map_ or missing:
+        mapping = read_map(map_ or ()).merged(ColumnMap(missing=tuple(missing or ())))
     try:
         found = import_sources(
             sources,
