@@ -145,29 +145,30 @@ def _all(trials: Trials) -> int:
     return len(trials)
 
 
-_URNS = {
-    "followed": "no intercept; a number above 1 is taken for .99999, one below 0 for .00001",
-    "differs": "answers that are no number: left out here, replaced by others in the file",
-    "rows": _unstated,
-}
-_GAMES = {
-    "followed": "differences of the true means, and the horizon as -1 and 1",
-    "differs": "none unless choices are separated: no value here, 0 in the script",
-}
+_NO_NUMBER = "answers that are no number: left out here, replaced by others in the file"
+_URNS = (
+    "no intercept; a number above 1 is taken for .99999, one below 0 for .00001",
+    _NO_NUMBER,
+    _unstated,
+)
+_GAMES = (
+    "differences of the true means, and the horizon as -1 and 1",
+    "none unless choices are separated: no value here, 0 in the script",
+)
 _DAYS = "days without a readable choice: left out here, told as a flight there; and two runs "
-_FITTED = {
-    "followed": "",
-    "differs": "not offered: the script's fit bounds the inverse temperature by 100,000 only and "
+_FITTED = (
+    "",
+    "not offered: the script's fit bounds the inverse temperature by 100,000 only and "
     "is no maximum likelihood; the value here is that of the shipped priors",
-    "rows": _all,
-}
+    _all,
+)
 DEPARTURES: tuple[Departure, ...] = (
-    *(Departure("probabilistic_reasoning", f"{name}_weighting_released", **_URNS)
+    *(Departure("probabilistic_reasoning", f"{name}_weighting_released", *_URNS)
       for name in ("prior", "likelihood")),
     Departure("probabilistic_reasoning", ReleasedPerformance.name,
               "answers held between .00001 and .99999, numbers above 1 among them",
-              _URNS["differs"], _unstated),
-    *(Departure("horizon", f"{name}_exploration_released", **_GAMES)
+              _NO_NUMBER, _unstated),
+    *(Departure("horizon", f"{name}_exploration_released", *_GAMES)
       for name in ("directed", "random")),
     Departure("horizon", ReleasedPerformance.name, "forced plays count in the mean reward", ""),
     Departure("restless_bandit", "meta_cognition_released",
@@ -180,8 +181,8 @@ DEPARTURES: tuple[Departure, ...] = (
               _DAYS + "under one id: apart here, joined there", _unread),
     Departure("two_step", "performance", "",
               "days without a readable choice: no reward here, the stored one there", _unread),
-    Departure("instrumental_learning", "learning_rate", **_FITTED),
-    Departure("instrumental_learning", "optimism_bias", **_FITTED),
+    Departure("instrumental_learning", "learning_rate", *_FITTED),
+    Departure("instrumental_learning", "optimism_bias", *_FITTED),
     Departure("instrumental_learning", "performance", "", ""),
     Departure("balloon_risk", "risk", "", ""),
     Departure("balloon_risk", "performance", "", ""),

@@ -196,7 +196,8 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
                 f'"{parameters.names[0]} ~ condition" is one.'
             )
         parameters.index(name)
-        fixed, own = [], []
+        fixed: list[str] = []
+        own: list[str] = []
         for part in _summands(right):
             (own if "|" in part else fixed).append(part.strip())
         if not own:

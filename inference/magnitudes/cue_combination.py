@@ -261,4 +261,5 @@ def _places(
 
 def _complete(at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Say which stimuli were shown in all modalities, [stimuli]."""
-    return (at >= 0).all(axis=0)
+    complete: NDArray[np.bool_] = (at >= 0).all(axis=0)
+    return complete

@@ -140,9 +140,9 @@ def prior_points(parameters: Parameters, n: int) -> Array:
 def evenly(weights: Array, n: int) -> NDArray[np.int64]:
     """Return n positions in proportion to weights, by systematic resampling without chance."""
     at = np.searchsorted(np.cumsum(weights), (np.arange(n) + 0.5) / n * weights.sum())
-    return np.minimum(at, len(weights) - 1).astype(np.int64)
+    return np.asarray(np.minimum(at, len(weights) - 1), dtype=np.int64)
 
 
 def _uniforms(k: int, n: int) -> Array:
     points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(_SEED)).random(n)
-    return np.clip(points, 1e-9, 1 - 1e-9)
+    return np.asarray(np.clip(points, 1e-9, 1 - 1e-9))

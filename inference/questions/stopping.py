@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from knownminds.agents.parameters import Array
@@ -33,6 +34,8 @@ Spending = Literal["obrien_fleming", "pocock"]
 KINDS: tuple[str, ...] = get_args(Kind)
 SPENDINGS: tuple[str, ...] = get_args(Spending)
 LEAST_UNITS = 2  # at a look
+
+Flags = NDArray[np.bool_]
 _OF_KIND = {
     "alpha_spending": ("alpha", "spending"),
     "bayes_factor": ("evidence", "scale"),
@@ -204,7 +207,7 @@ class StoppingRule:
             return spent_levels(self.looks, self.alpha, self.spending)
         return (self.alpha,) * len(self.looks)
 
-    def judge(self, tests: Tests, look: int, null: float) -> tuple[Array, Array, Array, Array]:
+    def judge(self, tests: Tests, look: int, null: float) -> tuple[Array, Flags, Flags, Flags]:
         """Return statistic [R], whether to stop, and what is found: an effect, or none.
 
         Parameters
@@ -224,7 +227,8 @@ class StoppingRule:
             statistic = np.array(
                 [bayes_factor(a, int(n), self.scale) for a, n in zip(t, tests.n, strict=True)]
             )
-            effect, none = statistic >= self.evidence, statistic <= 1 / self.evidence
+            effect = np.asarray(statistic >= self.evidence)
+            none = np.asarray(statistic <= 1 / self.evidence)
             return statistic, effect | none | last, effect, none
         nothing = np.zeros(len(tests.mean), dtype=bool)
         if self.kind == "interval_width":
@@ -232,7 +236,7 @@ class StoppingRule:
             stop = (statistic <= self.width) | last
             return statistic, stop, stop & (tests.p_value <= level), nothing
         statistic = tests.p_value
-        effect = statistic <= level
+        effect = np.asarray(statistic <= level)
         return np.asarray(statistic), effect | last, effect, nothing
 
     def look(self, measure: SubjectMeasure, trials: Trials, look: int) -> Look:

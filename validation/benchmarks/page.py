@@ -126,7 +126,7 @@ def _cells(result: BenchmarkResult) -> Section:
                 "Cells",
                 result.cells,
                 ("model", "{model}"),
-                ("cell", _in_which),
+                ("cell", lambda row: _in_which(row["cell"], row["wording"])),
                 ("sessions", lambda row: f"{row['ended']} of {row['sessions']}"),
                 ("trials", "{trials:,}"),
                 ("readable", _readable),
@@ -139,9 +139,9 @@ def _cells(result: BenchmarkResult) -> Section:
     )
 
 
-def _in_which(row: Mapping[str, Any]) -> str:
+def _in_which(cell: str, wording: str) -> str:
     """Name a cell, and its wording where there are several."""
-    return row["cell"] if row["wording"] == SHIPPED else f"{row['cell']}, {row['wording']}"
+    return cell if wording == SHIPPED else f"{cell}, {wording}"
 
 
 def _unread(row: Mapping[str, Any]) -> str:
@@ -159,7 +159,7 @@ def _findings(result: BenchmarkResult) -> list[Finding]:
         reasons: dict[str, list[str]] = {}
         for row in rows[rows["status"] != FINISHED].to_dict("records"):
             told = row["status"] + (f", {row['reason']}" if row["reason"] else "")
-            reasons.setdefault(told, []).append(_in_which(row))
+            reasons.setdefault(told, []).append(_in_which(row["cell"], row["wording"]))
         why = "; ".join(f"{', '.join(cells)}: {told}" for told, cells in reasons.items())
         word = (
             "has lived every cell" if done.all() else f"has lived {done.sum()} of {len(rows)} cells"

@@ -522,7 +522,8 @@ class _Search:
     def follow(self, result_of: Callable[[Study, str, Callable[[Rows], Any]], Any]) -> BestDesign:
         """Go the way of the search; `result_of` computes or reads the study of a name."""
         n = len(self.start.cells) // self.strata
-        alive, found, had = list(range(n)), {}, 0
+        alive, had = list(range(n)), 0
+        found: dict[int, Measured] = {}
         kept = {d for d in range(n) if self.cells_of(d)[0].options["role"] != "searched"}
         rounds = []
         for k, (left, data_sets) in enumerate(self.plan):

@@ -367,11 +367,11 @@ def _read(text: str, values: str, present: Any) -> Searched:
     try:
         if colon and not values.startswith("["):
             whole = isinstance(present, int) and not isinstance(present, bool)
-            ends = [int(end) if whole else float(end) for end in (low, high)]
-            if not ends[0] < ends[1]:
+            least, most = (int(end) if whole else float(end) for end in (low, high))
+            if not least < most:
                 raise ValueError
-            step = 1.0 if whole else (ends[1] - ends[0]) / 1000.0
-            return Searched((Span(*ends, step),))
+            step = 1.0 if whole else (most - least) / 1000.0
+            return Searched((Span(least, most, step),))
         listed = json.loads(values)
         if not isinstance(listed, list) or not listed:
             raise ValueError

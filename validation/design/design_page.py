@@ -190,7 +190,8 @@ def frontier(found: BestDesign) -> str:
     for axis, name in zip(axes, names, strict=True):
         pairs = [(d.cost, d.measured[name].value) for d in found.tried]
         kept = [pair for pair in pairs if isfinite(pair[1])]
-        draw.line(axis, *zip(*kept, strict=True), (draw.GREY, ".", "none"), "searched", 3)
+        costs, values = ([pair[end] for pair in kept] for end in (0, 1))
+        draw.line(axis, costs, values, (draw.GREY, ".", "none"), "searched", 3)
         for design, style in zip(designs, draw.styles(len(designs)), strict=True):
             fresh = found.fresh_of(design)
             scores = [one.measured[name] for one in fresh]

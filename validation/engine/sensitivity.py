@@ -48,7 +48,7 @@ def found_share(n: int, promised: float, above: bool = True) -> float:
     It is told where Wilson's 95% interval of the observed share lies beyond the promised one.
     NaN where no share is told with a chance of 80%.
     """
-    counts = np.arange(n + 1)
+    counts = np.arange(n + 1.0)
     low, high = wilson(counts, n)
     told = low > promised if above else high < promised
     if not told.any():
@@ -182,4 +182,4 @@ class WouldHaveFound:
 
 def _two_digits(number: float) -> int:
     step = 10 ** max(0, int(log10(max(number, 1))) - 1)
-    return ceil(number / step - 1e-9) * step
+    return int(ceil(number / step - 1e-9) * step)

@@ -331,8 +331,8 @@ def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
     session = frame.groupby(keys, sort=False).ngroup().to_numpy()
     order = np.lexsort((frame["trial"], session))
     block = np.empty(len(frame), dtype=np.int64)
-    means = (frame[name].to_numpy()[order] for name in ("mean_0", "mean_1"))
-    block[order] = blocks_of_means(*means, session[order])
+    first, other = (frame[name].to_numpy()[order] for name in ("mean_0", "mean_1"))
+    block[order] = blocks_of_means(first, other, session[order])
     tally.mark(DERIVED, "blocks, from where the means change places", table, np.ones(len(table)))
     return frame.assign(block=block)
 

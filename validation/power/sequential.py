@@ -99,7 +99,7 @@ class Sequential(Reported):
     @property
     def unit(self) -> str:
         """What is counted: sessions of one mind, or subjects."""
-        return self.study.cells[0].options["unit"]
+        return str(self.study.cells[0].options["unit"])
 
     @property
     def seconds(self) -> float:
