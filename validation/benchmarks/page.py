@@ -15,7 +15,7 @@ from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages.page import Column, Finding, Page, Section, listed, table
 
 from .benchmark import FINISHED, RUNS, UNREAD, BenchmarkResult
-from .comparison import comparison
+from .comparison import SEVERAL, comparison
 from .known import recovery
 from .stability import stability
 
@@ -80,11 +80,10 @@ def _with_command(part: Section, result: BenchmarkResult) -> Section:
     """Return a section of measures with the commands that read them off its runs again."""
     if part.name not in MEASURED or part.scores is None:
         return part
-    cells = dict.fromkeys(part.scores["cell"])
+    every = [one for cells in part.scores["cell"] for one in str(cells).split(SEVERAL)]
+    cells = [cell for cell in dict.fromkeys(every) if cell]
     place = shlex.quote(str(result.folder / RUNS))
-    lines = [
-        f"knownminds score {place}/*/{str(cell).replace('/', '+')} --by model" for cell in cells
-    ]
+    lines = [f"knownminds score {place}/*/{cell.replace('/', '+')} --by model" for cell in cells]
     return replace(part, command="\n".join(lines))
 
 
