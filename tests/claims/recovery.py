@@ -303,6 +303,9 @@ REPORT = Report(
             "ask for an infinite value; failed, no trustworthy estimate."
         ),
         Explanation("Estimate against truth, with 90% intervals."),
+        Explanation("cor({pair}) in {n} replicates: {told}"),
+        Explanation("bias {bias}, RMSE {rmse}, r {r}, 90% cov. {coverage}"),
+        Explanation("; correlations over subjects: {each}"),
         Explanation("Error against truth."),
         Explanation("Coverage of the intervals minus their nominal mass, with 2 standard errors."),
     ),
