@@ -118,12 +118,47 @@ def _fewest(facts, words):
     good = [
         (np.prod(_sizes(design)), _sizes(design), rows)
         for design, rows in zip(facts.content["designs"], facts.rows, strict=True)
-        if rejected(rows)[0] >= USUAL
+        if rejected(rows)[0] >= USUAL and not _clearly_below(rows)
     ]
     _, size, rows = min(good, key=lambda each: each[:2])
     told = [int(re.match(r"[\d,]+", part)[0].replace(",", "")) for part in words["d"].split(" x ")]
     assert tuple(told) == size
     _same(words["power"], rows)
+
+
+def held(rows):
+    """Share of the usable data sets whose interval holds the truth, and its error, by counting."""
+    usable = [row for row in rows.to_dict("records") if row["status"] != "failed"]
+    hits = sum(1 for row in usable if row["low"] <= row["effect"] <= row["high"])
+    n = len(usable)
+    shrunk = (hits + 2) / (n + 4)
+    return (hits / n if n else np.nan), (shrunk * (1 - shrunk) / (n + 4)) ** 0.5
+
+
+def _clearly_below(rows):
+    if "low" not in rows:  # of a search, whose rows are not kept
+        return False
+    share, error = held(rows)
+    return share + 2 * error < 0.9
+
+
+def _unread(facts, words):
+    size = tuple(int(words[name]) for name in ("subjects", "sessions", "trials"))
+    known = dict(zip(map(_sizes, facts.content["designs"]), facts.rows, strict=True))
+    rows = known[size]
+    share, error = held(rows)
+    assert share + 2 * error < 0.9
+    assert words["coverage"] == f"{share:.3f} ({error:.3f})"
+    usable = rows[rows["status"] != "failed"]
+    off = usable["estimate"] - usable["effect"]
+    assert abs(float(words["bias"].split()[0]) - off.mean()) < 6e-4
+
+
+def _all_unread(facts, words):
+    good = [rows for rows in facts.rows if rejected(rows)[0] >= USUAL]
+    assert len(good) == int(words["n"]) > 0
+    assert all(_clearly_below(rows) for rows in good)
+    assert (words["name"], words["usual"]) == (_name(facts.content), f"{USUAL:.0%}")
 
 
 def _none(facts, words):
@@ -231,9 +266,23 @@ REPORT = Report(
         ),
         Claim("The {name} is {power} ({error}).", "p-values below .05, counted", _only),
         Claim(
-            "Of the designs with at least {usual} {name}, {d} has the fewest trials: {power}.",
-            "p-values below .05, counted for each design",
+            "Of the designs with at least {usual} {name} from which the size of the effect can be "
+            "read, {d} has the fewest trials: {power}.",
+            "p-values below .05 and intervals that hold the truth, counted for each design",
             _fewest,
+        ),
+        Claim(
+            "Designs with at least {usual} {name}: {n}, but the size of the effect cannot be read "
+            "from any of them.",
+            "the same",
+            _all_unread,
+        ),
+        Claim(
+            "{subjects} x {sessions} x {trials} (subjects, sessions, trials): 95% intervals hold "
+            "the true effect in {coverage} of the data sets, and the estimate is off by {bias}. A "
+            "test that rejects says here that there is something, not how large it is.",
+            "intervals that hold the truth, and mean errors, over the rows of that design",
+            _unread,
         ),
         Claim("None of these designs has {usual} {name}.", "the same", _none),
         Claim("How often is {effect} detected?", "the question in the JSON", _effect),

@@ -24,8 +24,8 @@ PLACE = "instrumental_learning"
 class Rows:
     """Stands in for simulation and tests: rows of known rejections, failures and doubts."""
 
-    def __init__(self, share=0.5, failing=(), doubtful=()):
-        self.share, self.failing, self.doubtful = share, failing, doubtful
+    def __init__(self, share=0.5, failing=(), doubtful=(), off=0.0):
+        self.share, self.failing, self.doubtful, self.off = share, failing, doubtful, off
         self.kept = {}
 
     def __call__(self, study, batch, threads):
@@ -34,7 +34,8 @@ class Rows:
         share = self.share(size) if callable(self.share) else self.share
         rng = np.random.default_rng([size, batch.first, len(self.kept)])
         effect = float(cell.law.get("effect", 0.0))
-        rows = pd.DataFrame({"estimate": effect + 0.1 * rng.standard_normal(n)})
+        off = self.off(size) if callable(self.off) else self.off
+        rows = pd.DataFrame({"estimate": effect + off + 0.1 * rng.standard_normal(n)})
         rows["standard_error"] = 0.1
         rows["low"], rows["high"] = rows["estimate"] - 0.2, rows["estimate"] + 0.2
         rows["p_value"] = np.where(rng.random(n) < share, 0.01, 0.5)
@@ -73,6 +74,8 @@ def told_by_power(found):
         ([1], 0.3, {"effect_sd": 0.02}, {"failing": ([1],), "doubtful": ([2],)}),
         ([3, 5], 0.2, {"comparison": "paired"}, {}),
         ([2], 0.2, {}, {"failing": (range(24),)}),
+        ([3, 6], 0.99, {}, {"off": lambda n: -0.4 if n < 20 else 0.0}),
+        ([3, 6], 0.99, {}, {"off": -0.4}),
     ],
 )
 def test_power(monkeypatch, subjects, share, more, lost):

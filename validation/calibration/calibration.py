@@ -38,6 +38,7 @@ from knownminds.validation.engine.population import (
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sensitivity import replicates_for
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import MOST_FAILURES
 
@@ -90,6 +91,17 @@ class Calibration(Reported):
         unsound = self.attempted - self.statuses.get("ok", 0)
         words = {found.word for found in self.quantities.values()}
         return words == {"calibrated"} and unsound <= MOST_FAILURES * self.attempted
+
+    @property
+    def missed(self) -> list[str]:
+        """A sentence on how many replicates notice smaller errors, where any are noticed."""
+        ranked = self.attempted - self.failed
+        if not any(found.seen_shift > 0 for found in self.quantities.values()):
+            return []
+        return [
+            "Posteriors half as far off (of widths: half on the logarithmic scale) are noticed "
+            f"with the same chance by about {replicates_for(0.5, 1.0, ranked):,} replicates."
+        ]
 
     def __getitem__(self, name: str) -> Uniformity:
         """Return what was found about a quantity."""
@@ -145,7 +157,7 @@ class Calibration(Reported):
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} replicates: {counts} (uniform: mean .5, spread 1)")
         lines += [f"{name}: {' '.join(found.reasons)}" for name, found in self.quantities.items()]
-        return "\n".join([*lines, *self.notes])
+        return "\n".join([*lines, *self.missed, *self.notes])
 
 
 calibrate = verb(Calibrate, __name__)

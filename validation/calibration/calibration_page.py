@@ -47,7 +47,9 @@ def calibration_page(calibration: Calibration) -> Page:
         title=f"Are the posteriors of {cell.model} in {cell.environment} calibrated?",
         asked=asked,
         findings=[Finding(name, u.word, " ".join(u.reasons), tone(u.word)) for name, u in judged],
-        sentences=[] if judged else ["No replicate gave ranks, so nothing is judged."],
+        sentences=calibration.missed
+        if judged
+        else ["No replicate gave ranks, so nothing is judged."],
         notes=[
             *calibration.notes,
             "If the posterior is right, the truth's rank among its draws is uniform: mean 0.5, "

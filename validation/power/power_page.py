@@ -28,7 +28,15 @@ from knownminds.validation.pages.page import (
 )
 
 from .operating_characteristics import LEVEL
-from .power_study import Power, about_losses, about_unit, about_units, size_of_design
+from .power_study import (
+    Power,
+    about_losses,
+    about_reading,
+    about_unit,
+    about_units,
+    can_be_read,
+    size_of_design,
+)
 from .smallest_design import MASS, SmallestDesign, about_answer, size_of
 
 USUAL = 0.8  # the power that designs are mostly asked for, where the study names none
@@ -71,7 +79,7 @@ def power_page(power: Power) -> Page:
             ("seed", str(study.seed)),
             about_time(power.seconds),
         ],
-        findings=[],
+        findings=_unread(power),
         sentences=[
             *(part if step else []),
             *_best(power, name),
@@ -128,6 +136,11 @@ def smallest_design_page(found: SmallestDesign) -> Page:
         ],
         findings=[answer],
         sentences=[
+            *(
+                [about_reading(found.design)]
+                if found.design and not can_be_read(found.design)
+                else []
+            ),
             about_unit(first),
             *about_losses(tried),
         ],
@@ -182,19 +195,39 @@ def _per(comparison: str, part: str) -> str:
 
 
 def _best(power: Power, name: str) -> list[str]:
-    """Name the design with the fewest trials that reaches the usual power."""
+    """Name the design with the fewest trials that reaches the usual power and can be read."""
     good = [d for d in power.designs if d.rejected.value >= USUAL]
+    unread = [about_reading(d) for d in power.designs if not can_be_read(d)]
     if len(power.designs) == 1:
-        return [f"The {name} is {power.designs[0].rejected}."]
+        return [f"The {name} is {power.designs[0].rejected}.", *unread]
     if not good:
-        return [f"None of these designs has {USUAL:.0%} {name}."]
-    best = min(good, key=lambda d: (prod(size_of_design(d)), size_of_design(d)))
+        return [f"None of these designs has {USUAL:.0%} {name}.", *unread]
+    sound = [d for d in good if can_be_read(d)]
+    if not sound:
+        return [
+            f"Designs with at least {USUAL:.0%} {name}: {len(good)}, but the size of the effect "
+            "cannot be read from any of them.",
+            *unread,
+        ]
+    best = min(sound, key=lambda d: (prod(size_of_design(d)), size_of_design(d)))
     sizes = zip(size_of_design(best), draw.SIZES, strict=True)
     told = " x ".join(counted(n, noun.removesuffix("s")) for n, noun in sizes)
     return [
-        f"Of the designs with at least {USUAL:.0%} {name}, {told} has the fewest trials: "
-        f"{best.rejected}."
+        f"Of the designs with at least {USUAL:.0%} {name} from which the size of the effect can be "
+        f"read, {told} has the fewest trials: {best.rejected}.",
+        *unread,
     ]
+
+
+def _unread(power: Power) -> list[Finding]:
+    """Say above all else that no design with the usual power tells how large the effect is."""
+    good = [d for d in power.designs if d.rejected.value >= USUAL]
+    if not good or any(can_be_read(d) for d in good):
+        return []
+    high = good[0].bias.value > 0
+    best = max(good, key=lambda d: d.coverage.value)
+    word = "biased high" if high else "biased low"
+    return [Finding("The estimate of the effect is", word, about_reading(best), "bad")]
 
 
 def _characteristics(name: str) -> list[Column]:

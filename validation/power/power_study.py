@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from knownminds.validation.engine.arguments import (
     resolve_model,
 )
 from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
@@ -40,6 +41,7 @@ from .questions import SIZES, AskPower, PowerQuestion
 Comparison = Literal["one", "between", "paired"]
 Estimator = Literal["two_stage", "hierarchical"]
 FITS_PER_BATCH = 512  # some 70 ms of fitting
+READ_FROM = 0.9  # of the 95% intervals hold the truth where the size of an effect can be read
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,7 @@ class Power(Reported):
             scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias)
             lines.append("".join(f"{n:>9}" for n in counts) + "".join(f"{s!s:>16}" for s in scores))
         lines += about_losses(self.designs)
+        lines += [about_reading(d) for d in self.designs if not can_be_read(d)]
         return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
 
 
@@ -139,6 +142,21 @@ def about_failures(design: Characteristics) -> str:
     """Say how many data sets gave no estimate, and why."""
     why = "; ".join(f"{n} x {message}" for message, n in design.messages.items())
     return f"{design.failed} of {design.attempted} data sets failed and count as misses: {why}"
+
+
+def can_be_read(design: Characteristics) -> bool:
+    """Say whether the size of the effect can be read: unless its intervals clearly cover less."""
+    return not design.coverage.value + 2 * design.coverage.error < READ_FROM
+
+
+def about_reading(design: Characteristics) -> str:
+    """Say why the size of an effect cannot be read from a design."""
+    size = " x ".join(map(str, size_of_design(design)))
+    return (
+        f"{size} (subjects, sessions, trials): 95% intervals hold the true effect in "
+        f"{design.coverage} of the data sets, and the estimate is off by {design.bias}. A test "
+        "that rejects says here that there is something, not how large it is."
+    )
 
 
 def size_of_design(design: Characteristics) -> tuple[int, int, int]:
@@ -217,6 +235,7 @@ class Sought:
     estimator: str
     truth: Mapping[str, float]
     spread: Mapping[str, float]
+    correlation: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def effect(self) -> dict[str, float]:
@@ -293,7 +312,10 @@ class Sought:
         sds = {p.name: float(self.spread.get(p.name, p.group_sd)) for p in parameters}
         if subjects == 1:
             sds = dict.fromkeys(sds, 0.0)
-        law = {"group_mean": mean, "group_sd": sds, "effect": self.size, "effect_sd": effect_sd}
+        law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
+        law |= {"effect": self.size, "effect_sd": effect_sd}
+        if self.correlation:
+            law["correlation"] = dict(self.correlation)
         place = resolve_environment(self.environment, trials)
         return Cell(
             place.name,
@@ -350,4 +372,10 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
             "The group model has no paired conditions yet; use two_stage, or between groups."
         )
     spread = dict(question.spread or {})
-    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread)
+    known = checked_correlations(agent, question.correlation, {})
+    if known and not isinstance(measure, FittedMeasure):
+        raise ValueError(
+            "How large an effect is where parameters go together is known of parameters alone; "
+            f"{measure.name} is none. Leave --correlation out."
+        )
+    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread, known)

@@ -28,7 +28,9 @@ from .power_study import (
     Power,
     Sought,
     about_effect,
+    about_reading,
     about_unit,
+    can_be_read,
     read_power,
     sought_in,
     summarise,
@@ -132,6 +134,8 @@ class SmallestDesign(Reported):
         lines = [about_answer(self)]
         for step in self.steps:
             lines.append(f"  {size_of(step, self.find):>6} {self.find}: power {step.rejected}")
+        if self.design is not None and not can_be_read(self.design):
+            lines.append(about_reading(self.design))
         lines.append(about_unit(self.steps[0]))
         return "\n".join(lines)
 
