@@ -43,6 +43,7 @@ from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
 
 from .questions import Recover, RecoveryQuestion
+from .readable_range import ByTruth, Stretch, about_stretch
 
 Method = Literal["map", "mle", "hierarchical"]
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
@@ -76,6 +77,8 @@ class ParameterScores:
         See `verdicts`.
     regions
         The same for thirds of the prior, from low true values to high ones.
+    unreadable
+        True values at which the parameter cannot be read, from twelfths of the prior.
     """
 
     name: str
@@ -89,6 +92,7 @@ class ParameterScores:
     shrinkage: Score
     verdict: Verdict
     regions: tuple[RegionScores, ...]
+    unreadable: tuple[Stretch, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,7 @@ class Recovery(Reported):
                     }
                     for region in s.regions
                 ],
+                "unreadable": s.unreadable,
                 "monte_carlo_error": errors,
             }
         return {
@@ -234,7 +239,13 @@ class Recovery(Reported):
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
+        lines += about_unreadable(self)
         return "\n".join([*lines, *self.notes])
+
+
+def about_unreadable(found: Recovery) -> list[str]:
+    """Say at which true values parameters cannot be read."""
+    return [about_stretch(p.name, stretch) for p in found.parameters for stretch in p.unreadable]
 
 
 def _flat(s: ParameterScores) -> dict[str, Score]:
@@ -528,6 +539,7 @@ class _Gathered:
     on_z: Agreement
     coverage: Coverage
     regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
+    by_truth: ByTruth
 
     @classmethod
     def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
@@ -553,6 +565,7 @@ class _Gathered:
             Agreement(clustered),
             Coverage(MASSES, clustered),
             [fresh() for _ in range(REGIONS)],
+            ByTruth(support, parameter.mean, parameter.sd, clustered),
         )
 
     def add(self, usable: pd.DataFrame) -> None:
@@ -577,6 +590,7 @@ class _Gathered:
             span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
         width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
         width = np.where(width < 1, width, 1.0)
+        self.by_truth.add(z_true, width, cluster)
         region = np.searchsorted(self.edges[1:-1], z_true, side="right")
         for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
             here = region == k
@@ -612,6 +626,7 @@ class _Gathered:
             shrinkage=self.on_z.shrinkage,
             verdict=verdict,
             regions=tuple(self._region(k, again) for k in range(REGIONS)),
+            unreadable=self.by_truth.stretches(),
         )
 
     def _region(self, k: int, again: _Again) -> RegionScores:

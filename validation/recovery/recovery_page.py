@@ -37,7 +37,13 @@ from knownminds.validation.pages.page import (
     table,
 )
 
-from .parameter_recovery import MASSES, ParameterScores, Recovery, RegionScores
+from .parameter_recovery import (
+    MASSES,
+    ParameterScores,
+    Recovery,
+    RegionScores,
+    about_unreadable,
+)
 
 MOST_POINTS = 1500  # more only blacken the panel and bloat the page
 RULES = (
@@ -91,7 +97,10 @@ def recovery_page(recovery: Recovery) -> Page:
         title=f"Can {cell.model} be recovered from {cell.environment}?",
         asked=asked,
         findings=[Finding.of(s.name, s.verdict) for s in recovery.parameters],
-        sentences=[f"One session: {sentence}." for sentence in recovery.identifiability],
+        sentences=[
+            *(f"One session: {sentence}." for sentence in recovery.identifiability),
+            *about_unreadable(recovery),
+        ],
         notes=[
             *recovery.notes,
             f"{ERRORS} Failed fits are left out of the scores and counted above; flat and "
