@@ -269,6 +269,7 @@ REPORT = Report(
             "widths of the intervals of the rows with such true values",
             _unreadable,
         ),
+        Explanation("{name} at any value"),
         Claim("One session: {sentence}.", "see identifiability", _session),
         Claim("one session: {sentence}", "see identifiability", _session),
         Claim(
