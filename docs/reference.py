@@ -2,8 +2,9 @@
 
 A hook of MkDocs: a line `<!-- names of PACKAGE -->` becomes the public names of a package,
 `<!-- the commands -->` all commands with their arguments and options,
-`<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures, and
-`<!-- parameters of NAME -->` the parameters of a model with their priors.
+`<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures,
+`<!-- parameters of NAME -->` the parameters of a model with their priors, and
+`<!-- columns of NAME NAME ... -->` the columns of experiments, a row of each and its JSON Schema.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ NAMES = re.compile(r"<!-- names of (\w+) -->")
 COMMANDS = "<!-- the commands -->"
 STORED = re.compile(r"<!-- stored runs of ([\w ]+) -->")
 PARAMETERS = re.compile(r"<!-- parameters of (\w+) -->")
+COLUMNS = re.compile(r"<!-- columns of ([\w ]+) -->")
 RESULTS = ROOT / "validation" / "gates" / "stored_results.json"
 
 _package = tempfile.TemporaryDirectory(prefix="knownminds-docs-")
@@ -50,6 +52,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     """Fill in the generated parts of a page."""
     markdown = NAMES.sub(lambda found: "\n".join(_names(found[1])), markdown)
     markdown = PARAMETERS.sub(lambda found: "\n".join(_parameters(found[1])), markdown)
+    markdown = COLUMNS.sub(lambda found: "\n".join(_columns(found[1].split())), markdown)
     markdown = STORED.sub(lambda found: "\n".join(_runs(found[1].split())), markdown)
     return markdown.replace(COMMANDS, "\n".join(_commands())) if COMMANDS in markdown else markdown
 
@@ -122,6 +125,26 @@ def _runs(names: list[str]) -> Iterator[str]:
     absent = [f"`{name}`" for name in names if name not in {run["name"] for run in told}]
     if absent:
         yield f"\nNo run is stored yet of {', '.join(absent)}."
+
+
+def _columns(names: list[str]) -> Iterator[str]:
+    """Write the columns of experiments in words, a row of each, and its JSON Schema."""
+    from knownminds.environments import COLUMNS as COMMON
+    from knownminds.environments import make, trial_schema
+
+    common = {column.name for column in COMMON} - {"action", "response", "reward"}
+    for name in names:
+        schema = trial_schema(make(name))
+        yield f"\n### `{name}`\n\n| column | from | to | what it is |\n|---|---|---|---|"
+        for column in schema.columns:
+            if column.name not in common:
+                ends = ["" if end is None else f"{end:g}" for end in (column.least, column.most)]
+                yield f"| `{column.name}` | {ends[0]} | {ends[1]} | {_plain(column.description)} |"
+        row = ", ".join(f"{key}={value}" for key, value in schema.example.items() if value != "")
+        yield f"\nA row: `{row}`\n"
+        text = json.dumps(schema.to_dict(), indent=1).replace("\n", "\n    ")
+        yield f'??? note "JSON Schema (`knownminds schema {name} --json`)"\n'
+        yield f"    ```json\n    {text}\n    ```\n"
 
 
 def _parameters(model: str) -> Iterator[str]:

@@ -36,5 +36,6 @@ def everyone_everywhere(
 
 def about(places: Mapping[str, Any], **more: Any) -> SimpleNamespace:
     """Return what a page is told beside the trials."""
-    kept = {"people": None, "features": None, "context": "", "seed": 0, "known": (), "truth": {}}
+    kept = {"people": None, "features": None, "context": "", "seed": 0, "known": (), "truth": {},
+            "kept": None}  # fmt: skip
     return SimpleNamespace(places=places, **(kept | more))

@@ -30,6 +30,10 @@ Values = Annotated[
 Fixed = Annotated[
     list[str] | None, typer.Option("--fix", help="NAME=VALUE: held in the fit, not estimated.")
 ]
+Correlation = Annotated[
+    list[str] | None,
+    typer.Option("--correlation", help="NAME,NAME=R: how parameters go together over subjects."),
+]
 Lapse = Annotated[float, typer.Option(help="Lapse rate of the simulated subjects.")]
 FitLapse = Annotated[bool, typer.Option("--fit-lapse", help="Estimate a lapse rate.")]
 AllTrials = Annotated[

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,7 @@ class BeliefDecisions:
         totals = self.counts.groupby("question", sort=False)[name].sum()
         return {str(question): int(n) for question, n in totals.items()}
 
-    @property
+    @cached_property
     def context(self) -> NDArray[np.int64]:
         """Number of each row's context, [n]; the same in all its repetitions, and only there."""
         number = self.frame.groupby(list(UNIT), sort=False).ngroup()

@@ -18,6 +18,7 @@ from knownminds.inference.resampling import Ends, percentile_ends
 from .belief_decisions import ELICITATIONS, BeliefDecisions
 
 PLAIN = ELICITATIONS[0]
+AT_A_TIME = 1_000_000  # answers that are exchanged at a time, which take 8 MB
 
 
 @dataclass(frozen=True)
@@ -270,16 +271,18 @@ def _distance(
     together = np.concatenate([plain, other], axis=1)
     n_plain = np.isfinite(plain).sum(axis=1)[:, None]
     held = np.isfinite(together)
-    for r in range(replicates):
+    place = np.arange(together.shape[1])
+    step = max(1, AT_A_TIME // together.size)
+    for begin in range(0, replicates, step):
+        some = slice(begin, min(begin + step, replicates))
         # All answers of a context in random order, the missing ones last; plain takes the first.
-        key = np.where(held, rng.random(together.shape), 2.0)
-        drawn = np.take_along_axis(together, np.argsort(key, axis=1), axis=1)
-        place = np.arange(drawn.shape[1])
+        key = np.where(held, rng.random((some.stop - some.start, *together.shape)), 2.0)
+        drawn = np.take_along_axis(together[None], np.argsort(key, axis=-1), axis=-1)
         first = np.where(place < n_plain, drawn, np.nan)
         rest = np.where(place >= n_plain, drawn, np.nan)
         difference, squares, count = _differences(first, rest)
-        exchanged[0, r] = np.sqrt((difference**2).mean())
-        exchanged[1, r] = np.sqrt(squares.sum() / count.sum())
+        exchanged[0, some] = np.sqrt((difference**2).mean(axis=-1))
+        exchanged[1, some] = np.sqrt(squares.sum(axis=-1) / count.sum(axis=-1))
     found = ElicitationDistance(
         elicitation=name,
         contexts=int(both.sum()),
@@ -304,8 +307,8 @@ def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.i
     """Return per context the difference of means, the squares of single answers, their number."""
     centre = _mean(plain)
     held = np.isfinite(other)
-    squares = np.where(held, (other - centre[:, None]) ** 2, 0.0).sum(axis=1)
-    return _mean(other) - centre, squares, held.sum(axis=1)
+    squares = np.where(held, (other - centre[..., None]) ** 2, 0.0).sum(axis=-1)
+    return _mean(other) - centre, squares, held.sum(axis=-1)
 
 
 def _ends(values: Array) -> Ends:

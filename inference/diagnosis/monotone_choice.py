@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import exp, lgamma
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy
+from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
@@ -395,8 +396,31 @@ def _fisher(one: NDArray[np.int64], other: NDArray[np.int64]) -> Array:
     n, m = one.sum(axis=-1), other.sum(axis=-1)
     first = one[..., 0] + other[..., 0]
     larger = one[..., 0] * m > other[..., 0] * n
-    p_value = np.asarray(scipy.stats.hypergeom.sf(one[..., 0] - 1, n + m, first, n))
-    return np.where(larger, p_value, 1.0)
+    p_value = np.ones(larger.shape)
+    tables = (one[..., 0], n + m, first, n)
+    p_value[larger] = _tail(*(np.asarray(part[larger], dtype=np.int64) for part in tables))
+    return p_value
+
+
+@njit(cache=True, nogil=True)
+def _tail(a, total, first, drawn):  # type: ignore[no-untyped-def]
+    """Return P(X >= a) of a hypergeometric X: of so many drawn, how many are of the first kind.
+
+    scipy.stats.hypergeom.sf adds up the same terms in Python.
+    """
+    found = np.empty(len(a))
+    for i in range(len(a)):
+        n, k, m, x = total[i], first[i], drawn[i], a[i]
+        whole = lgamma(n + 1.0) - lgamma(m + 1.0) - lgamma(n - m + 1.0)
+        term = lgamma(k + 1.0) - lgamma(x + 1.0) - lgamma(k - x + 1.0)
+        term += lgamma(n - k + 1.0) - lgamma(m - x + 1.0) - lgamma(n - k - m + x + 1.0)
+        share = exp(term - whole)
+        tail = 0.0
+        for j in range(x, min(k, m) + 1):
+            tail += share
+            share *= (k - j) * (m - j) / ((j + 1.0) * (n - k - m + j + 1.0))
+        found[i] = min(tail, 1.0)
+    return found
 
 
 def holm(p_value: Array) -> Array:

@@ -125,6 +125,7 @@ class Contrast:
             "rope": self.rope,
             "inside": self.inside,
             "verdict": self.verdict,
+            "quoted": [*quoted(self.draws), quoted_direction(self.draws).removeprefix("= ")],
         }
 
 

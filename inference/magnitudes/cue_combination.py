@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -112,26 +112,26 @@ def pair(text: Answers, image: Answers, both: Answers) -> CuePairs:
     window, number and value. Where the modalities were played apart, on stimuli of their own, the
     k-th of each value in a window is taken for the same.
     """
-    frames = [_rows(answers) for answers in (text, image, both)]
-    matched, keys = "items", ["place", "item", "value"]
-    joined = _join(frames, keys)
-    if joined["at_2"].notna().sum() < len(both) or joined[["at_0", "at_1"]].isna().any(axis=None):
+    three = (text, image, both)
+    orders = [np.lexsort((answers.trial, answers.place)) for answers in three]
+    matched, at = "items", _places(three, orders, [(a.place, a.item, a.value) for a in three])
+    if (at[2] >= 0).sum() < len(both) or (at[:2] < 0).any():
         # `place` names windows of sessions, which modalities that were played apart do not share.
-        by_value = _join(frames, ["window", "value", "turn"])
-        if _complete(by_value) > _complete(joined):
-            joined, matched = by_value, "values"
-    held = joined.notna().all(axis=1)
-    at = joined[held].astype(int)
-    combined = both.only(at["at_2"].to_numpy())
-    said_text = text.response[at["at_0"].to_numpy()]
-    said_image = image.response[at["at_1"].to_numpy()]
+        turns = [_turns(answers, order) for answers, order in zip(three, orders, strict=True)]
+        keys = [(a.window, a.value, turn) for a, turn in zip(three, turns, strict=True)]
+        by_value = _places(three, orders, keys)
+        if _complete(by_value).sum() > _complete(at).sum():
+            at, matched = by_value, "values"
+    of_text, of_image, of_both = at[:, _complete(at)]
+    combined = both.only(of_both)
+    said_text, said_image = text.response[of_text], image.response[of_image]
     answered = np.isfinite(said_text) & np.isfinite(said_image) & np.isfinite(combined.response)
     return CuePairs(
         combined.only(answered),
         said_text[answered],
         said_image[answered],
         matched,
-        len(joined) - int(answered.sum()),
+        at.shape[1] - int(answered.sum()),
     )
 
 
@@ -226,30 +226,39 @@ def _least_variance(first: Array, second: Array, weight: Array, *, together: boo
     return np.where(flat, 0.5, found)
 
 
-def _rows(answers: Answers) -> pd.DataFrame:
-    """Return where each stimulus of a modality stands, by what may tell it from the others."""
-    frame = pd.DataFrame(
-        {
-            "place": answers.place,
-            "window": answers.window,
-            "item": answers.item,
-            "value": answers.value,
-            "trial": answers.trial,
-            "at": np.arange(len(answers)),
-        }
-    ).sort_values(["place", "trial"], kind="stable")
-    frame["turn"] = frame.groupby(["window", "value"]).cumcount()
-    return frame.drop(columns="trial")
+def _turns(answers: Answers, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how often the value of each trial was shown before in its window, [n]."""
+    pairs = np.column_stack([answers.window, answers.value])[order]
+    kind = np.unique(pairs, axis=0, return_inverse=True)[1].ravel()
+    grouped = np.argsort(kind, kind="stable")
+    first = np.searchsorted(kind[grouped], kind[grouped])
+    turn = np.empty(len(order), dtype=np.int64)
+    turn[order[grouped]] = np.arange(len(order)) - first
+    return turn
 
 
-def _join(frames: list[pd.DataFrame], keys: list[str]) -> pd.DataFrame:
-    """Return the position of each stimulus in the three modalities, missing where not shown."""
-    columns = [
-        frame.drop_duplicates(keys).set_index(keys)["at"].rename(f"at_{k}")
-        for k, frame in enumerate(frames)
-    ]
-    return pd.concat(columns, axis=1)
+def _places(
+    three: Sequence[Answers],
+    orders: Sequence[NDArray[np.int64]],
+    keys: Sequence[tuple[NDArray[Any], ...]],
+) -> NDArray[np.int64]:
+    """Return where each stimulus stands in the three modalities, [3, stimuli]; -1: not shown.
+
+    Stimuli are those of the same keys, of which a modality's first counts; they come in the order
+    in which they were shown, as text first.
+    """
+    rows = [np.column_stack(key)[order] for key, order in zip(keys, orders, strict=True)]
+    _, first, kind = np.unique(np.concatenate(rows), axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))[kind.ravel()]
+    at = np.full((3, len(first)), -1)
+    begin = 0
+    for k, (answers, order) in enumerate(zip(three, orders, strict=True)):
+        own = rank[begin : begin + len(answers)]
+        at[k, own[::-1]] = order[::-1]  # the first of several is written last
+        begin += len(answers)
+    return at
 
 
-def _complete(joined: pd.DataFrame) -> int:
-    return int(joined.notna().all(axis=1).sum())
+def _complete(at: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say which stimuli were shown in all modalities, [stimuli]."""
+    return (at >= 0).all(axis=0)

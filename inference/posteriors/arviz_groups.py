@@ -122,7 +122,10 @@ def trial_log_likelihood(data: ModelData, unknowns: Unknowns, theta: Array) -> A
 
 
 def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
-    """Draw from the hyperpriors: group_mean, group_sd, and the z and theta of one subject each."""
+    """Draw from the hyperpriors: group_mean, group_sd, and the z and theta of all subjects.
+
+    Also effect, slope_sd and correlation where the group has them; crossed levels are left out.
+    """
     parameters = fit.parameters
     rng = np.random.default_rng([seed, 11])
     size, k = (1, DRAWS), len(parameters)
@@ -130,13 +133,36 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
     scale = np.array([parameter.group_sd for parameter in parameters])
     sd = np.abs(scale * rng.standard_normal((*size, k)))
     n = len(fit.subjects)
-    z = mean[:, :, None] + sd[:, :, None] * rng.standard_normal((*size, n, k))
     dims = ("chain", "draw")
+    more: dict[str, Any] = {}
+    if fit.deviations is None or (fit.deviations.simple and not fit.correlated):
+        z = mean[:, :, None] + sd[:, :, None] * rng.standard_normal((*size, n, k))
+        if fit.regressors is not None:
+            z = z + _prior_effects(fit, rng, more)
+    else:
+        own = fit.deviations
+        slopes = np.abs(
+            np.array([scale[m] for m in own.moved[k:]])
+            * rng.standard_normal((DRAWS, len(own.slopes)))
+        )
+        partial = 2.0 * rng.beta(own.exponents, own.exponents, (DRAWS, len(own.pairs))) - 1.0
+        spread = np.concatenate([sd[0], slopes], axis=1)
+        root = spread[:, :, None] * own.roots(np.arctanh(partial))
+        away = rng.standard_normal((DRAWS, own.n_subjects, len(own.names)))
+        z = mean[:, :, None] + own.enter(away @ np.swapaxes(root, 1, 2))[None]
+        if fit.regressors is not None:
+            z = z + _prior_effects(fit, rng, more)
+        if fit.slopes:
+            more["slope_sd"] = ((*dims, "slope"), slopes[None])
+        if fit.correlated:
+            found = own.correlations(np.arctanh(partial), np.ones_like(spread))
+            more["correlation"] = ((*dims, "pair"), found[None])
     values = {
         "group_mean": ((*dims, "parameter"), mean),
         "group_sd": ((*dims, "parameter"), sd),
         "z": ((*dims, "subject", "parameter"), z.astype(np.float32)),
         "theta": ((*dims, "subject", "parameter"), parameters.constrain(z).astype(np.float32)),
+        **more,
     }
     coordinates = {
         "chain": [0],
@@ -144,7 +170,21 @@ def prior_group(fit: HierarchicalFit, seed: int = 0) -> xr.Dataset:
         "subject": list(fit.subjects),
         "parameter": list(fit.names),
     }
+    named = {"effect": ("term", fit.effects), "slope_sd": ("slope", fit.slopes)}
+    named["correlation"] = ("pair", fit.pairs)
+    coordinates |= {d: list(names) for name, (d, names) in named.items() if name in more}
     return xr.Dataset(values, coords=coordinates)
+
+
+def _prior_effects(fit: HierarchicalFit, rng: np.random.Generator, more: dict[str, Any]) -> Array:
+    """Draw regression weights into `more`; return what they add to all rows [1, draws, M, K]."""
+    assert fit.regressors is not None
+    moved = fit.regressors.parameter
+    effect = fit.parameters.sd[moved] * rng.standard_normal((DRAWS, len(moved)))
+    more["effect"] = (("chain", "draw", "term"), effect[None])
+    onto = np.eye(len(fit.names))[moved]
+    added: Array = ((effect[:, None] * fit.regressors.by_subject) @ onto)[None]
+    return added
 
 
 def predicted_group(

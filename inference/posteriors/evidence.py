@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import logsumexp
-from scipy.stats import qmc, t
 
 from knownminds.agents.parameters import Array
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -175,11 +175,11 @@ def _integrated(
     """Integrate the density of the chosen subjects by proposals around each centre."""
     n, k = centre.shape
     # Scrambled, but always alike: plain points begin in a far corner, where weights are extreme.
-    sequence = qmc.Sobol(k, rng=np.random.default_rng(0)).random(points)
-    base = t.ppf(
+    sequence = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(0)).random(points)
+    base = scipy.stats.t.ppf(
         np.clip(sequence, 1e-12, 1 - 1e-12), DEGREES_OF_FREEDOM
     )  # independent coordinates: their density is exact
-    log_base = t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
+    log_base = scipy.stats.t.logpdf(base, DEGREES_OF_FREEDOM).sum(axis=1)
     each = max(1, POINTS_PER_BATCH // points)
     parts = []
     for first in range(0, n, each):

@@ -12,7 +12,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
@@ -20,6 +19,7 @@ from knownminds.inference.fits.model_data import ModelData
 
 if TYPE_CHECKING:
     import pymc as pm
+    import xarray as xr
 
 Tell = Callable[[str], None]
 FIRST_WORD, HEARTBEAT = 2.0, 30.0  # seconds until the first sign of life; between later ones

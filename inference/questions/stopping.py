@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import ndtr, ndtri
 
 from knownminds.agents.parameters import Array
@@ -347,7 +347,7 @@ def _boundary(grid: Array, density: Array, step: float, share: float) -> float:
         away = ndtr(-(bound - grid) / step) + ndtr(-(bound + grid) / step)
         return float(density @ away) - share
 
-    return float(brentq(beyond, 0.0, 40.0))
+    return float(scipy.optimize.brentq(beyond, 0.0, 40.0))
 
 
 def bayes_factor(t: float, n: int, scale: float = sqrt(0.5)) -> float:

@@ -16,6 +16,13 @@ from knownminds.validation.recovery.parameter_recovery import recover
 GAMES, PEOPLE = 60, 30
 
 
+@pytest.fixture(autouse=True)
+def _fewer_minds(monkeypatch):
+    """What a fit says of its support and of its predictions is tested elsewhere."""
+    monkeypatch.setattr("knownminds.validation.data.support.SIMULATED", 40)
+    monkeypatch.setattr("knownminds.validation.data.predictive.SIMULATED_ROWS", 100_000)
+
+
 @pytest.fixture(scope="module")
 def people():
     """First choices by the model, A_6 = .5; later choices exploit, and dislike what is unknown."""

@@ -4,11 +4,17 @@ import itertools
 import json
 import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import laid_out
 from benchmark_server import REFUSING, serving, with_models
+from claims import check
+from claims.benchmark_cogbench import REPORT as COGBENCH
+from claims.benchmark_known import REPORT as MINDS
+from claims.benchmark_shared import REPORT as SHARED
 from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
@@ -18,7 +24,7 @@ from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Trials, make
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
-from knownminds.validation.benchmarks import cogbench
+from knownminds.validation.benchmarks import cogbench, running
 from knownminds.validation.benchmarks.benchmark import folder_of_cell, read_benchmark
 from knownminds.validation.benchmarks.cogbench import (
     PLACES,
@@ -30,6 +36,7 @@ from knownminds.validation.benchmarks.cogbench import (
     unlike,
 )
 from knownminds.validation.benchmarks.comparison import ALIKE, differences, unequal
+from knownminds.validation.benchmarks.page import benchmark_page
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import BENCHMARKS, About
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
@@ -178,6 +185,35 @@ def test_scores_are_those_of_the_runs_and_the_page_shows_them(lived):
         assert shown[model, name] == pytest.approx(value)
 
 
+def _matched(pattern):
+    """Files of a shell's pattern."""
+    return sorted(Path("/").glob(pattern.lstrip("/")))
+
+
+def test_the_command_below_a_part_reads_the_same_scores_off_the_runs(lived, capsys):
+    found = lived["found"]
+    [line] = [
+        line
+        for part in benchmark_page(found).sections
+        if part.name == "metrics"
+        for line in part.command.splitlines()
+        if "instrumental_learning" in line
+    ]
+    words = [
+        again
+        for word in shlex.split(line)[1:]
+        for again in (_matched(word) if "*" in word else [word])
+    ]
+    assert typed(*words, "--measure", "learning_rate", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    theirs = {f"openai:{one['sample']}": one["value"] for one in told["measures"]}
+    scores = scores_of(found.trials, found.about).set_index(["participant", "score"])["value"]
+    assert set(theirs) == set(found.models)
+    for who, value in theirs.items():
+        ours = scores[who, "learning_rate"]
+        assert (value is None and np.isnan(ours)) or value == pytest.approx(ours)
+
+
 def test_a_model_without_a_readable_answer_is_a_row_that_says_so(lived):
     cells = lived["found"].cells.set_index(["model", "cell"])
     # What it repeats is the number of its first answer, and no letter of a machine.
@@ -250,6 +286,23 @@ def test_plans_that_ship_are_read_printed_and_have_a_tenth(name, capsys):
     assert few <= (0.25 if name == "colliders" else 0.17) * n
     assert typed("benchmark", name, "--plan") == 0
     assert capsys.readouterr().out == plan.text
+
+
+def test_a_model_is_connected_once_before_the_first_call(tmp_path, monkeypatch):
+    """One that is loaded from a disk takes a minute."""
+    file, made, connect = tmp_path / "plan.toml", [], running.connect
+    file.write_text(PLAN, encoding="utf-8")
+
+    def counted(llm, *given, **more):
+        made.append(llm)
+        return connect(llm, *given, **more)
+
+    monkeypatch.setattr(running, "connect", counted)
+    plan = read_plan("cogbench", file)
+    players = players_of(plan, ["openai:a", "openai:b"], base_url="http://127.0.0.1:9/v1")
+    blocked = running.blocked_of(plan, players)
+    assert made == ["openai:a", "openai:b"]
+    assert {cell for name, cell in blocked if name == "openai:a"} == {"pictures"}
 
 
 def test_several_wordings_are_the_same_cell_and_say_what_wording_moves(tmp_path):
@@ -516,3 +569,18 @@ def test_the_result_is_told_as_json(lived, capsys):
     assert told["benchmark"] == "cogbench"
     assert len(told["cells"]) == 3 * 4
     json.dumps(told, allow_nan=False)
+
+
+def test_every_sentence_of_the_page_is_listed(lived):
+    found = lived["found"]
+    with laid_out():
+        page = benchmark_page(found)
+    parts = page.sections
+    kinds = {"comparison": SHARED, "stability": SHARED, "cells": SHARED, "known_minds": MINDS}
+    told = {one.name: one for one in parts}
+    assert {"performances", "known", "map", "comparison", "known_minds", "cells"} <= set(told)
+    for name, one in told.items():
+        captions = (caption for caption, _ in one.figures)
+        check(kinds.get(name, COGBENCH), [*one.sentences, *captions], one)
+    words = [finding.word for finding in page.findings]
+    check(SHARED, [word for word in words if word != "has lived every cell"], found)

@@ -10,6 +10,7 @@ from magnitude_sets import answers_of
 
 from knownminds.environments.magnitudes.magnitude import CONDITIONS
 from knownminds.validation.benchmarks import magnitudes
+from knownminds.validation.benchmarks.comparison import SEVERAL, differences
 from knownminds.validation.benchmarks.magnitudes import sections
 from knownminds.validation.data.model_features import feature_importance
 from knownminds.validation.magnitudes import magnitude_page, magnitude_task_page
@@ -150,3 +151,35 @@ def test_every_sentence_is_listed_and_bad_input_is_told(page, trials):
         sections(trials.assign(environment="dice"), about({}))
     assert magnitude_page.composites is not None
     assert magnitude_task_page.blur_weights is not None
+
+
+def test_models_are_compared_on_every_score_in_all_the_cells_it_hangs_on(page, trials):
+    told = magnitudes.scores(trials, about({})).set_index(["participant", "score"])
+    assert {name.split(":")[0].split(",")[0] for _, name in told.index} == {
+        "NRMSE", "prior weight", "regression to the mean", "weight of the text", "RRE",
+        "composite", "consistency score",
+    }  # fmt: skip
+    cues = page["cues"].frames["cues"]
+    rows = cues[(cues["task"] == "line_ratio") & (cues["condition"] == "base")]
+    for row in rows[rows["reference"].isin(["bayes_oracle", "bayes_responses"])].to_dict("records"):
+        name = f"RRE, {row['reference'].replace('_', ' ')}: line ratio, base"
+        one = told.loc[("sharp", name)]
+        assert one["value"] == row["efficiency"]
+        assert one["standard_error"] == pytest.approx((row["high"] - row["low"]) / 2)
+    whole = told.loc[("sharp", "composite: composite")]
+    assert set(whole["cell"].split(SEVERAL)) == set(trials["cell"])
+    conditions = {
+        (who, cell): {"temperature": ("0",)}
+        for who, cell in trials[["participant", "cell"]].drop_duplicates().to_numpy().tolist()
+        if (who, cell) != ("blind", "line_ratio")
+    }
+    found = differences(told.reset_index(), ["sharp", "blind"], conditions).set_index("score")
+    assert found.loc["composite: composite", "verdict"] == (
+        "not compared: blind has not played line_ratio"
+    )
+    row = found.loc["NRMSE: marker location, text"]
+    gap = told.loc[("sharp", "NRMSE: marker location, text")]
+    other = told.loc[("blind", "NRMSE: marker location, text")]
+    assert row["difference"] == pytest.approx(gap["value"] - other["value"])
+    error = np.hypot(gap["standard_error"], other["standard_error"])
+    assert row["high"] - row["low"] == pytest.approx(2 * 1.959964 * error, rel=1e-6)

@@ -9,6 +9,10 @@ from __future__ import annotations
 import re
 from types import SimpleNamespace
 
+import numpy as np
+from scipy.stats import binom, norm
+from statsmodels.stats.proportion import proportion_confint
+
 from claims import Claim, Explanation, Report, check, verdicts
 from claims.power import LEVEL, _failures
 
@@ -66,6 +70,35 @@ def _titled(facts, words):
     assert words["measure"] == facts.content["measure"]
 
 
+def _missed(facts, words):
+    """Planted rates of false alarms are counted by Wilson's interval of statsmodels."""
+    n, level = int(words["n"]), 0.05
+    entry = next(
+        e for e in facts.content["entries"]
+        if str(e["trials"]) == words["trials"] and e["attempted"] == n
+    )  # fmt: skip
+    counts = np.arange(n + 1)
+    low, high = proportion_confint(counts, n, 0.05, method="wilson")
+
+    def chance(share, told):
+        return binom.pmf(counts, n, share)[told].sum()
+
+    often = float(words["often"].rstrip("%")) / 100
+    assert chance(often + 0.0006, low > level) >= 0.8
+    assert chance(often - 0.0011, low > level) < 0.8
+    if "rarely" in words:
+        rarely = float(words["rarely"].rstrip("%")) / 100
+        assert chance(max(rarely - 0.0006, 0.0), high < level) >= 0.8
+        assert chance(rarely + 0.0011, high < level) < 0.8
+    more = int(words["more"].replace(",", ""))
+    upper, _ = proportion_confint(np.arange(more + 1), more, 0.05, method="wilson")
+    half = binom.pmf(np.arange(more + 1), more, (often + level) / 2)[upper > level].sum()
+    assert 0.75 < half < 0.9
+    bias = (norm.ppf(0.975) + norm.ppf(0.8)) * entry["bias_error"]
+    assert abs(float(words["bias"]) - bias) < 0.01 * bias
+    assert words["chance"] == "80%"
+
+
 REPORT = Report(
     "audit",
     sources=(
@@ -74,6 +107,20 @@ REPORT = Report(
         "validation/power/dials.py",
     ),
     sentences=(
+        Claim(
+            "With {n} data sets of {trials} trials a test that rejects too often, in {often} or "
+            "more, is found with a chance of {chance}, and so is a bias of {bias}; half as many "
+            "false alarms beyond 5% take about {more} data sets.",
+            "exact binomial chances; Wilson's interval of statsmodels",
+            _missed,
+        ),
+        Claim(
+            "With {n} data sets of {trials} trials a test that rejects in {often} or more, or in "
+            "{rarely} or less, is found with a chance of {chance}, and so is a bias of {bias}; "
+            "half as many false alarms beyond 5% take about {more} data sets.",
+            "exact binomial chances; Wilson's interval of statsmodels",
+            _missed,
+        ),
         Claim(
             "audit of {measure} in {place}, {subjects} subjects x {sessions} sessions",
             "the JSON",

@@ -54,6 +54,14 @@ REPORT = Report(
             "as published, and corrected by Holm. Pairs of bins in which neither was chosen are "
             "dropped."
         ),
+        Explanation(
+            "Predictive gain of the state by data set and model, beyond the belief and beyond "
+            "belief and evidence, with 95% intervals over contexts."
+        ),
+        Explanation(
+            "Share of pairs of belief bins that fall, corrected by Holm, by data set and model, "
+            "with 95% intervals over contexts."
+        ),
         Explanation(ODDS),
         Claim(ODDS + " {left} more are in the file.", "the rows of the file", _left),
         Explanation(

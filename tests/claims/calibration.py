@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import binom, norm
@@ -191,6 +192,20 @@ LAW = "gamma of the ranks among gammas of simulated uniform ranks"
 SHAPE = "NumPy on the ranks; the variance expected by simulation"
 POWER = "ranks of posteriors so wrong, simulated and put to the test, and of ones a quarter less so"
 
+
+def _half(f, words):
+    """A tenth of the precision of a round number apart, four times as many replicates."""
+    n = int(words["n"].replace(",", ""))
+    ranked = f.content["attempted"] - f.content["failed"] if hasattr(f, "content") else f.n
+    assert 4 * ranked <= n <= 4.4 * ranked + 1
+
+
+def _around(f, words):
+    """The file holds trials of the subjects whose posteriors truths are drawn from."""
+    head, *_ = Path(words["file"]).read_text(encoding="utf-8").splitlines()
+    assert head.split(",").count("subject") == 1
+
+
 REPORT = Report(
     "calibration",
     sources=(
@@ -199,6 +214,17 @@ REPORT = Report(
         "validation/calibration/rank_uniformity.py",
     ),
     sentences=(
+        Claim(
+            "Posteriors half as far off (of widths: half on the logarithmic scale) are noticed "
+            "with the same chance by about {n} replicates.",
+            "the replicates of the JSON; `tests/engine/test_sensitivity.py` plants such errors",
+            _half,
+        ),
+        Claim(
+            "Truths are drawn from the posteriors given {file}, and ranked given it and more data.",
+            "the file",
+            _around,
+        ),
         Claim("The ranks are as uniform as chance allows (p = {p}, level {level}).", LAW, _uniform),
         Claim("The ranks are not uniform (p = {p}, level {level}).", LAW, _rejected),
         Claim(

@@ -208,11 +208,13 @@ def _levels(facts, words):
         assert 0.5 < factor / (before / after) < 2.0
     else:
         assert factor > 0.3 * before / ((after * len(draws) + 3 * 20**0.5) / len(draws))
-    word = "whether the levels differ stays open"
+    who = words["who"]
+    assert who == ("levels" if " | " in words["name"] else "subjects")
+    word = f"whether the {who} differ stays open"
     if factor >= 10:
-        word = "the levels differ"
+        word = f"the {who} differ"
     elif factor <= 0.1:
-        word = "the levels are alike"
+        word = f"the {who} are alike"
     assert words["verdict"] == word
 
 
@@ -861,7 +863,7 @@ REPORT = Report(
         ),
         Claim(
             "{name}: {estimate} (90% interval {low} to {high}; a spread is never below 0). Bayes "
-            "factor for levels that differ against levels alike {factor}: {verdict}.",
+            "factor for {who} that differ against {alike} alike {factor}: {verdict}.",
             "posterior draws: how many lie near 0, against the half-normal prior",
             _levels,
         ),

@@ -13,6 +13,7 @@ from math import isnan
 from types import SimpleNamespace
 
 import numpy as np
+from scipy.stats import binom
 from stated import agrees
 from statsmodels.stats.proportion import proportion_confint
 
@@ -200,10 +201,41 @@ def _rules(f, words):
 
 WON = "winners named anew from the scores of the rows"
 
+
+def _missed(f, words):
+    """Planted confusions are counted by Wilson's interval of statsmodels."""
+    n = int(words["n"])
+    assert n == f.content["replicates"]
+    counts = np.arange(n + 1)
+    low, _ = proportion_confint(counts, n, 0.05, method="wilson")
+    if "share" not in words:
+        assert not (low > 0.05).any() or binom.pmf(counts, n, 1.0)[low > 0.05].sum() < 0.8
+        return
+    share, half = (float(words[k].rstrip("%")) / 100 for k in ("share", "half"))
+    assert binom.pmf(counts, n, min(share + 0.0006, 1.0))[low > 0.05].sum() >= 0.8
+    assert binom.pmf(counts, n, share - 0.0011)[low > 0.05].sum() < 0.8
+    more = int(words["more"].replace(",", ""))
+    upper, _ = proportion_confint(np.arange(more + 1), more, 0.05, method="wilson")
+    assert 0.7 < binom.pmf(np.arange(more + 1), more, half)[upper > 0.05].sum() < 0.92
+    assert words["chance"] == "80%"
+
+
 REPORT = Report(
     "model recovery",
     sources=("validation/recovery/model_recovery.py", "validation/recovery/model_recovery_page.py"),
     sentences=(
+        Claim(
+            "With {n} data sets of each model, a rival that truly takes at least {share} of them "
+            "is named with a chance of {chance}; for one that takes {half} about {more} are "
+            "needed.",
+            "exact binomial chances; Wilson's interval of statsmodels",
+            _missed,
+        ),
+        Claim(
+            "With {n} data sets of each model no confusion, however common, is named.",
+            "exact binomial chances; Wilson's interval of statsmodels",
+            _missed,
+        ),
         Claim("Verdict: {word}.", f"{WON}; the table's limits", _verdict),
         Claim(
             "Its data are best fitted by itself in {share}.",

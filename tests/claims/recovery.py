@@ -21,6 +21,40 @@ from claims import Claim, Explanation, Report
 from claims.verdicts import failure_error, fishers
 
 WORDS = ("recoverable", "weak", "not identified")
+REACH = norm.ppf(0.975) + norm.ppf(0.8)  # standard errors of a difference that is found
+
+
+def close(told, own, slack):
+    assert abs(float(told) - own) <= slack * abs(own) + 1e-12, (told, own)
+
+
+def _missed(f, words):
+    """Plant the errors into the rows by formulas of their own."""
+    name, rows = words["name"], usable(f)
+    n, alone = len(rows), unit_of(f)[0] == "subject"
+    assert words["unit"] == unit_of(f)[0]
+    fits = n if alone else round(n / f.content["subjects"])
+    assert 4 * fits <= int(words["half"].replace(",", "")) <= 4.4 * fits + 1
+    x, y = (rows[f"z_{kind}{name}"].to_numpy() for kind in ("true_", ""))
+    error = rows[name] - rows[f"true_{name}"]
+    if alone and f.content["method"] != "hierarchical":  # subjects err independently
+        close(words["bias"], REACH * error.std(ddof=1) / sqrt(n), 0.01)
+        slope, level = np.polyfit(x, y, 1)
+        left = (y - level - slope * x) * (x - x.mean())
+        close(words["shrinkage"], REACH * sqrt((left**2).sum()) / ((x - x.mean()) ** 2).sum(), 0.05)
+    assert words["chance"] == "80%"
+    if "factor" in words and alone:
+        factor = float(words["factor"])
+        low, high = rows[f"low_90_{name}"], rows[f"high_90_{name}"]
+        middle, half = (low + high) / 2, (high - low) / 2 * factor
+        held = float((abs(rows[f"true_{name}"] - middle) <= half).mean())
+        # with so many independent intervals a share so low is told from 90%, and not one well above
+        share, err = (f.content["parameters"][name][k] for k in ("coverage", "monte_carlo_error"))
+        worth = min(n, round(0.09 / err["coverage"]["90"] ** 2))
+        assert share["90"] >= held
+        z = norm.ppf(0.975)
+        chance = norm.cdf((0.9 - held - z * sqrt(0.09 / worth)) / sqrt(held * (1 - held) / worth))
+        assert 0.5 < chance <= 1.0
 
 
 def usable(f):
@@ -229,14 +263,32 @@ def rules(f, words):
     assert (words["width"], words["weak_width"], words["errors"]) == ("0.6", "0.87", "2")
 
 
+MISSED = (
+    Claim(
+        "With a chance of {chance} the study would have found of {name} a bias of {bias} and a "
+        "further shrinkage of {shrinkage}; errors half as large take about {half} {unit}s.",
+        "the rows, by the error of a mean and the sandwich error of a slope",
+        _missed,
+    ),
+    Claim(
+        "With a chance of {chance} the study would have found of {name} a bias of {bias}, a "
+        "further shrinkage of {shrinkage} or 90% intervals {factor} times as wide as they are; "
+        "errors half as large take about {half} {unit}s.",
+        "the rows, by the error of a mean, the sandwich error of a slope, and a normal test of the "
+        "coverage of narrower intervals",
+        _missed,
+    ),
+)
 REPORT = Report(
     "recovery",
     sources=(
         "validation/recovery/parameter_recovery.py",
         "validation/recovery/readable_range.py",
         "validation/recovery/recovery_page.py",
+        "validation/engine/sensitivity.py",
     ),
     sentences=(
+        *MISSED,
         Claim(
             "Verdict on {parameter}: {word}.", "the table's limits on scores of the rows", _verdict
         ),
@@ -292,6 +344,9 @@ REPORT = Report(
             "ask for an infinite value; failed, no trustworthy estimate."
         ),
         Explanation("Estimate against truth, with 90% intervals."),
+        Explanation("cor({pair}) in {n} replicates: {told}"),
+        Explanation("bias {bias}, RMSE {rmse}, r {r}, 90% cov. {coverage}"),
+        Explanation("; correlations over subjects: {each}"),
         Explanation("Error against truth."),
         Explanation("Coverage of the intervals minus their nominal mass, with 2 standard errors."),
     ),

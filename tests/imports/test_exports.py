@@ -6,6 +6,7 @@ import their_files
 
 from knownminds.environments import ENVIRONMENTS, Trials, make, trial_schema
 from knownminds.validation.data.exchange import export_trials, import_trials
+from knownminds.validation.engine.sample import sample
 from knownminds.validation.imports.importing import import_tables
 
 HBAYESDM = (their_files.hb_bandit, their_files.hb_two_step, their_files.hb_balloons,
@@ -38,6 +39,35 @@ def test_choices_with_reaction_times_are_those_of_hssm(tmp_path):
     assert table["response"].tolist() == [2 * one["action"] - 1 for one in answered]
     assert table["participant_id"].astype(str).tolist() == [one["subject"] for one in answered]
     assert (table["rt"] == 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("instrumental_learning", {}), ("two_step", {}), ("reversal_learning", {})],
+)
+def test_what_goes_out_for_hssm_comes_back_the_same(name, settings, tmp_path):
+    found = sample(make(name, **settings), subjects=2, seed=5)
+    timed = Trials.from_frame(found.trials.frame.assign(rt_s=0.25), environment=found.environment)
+    export_trials(timed, tmp_path / "h.csv", "hssm")
+    back, account = import_tables([tmp_path / "h.csv"])
+    assert account.environment == name
+    assert account.format == "hssm"
+    for column in timed.frame:
+        there, here = timed.frame[column], back.frame[column]
+        assert there.isna().equals(here.isna()), column
+        assert there.dropna().tolist() == here.dropna().tolist(), column
+    export_trials(back, tmp_path / "again.csv", "hssm")
+    there, again = (pd.read_csv(tmp_path / file) for file in ("h.csv", "again.csv"))
+    pd.testing.assert_frame_equal(there, again[there.columns], check_dtype=False)
+
+
+@pytest.mark.parametrize("file", ["t.csv", "t.parquet", "t.jsonl"])
+def test_what_goes_out_as_a_table_or_as_texts_comes_back_the_same(file, tmp_path):
+    found = sample("reversal_learning", subjects=2, seed=5)
+    export_trials(found.trials, tmp_path / file)
+    back = import_trials([tmp_path / file])
+    for column in ("subject", "session", "trial", "action", "reward", "outcome"):
+        assert back.frame[column].tolist() == found.trials.frame[column].tolist(), column
 
 
 def test_a_folder_for_r_has_every_column_in_words(tmp_path):

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 from pyarrow import ArrowException
+from pyarrow.parquet import ParquetFile
 
 from knownminds.environments import ANSWERED, Outcome, Trials
 from knownminds.environments.record.folders import writable, write_text
@@ -22,7 +23,7 @@ from knownminds.llm_adapters.runs.ledger import FILE as LEDGER
 from knownminds.llm_adapters.runs.ledger import NANO, Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS, read_run
 from knownminds.validation.costs.wordings import SHIPPED
-from knownminds.validation.data.trials_of_runs import put_together, with_columns
+from knownminds.validation.data.trials_of_runs import BY, put_together, with_columns
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
@@ -102,6 +103,7 @@ class BenchmarkResult(Reported):
             paraphrases=int(self.options.get("paraphrases") or 1),
             seed=self.plan.seed,
             context=str(self.options.get("context") or ""),
+            kept=self.folder / MINDS,
             **{name: None if path is None else Path(path) for name, path in files.items()},
         )
 
@@ -380,10 +382,13 @@ def _cell_of(
 def _read(file: Path) -> pd.DataFrame:
     """Read trials that were checked when they were written, in a folder of our own."""
     try:
-        frame = pd.read_parquet(file.absolute())
+        with ParquetFile(file.absolute()) as whole:
+            names = [name for name in whole.schema_arrow.names if name not in _LEFT_OUT]
+            table = whole.read(columns=names, use_threads=False)
+        frame: pd.DataFrame = table.to_pandas(use_threads=False)
     except (ArrowException, OSError) as error:
         raise ValueError(f"{file} cannot be read as trials: {error}") from None
-    return frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+    return frame
 
 
 def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, Any]:
@@ -405,12 +410,15 @@ def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.D
     A mind that was asked at no temperature has none: "none" stands in its column, where that of a
     language model is empty if it is the provider's own.
     """
-    kept = frame.drop(columns=[column for column in _LEFT_OUT if column in frame])
+    lost = [column for column in _LEFT_OUT if column in frame]
+    kept = frame.drop(columns=lost) if lost else frame.copy(deep=False)
     if known or name.startswith("synthetic:"):
         asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
         kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
-    told: dict[str, Any] = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant}
-    return kept.assign(**told, model=name)
+    told = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant, BY: name}
+    for column, value in told.items():
+        kept[column] = value
+    return kept
 
 
 def _mind_file(folder: Path, name: str, cell: Cell) -> Path:

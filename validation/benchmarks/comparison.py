@@ -20,6 +20,7 @@ LEVEL = 0.05
 MOST_ROWS = 60  # of the table on the page; the CSV has all
 ABOVE = "is above"
 ALIKE = "no difference shown"
+SEVERAL = " + "  # between the cells of a score that hangs on several
 _VALUES = ["value", "standard_error", "freedom"]
 # Who answers may differ, and which session; all else is a condition.
 _SAME = [name for name in CONDITIONS if name not in ("model", "served_model", "session")]
@@ -84,32 +85,29 @@ def differences(
     """Return one row per score and two models, with its corrected verdict."""
     rows: list[dict[str, Any]] = []
     for (score, cell), part in scores.groupby(["score", "cell"], sort=False):
-        own: Any = part.set_index(PARTICIPANT).reindex(columns=_VALUES)
-        for one, other in combinations([m for m in models if m in own.index], 2):
-            a, b = own.loc[one], own.loc[other]
-            gap = float(a["value"] - b["value"])
-            error = float(np.hypot(a["standard_error"], b["standard_error"]))
-            row = {"score": score, "cell": cell, "one": one, "other": other}
+        own = part.drop_duplicates(PARTICIPANT).set_index(PARTICIPANT).reindex(columns=_VALUES)
+        held = {str(who): tuple(map(float, row)) for who, *row in own.itertuples()}
+        for one, other in combinations([m for m in models if m in held], 2):
+            a, b = held[one], held[other]
+            gap, error = a[0] - b[0], float(np.hypot(a[1], b[1]))
             why = unequal(conditions, one, other, str(cell))
             if not why and not np.isfinite(gap):
-                why = "no value of " + (one if not np.isfinite(a["value"]) else other)
+                why = "no value of " + (one if not np.isfinite(a[0]) else other)
             if not why and not error > 0:
                 why = "no standard error"
-            if why:
-                none = dict.fromkeys(
-                    ("standard_error", "freedom", "low", "high", "p_value"), np.nan
-                )
-                rows.append({**row, "difference": gap, **none, "verdict": f"not compared: {why}"})
-                continue
-            freedom = _of_both(a, b)
-            half = scipy.stats.t.ppf(1 - LEVEL / 2, freedom) * error
-            told = {"standard_error": error, "freedom": freedom}
-            told |= {"low": gap - half, "high": gap + half}
-            p_value = 2 * scipy.stats.t.sf(abs(gap) / error, freedom)
-            rows.append({**row, "difference": gap, **told, "p_value": p_value, "verdict": ""})
+            row = {"score": score, "cell": cell, "one": one, "other": other, "difference": gap}
+            row |= {"standard_error": np.nan if why else error}
+            row |= {"freedom": np.nan if why else _of_both(a, b)}
+            rows.append({**row, "verdict": f"not compared: {why}" if why else ""})
     found = pd.DataFrame(rows)
     if found.empty:
         return found
+    gaps, errors, freedom = (
+        found[name].to_numpy(dtype=float) for name in ("difference", "standard_error", "freedom")
+    )
+    half = scipy.stats.t.ppf(1 - LEVEL / 2, freedom) * errors
+    found["low"], found["high"] = gaps - half, gaps + half
+    found["p_value"] = 2 * scipy.stats.t.sf(np.abs(gaps) / errors, freedom)
     tested = found["p_value"].notna().to_numpy()
     corrected = np.full(len(found), np.nan)
     if tested.any():
@@ -121,19 +119,19 @@ def differences(
     return found
 
 
-def _of_both(a: Any, b: Any) -> float:
+def _of_both(a: tuple[float, ...], b: tuple[float, ...]) -> float:
     """Return the degrees of freedom of a difference; infinite where both errors are known."""
-    squares = np.array([one["standard_error"] for one in (a, b)], dtype=float) ** 2
-    own = np.array([one["freedom"] for one in (a, b)], dtype=float)
-    spread = np.sum(squares**2 / np.where(own > 0, own, np.inf))
-    return float(squares.sum() ** 2 / spread) if spread > 0 else np.inf
+    squares = [one[1] ** 2 for one in (a, b)]
+    spread = sum(s**2 / one[2] for s, one in zip(squares, (a, b), strict=True) if one[2] > 0)
+    return sum(squares) ** 2 / spread if spread > 0 else float("inf")
 
 
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Return by participant and cell which values each condition has."""
     kept = [name for name in _SAME if name in trials]
     found: dict[tuple[str, str], dict[str, Any]] = {}
-    for key, part in trials.groupby([PARTICIPANT, CELL], sort=False, observed=True):
+    told = trials[[PARTICIPANT, CELL, *kept]].drop_duplicates()
+    for key, part in told.groupby([PARTICIPANT, CELL], sort=False, observed=True):
         who, cell = key
         found[str(who), str(cell)] = {
             name: tuple(sorted(part[name].dropna().astype(str).unique())) for name in kept
@@ -144,12 +142,16 @@ def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, 
 def unequal(
     conditions: dict[tuple[str, str], dict[str, Any]], one: str, other: str, cell: str
 ) -> str:
-    """Say which condition differs between two models in a cell; "" if none does."""
-    a, b = conditions.get((one, cell)), conditions.get((other, cell))
-    if a is None or b is None:
-        return f"{one if a is None else other} has not played {cell}"
-    for name in a:
-        if a[name] != b[name]:
-            told = [", ".join(values[name]) or "none" for values in (a, b)]
-            return f"{name} differs ({told[0]} and {told[1]})"
+    """Say which condition differs between two models in a cell; "" if none does.
+
+    A score that hangs on several cells names all of them, joined by `SEVERAL`.
+    """
+    for own in cell.split(SEVERAL):
+        a, b = conditions.get((one, own)), conditions.get((other, own))
+        if a is None or b is None:
+            return f"{one if a is None else other} has not played {own}"
+        for name in a:
+            if a[name] != b[name]:
+                told = [", ".join(values[name]) or "none" for values in (a, b)]
+                return f"{name} differs ({told[0]} and {told[1]})"
     return ""

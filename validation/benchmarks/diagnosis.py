@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from knownminds.agents import (
     RandomUtility,
 )
 from knownminds.environments import Diagnosis, Trials
+from knownminds.environments.record.csv_cells import csv_text
+from knownminds.environments.record.folders import write_text
 from knownminds.inference import maximum_a_posteriori
 from knownminds.inference.diagnosis.belief_decisions import (
     BELIEF,
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from .registry import About
 
 SET = "data_set"
+BEYOND = ("belief", "belief and evidence")
 KINDS = ("belief", "decision", "part", "given", "share")  # of questions, by number
 MODELS: tuple[type[Agent], ...] = (
     RandomUtility,
@@ -48,6 +53,7 @@ MODELS: tuple[type[Agent], ...] = (
 ROUNDS = 200  # of permutations and of bootstraps
 MOST_BOOSTED = 12  # models x data sets, above which a single tree learns in place of a boosted one
 PLAIN = ELICITATIONS[0]
+WIDE = 2 * 1.959964  # standard errors in a normal interval of 95%
 LEARNT = {
     "tree": "So many models and data sets are learnt by a decision tree each, which is quick.",
     "gradient_boosting": "It is learnt by gradient boosting.",
@@ -74,6 +80,8 @@ class DiagnosisResult:
         By data set, the ratio of iterated expectation of a random forest.
     learner
         Of the predictive gain.
+    cells
+        By data set, the cell of the plan.
     """
 
     beliefs: Mapping[tuple[str, str], BeliefDecisions]
@@ -83,6 +91,7 @@ class DiagnosisResult:
     reliability: pd.DataFrame
     forests: pd.DataFrame
     learner: str
+    cells: Mapping[str, str]
 
 
 def sections(trials: pd.DataFrame, about: About) -> list[Section]:
@@ -115,22 +124,37 @@ def sections(trials: pd.DataFrame, about: About) -> list[Section]:
 
 def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return what participants are compared by; see `registry.Scores`."""
-    return _scores(diagnosis_result(_with_sets(trials, about), about).calibration)
+    return _scores(diagnosis_result(_with_sets(trials, about), about))
 
 
-def _scores(calibrated: pd.DataFrame) -> pd.DataFrame:
-    """Return the errors of plainly stated beliefs, by which models are compared."""
-    own = calibrated[calibrated["elicitation"] == PLAIN]
-    return pd.DataFrame(
-        {
-            WHO: own[WHO],
-            "score": "RMSE of plain beliefs: " + own[SET],
-            "cell": own["cell"],
-            "value": own["rmse"],
-            "standard_error": own["error"],
-            "freedom": np.nan,
-        }
-    )
+def _scores(found: DiagnosisResult) -> pd.DataFrame:
+    """Return all by which models are compared: distances from the truth, and what tests estimate.
+
+    Standard errors of tests are those of a normal with their 95% interval.
+    """
+    parts = []
+    for value, error, name in (("rmse", "error", "RMSE"), ("bias", "", "bias")):
+        rows = found.calibration
+        if not len(rows):
+            continue
+        width = (rows["bias_high"] - rows["bias_low"]) / WIDE
+        told = name + " of " + rows["elicitation"] + " beliefs: " + rows[SET]
+        parts.append(rows.assign(score=told, value=rows[value],
+                                 standard_error=rows[error] if error else width))  # fmt: skip
+    rows = found.tests[found.tests["status"] == "ok"]
+    rows = rows[~rows["of"].str.contains("ratio")]
+    if len(rows):
+        of = rows["of"].where(rows["of"] == "", ", " + rows["of"])
+        parts.append(
+            rows.assign(
+                score=rows["test"] + of + ": " + rows[SET],
+                cell=rows[SET].map(found.cells),
+                value=rows["estimate"],
+                standard_error=(rows["high"] - rows["low"]) / WIDE,
+            )
+        )
+    kept = [WHO, "score", "cell", "value", "standard_error", "freedom"]
+    return _together(parts).reindex(columns=kept)
 
 
 def _with_sets(trials: pd.DataFrame, about: About) -> pd.DataFrame:
@@ -184,8 +208,9 @@ def diagnosis_result(own: pd.DataFrame, about: About) -> DiagnosisResult:
         _together(shares),
         _together(calibrated),
         _together(reliable),
-        pd.DataFrame(list(_forests(beliefs, about.seed))),
+        forests(beliefs, about),
         learner,
+        cells,
     )
 
 
@@ -235,6 +260,21 @@ def _independence(data: BeliefDecisions, calibrated: bool, seed: int) -> list[di
             "percentile_high": found.published.percentile_high,
         }
     return [row]
+
+
+def forests(beliefs: Mapping[tuple[str, str], BeliefDecisions], about: About) -> pd.DataFrame:
+    """Return the baseline of each data set; kept beside the known minds, for it takes a while."""
+    places = {cell: repr(place) for cell, place in sorted(about.places.items())}
+    sets = sorted({f"{name}: {len(one)}" for (_, name), one in beliefs.items()})
+    asked = sha256(json.dumps([about.seed, ROUNDS, places, sets]).encode()).hexdigest()
+    file = None if about.kept is None else about.kept / f"forests-{asked[:12]}.csv"
+    if file is not None and file.is_file():
+        return pd.read_csv(file)
+    found = pd.DataFrame(list(_forests(beliefs, about.seed)), columns=[SET, "value", "low", "high"])
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_text(file, csv_text(found))
+    return found
 
 
 def _forests(
@@ -312,7 +352,7 @@ def _independence_section(found: DiagnosisResult) -> Section:
                 "Predictive gain of the state, in percent",
                 gains,
                 *whose,
-                ("beyond", lambda r: "belief and evidence" if "evid" in r["of"] else "belief"),
+                ("beyond", lambda r: BEYOND["evid" in r["of"]]),
                 ("gain", lambda r: interval(r["estimate"], r["low"], r["high"], 2)),
                 ("p", lambda r: probability(r["p_value"])),
                 ("published", lambda r: interval(r["published"], r["published_low"],
@@ -327,6 +367,16 @@ def _independence_section(found: DiagnosisResult) -> Section:
             "Conditional mutual information by data set and model, with our 95% intervals; "
             "crosses: the value under the hypothesis.",
             null="null",
+        )
+        + pictures.bars(
+            gains[gains["status"] == "ok"].assign(
+                beyond=lambda r: np.where(r["of"].str.contains("evid"), BEYOND[1], BEYOND[0])
+            ),
+            "estimate",
+            "percent",
+            "Predictive gain of the state by data set and model, beyond the belief and beyond "
+            "belief and evidence, with 95% intervals over contexts.",
+            series="beyond",
         ),
     )  # fmt: skip
 
@@ -365,7 +415,17 @@ def _monotone_section(found: DiagnosisResult) -> Section:
         "monotone",
         rows.reset_index(drop=True),
         tables,
-        pictures.odds(found.shares),
+        pictures.odds(found.shares)
+        + pictures.bars(
+            pairs[pairs["status"] == "ok"].assign(
+                pair=lambda r: r["of"].str.removesuffix(battery.FALLS)
+            ),
+            "estimate",
+            "share",
+            "Share of pairs of belief bins that fall, corrected by Holm, by data set and model, "
+            "with 95% intervals over contexts.",
+            series="pair",
+        ),
     )
 
 
@@ -475,7 +535,7 @@ def _calibration_section(found: DiagnosisResult) -> Section:
         rows,
         tables,
         pictures.reliability_figures(found.reliability),
-        _scores(rows) if len(rows) else None,
+        _scores(found),
     )
 
 

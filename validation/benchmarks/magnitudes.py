@@ -14,11 +14,14 @@ from knownminds.environments import CONDITIONS, MODALITIES
 from knownminds.inference.magnitudes.factor_evidence import FACTORS
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
+    BOTH,
+    IMAGE,
     MULTIMODAL,
     TASKS,
+    TEXT,
     MagnitudeAnswers,
 )
-from knownminds.inference.magnitudes.magnitude_composite import MASS, ROUNDS
+from knownminds.inference.magnitudes.magnitude_composite import BAYES, MASS, ROUNDS
 from knownminds.inference.magnitudes.window_slopes import window_slopes
 from knownminds.inference.resampling import percentile_interval
 from knownminds.validation.data.model_features import LEAST, feature_importance
@@ -28,6 +31,7 @@ from knownminds.validation.magnitudes.magnitude_task_page import blur_weights, c
 from knownminds.validation.pages.page import Column, Section, table
 
 from . import magnitude_figures as pictures
+from .comparison import SEVERAL
 from .shown import WHO, beside, first_rows, interval, part, readable
 
 if TYPE_CHECKING:
@@ -55,12 +59,12 @@ class MagnitudeResult:
     answers
         By participant, task, condition and modality, with bootstraps.
     cells
-        By participant and task, a cell of the plan in the base condition.
+        By participant, task, condition and modality, the cell of the plan.
     """
 
     table: MagnitudeTable
     answers: MagnitudeAnswers
-    cells: Mapping[tuple[str, str], str]
+    cells: Mapping[tuple[str, ...], str]
 
 
 def sections(trials: pd.DataFrame, about: About) -> list[Section]:
@@ -112,11 +116,11 @@ def magnitude_result(own: pd.DataFrame, about: About) -> MagnitudeResult:
         own = own.assign(response=np.nan)
     found = magnitude_table(own, by=WHO, seed=about.seed, replicates=REPLICATES)
     answers = MagnitudeAnswers.read(own, WHO, rounds=ROUNDS, seed=about.seed)
-    cells = {}
+    cells: dict[tuple[str, ...], str] = {}
     if "cell" in own:
-        base = own[own["condition"].astype(float) == CONDITIONS.index(BASE)]
-        kept = base.drop_duplicates([WHO, "environment"])[[WHO, "environment", "cell"]]
-        cells = {(who, task): str(cell) for who, task, cell in kept.to_numpy().tolist()}
+        keys = [WHO, "environment", "condition", "modality"]
+        for who, task, k, m, cell in own.drop_duplicates(keys)[[*keys, "cell"]].to_numpy().tolist():
+            cells[who, task, CONDITIONS[int(k)], MODALITIES[int(m)]] = str(cell)
     return MagnitudeResult(found, answers, cells)
 
 
@@ -126,21 +130,59 @@ def scores(trials: pd.DataFrame, about: About) -> pd.DataFrame:
 
 
 def _scores(found: MagnitudeResult) -> pd.DataFrame:
-    """Return the errors in the base condition, by which models are compared."""
-    cells = found.table.cells
-    base = cells[cells["condition"] == BASE]
-    return pd.DataFrame(
-        {
-            WHO: base[WHO],
-            "score": "NRMSE: " + base["task"].str.replace("_", " ") + ", " + base["modality"],
-            "cell": [
-                found.cells.get(pair, "") for pair in zip(base[WHO], base["task"], strict=True)
-            ],
-            "value": base["error"],
-            "standard_error": (base["high"] - base["low"]) / 2.0,  # of 68%
-            "freedom": np.nan,
-        }
-    )
+    """Return all by which models are compared, with the cells that each hangs on.
+
+    Standard errors are half the widths of the bootstraps' intervals of 68%.
+    """
+    rows = pd.DataFrame(list(_every_score(found)))
+    if rows.empty:
+        return pd.DataFrame(columns=[WHO, "score", "cell", "value", "standard_error", "freedom"])
+    width = rows.pop("high") - rows.pop("low")
+    return rows.assign(standard_error=width / 2.0, freedom=np.nan)
+
+
+def _every_score(found: MagnitudeResult) -> Iterator[dict[str, Any]]:
+    """Yield participant, score, cell, value, low and high of each score."""
+    table_, whole = found.table, SEVERAL.join(dict.fromkeys(found.cells.values()))
+    for row in table_.cells[table_.cells["condition"] == BASE].to_dict("records"):
+        where = f"{row['task']}, {row['modality']}".replace("_", " ")
+        cell = _cells_of(found, row[WHO], (row["task"], BASE, row["modality"]))
+        yield _score(row, f"NRMSE: {where}", cell, "error", "low", "high")
+        yield _score(row, f"prior weight: {where}", cell, "prior_weight", "prior_low", "prior_high")
+    for row in _slopes(found.answers):
+        where = f"{row['task']}, {row['modality']}".replace("_", " ")
+        cell = _cells_of(found, row[WHO], (row["task"], BASE, row["modality"]))
+        yield _score(row, f"regression to the mean: {where}", cell, "value", "low", "high")
+    for row in table_.cues.to_dict("records"):
+        task, condition, reference = row["task"], row["condition"], row["reference"]
+        words = (task, condition, TEXT)
+        if (row[WHO], *words) not in found.cells:  # those of the base condition serve
+            words = (task, BASE, TEXT)
+        cell = _cells_of(found, row[WHO], words, (task, condition, IMAGE), (task, condition, BOTH))
+        where = f"{task}, {condition}".replace("_", " ")
+        if reference == "linear":
+            ends = ("text_weight", "weight_low", "weight_high")
+            yield _score(row, f"weight of the text: {where}", cell, *ends)
+        if condition == BASE and reference in BAYES:
+            name = reference.replace("_", " ")
+            yield _score(row, f"RRE, {name}: {where}", cell, "efficiency", "low", "high")
+    for row in table_.composite.to_dict("records"):
+        yield _score(row, f"composite: {LETTERS[row['part']]}", whole, "value", "low", "high")
+    for row in table_.known.drop_duplicates(WHO).to_dict("records"):
+        yield _score(row, "consistency score", whole, "score", "low", "high")
+
+
+def _cells_of(found: MagnitudeResult, who: str, *places: tuple[str, str, str]) -> str:
+    """Name the cells in which somebody played these tasks, conditions and modalities."""
+    names = (found.cells.get((who, *place), "") for place in places)
+    return SEVERAL.join(dict.fromkeys(name for name in names if name))
+
+
+def _score(
+    row: Mapping[Any, Any], score: str, cell: str, value: str, low: str, high: str
+) -> dict[str, Any]:
+    ends = {"value": row[value], "low": row[low], "high": row[high]}
+    return {WHO: row[WHO], "score": score, "cell": cell, **ends}
 
 
 # What stands on the page, in the order of the paper.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
@@ -12,11 +14,12 @@ from knownminds.validation.costs.wordings import SHIPPED
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages.page import Column, Finding, Page, Section, listed, table
 
-from .benchmark import FINISHED, UNREAD, BenchmarkResult
-from .comparison import comparison
+from .benchmark import FINISHED, RUNS, UNREAD, BenchmarkResult
+from .comparison import SEVERAL, comparison
 from .known import recovery
 from .stability import stability
 
+MEASURED = ("metrics",)  # sections whose numbers `score` prints as well
 SCORES = ["participant", "score", "cell", "value", "standard_error", "freedom"]
 
 
@@ -69,8 +72,19 @@ def benchmark_page(result: BenchmarkResult) -> Page:
             out=str(result.folder),
         ),
         versions=result.versions,
-        sections=[*sections, _cells(result)],
+        sections=[*(_with_command(part, result) for part in sections), _cells(result)],
     )
+
+
+def _with_command(part: Section, result: BenchmarkResult) -> Section:
+    """Return a section of measures with the commands that read them off its runs again."""
+    if part.name not in MEASURED or part.scores is None:
+        return part
+    every = [one for cells in part.scores["cell"] for one in str(cells).split(SEVERAL)]
+    cells = [cell for cell in dict.fromkeys(every) if cell]
+    place = shlex.quote(str(result.folder / RUNS))
+    lines = [f"knownminds score {place}/*/{cell.replace('/', '+')} --by model" for cell in cells]
+    return replace(part, command="\n".join(lines))
 
 
 def _readable(row: Mapping[str, Any]) -> str:

@@ -44,6 +44,8 @@ class About:
         Of what is drawn to compute, such as bootstraps.
     context
         Of revealed belief, the context that is drawn for everybody; "" for the page's own choice.
+    kept
+        A folder for what takes long to compute and hangs on the plan alone; None for none.
     """
 
     places: Mapping[str, Environment]
@@ -55,6 +57,7 @@ class About:
     paraphrases: int = 1
     seed: int = 0
     context: str = ""
+    kept: Path | None = None
 
     @property
     def models(self) -> tuple[str, ...]:

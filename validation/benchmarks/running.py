@@ -55,6 +55,11 @@ class Player:
     price: Price | None
     sampling: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def apart(self) -> bool:
+        """Whether each cell needs an adapter of its own, made for its experiment."""
+        return self.llm.partition(":")[0] in ("synthetic", "replay")
+
     def asked_with(self, cell: Cell) -> Sampling:
         """Return the sampling in a cell."""
         given = {k: v for k, v in vars(cell.sampling).items() if v is not None}
@@ -123,9 +128,15 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
     """
     found: dict[tuple[str, str], str] = {}
     for player in players:
+        shared: Adapter | None = None  # a local model is loaded once
         for cell in plan.cells:
             try:
-                _rehearsed(player, cell, plan.seed)
+                adapter = shared or _connected(player, cell, plan.seed)
+                if not player.apart:
+                    shared = adapter
+                if adapter is not None:
+                    pictures = cell.environment.pictures
+                    check_capable(adapter, player.asked_with(cell), images=pictures)
             except Unusable as error:
                 found[player.llm, cell.key] = str(error)
             except ValueError as error:
@@ -135,14 +146,13 @@ def blocked_of(plan: Plan, players: Sequence[Player]) -> dict[tuple[str, str], s
     return found
 
 
-def _rehearsed(player: Player, cell: Cell, seed: int) -> None:
+def _connected(player: Player, cell: Cell, seed: int) -> Adapter | None:
     try:
-        adapter = connect(
+        return connect(
             player.llm, cell.environment, seed=seed, stream=cell.stream, **player.connection
         )
     except (NoKey, ImportError):
-        return  # which the run itself will say
-    check_capable(adapter, player.asked_with(cell), images=cell.environment.pictures)
+        return None  # which the run itself will say
 
 
 @dataclass(frozen=True, eq=False)
@@ -347,7 +357,7 @@ async def _live(
 ) -> None:
     """Let one model live its cells, one after the other."""
     shared: Adapter | None = None
-    apart = player.llm.partition(":")[0] in ("synthetic", "replay")
+    apart = player.apart
     over = ""
     try:
         for cell in plan.cells:

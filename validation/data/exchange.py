@@ -15,7 +15,7 @@ from knownminds.environments.record.folders import check_writable, writable, wri
 from knownminds.llm_adapters.runs.ledger import Ledger
 from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
-from knownminds.validation.imports.account import Account, Tally
+from knownminds.validation.imports.account import Account, Tally, account_of_texts
 from knownminds.validation.imports.exports import (
     experiment_of,
     hbayesdm_table,
@@ -31,8 +31,9 @@ from knownminds.validation.imports.tables import read_table
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
 OURS = (*BOTH, "inspect")
-THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "durations", "jspsych")
+THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "durations", "jspsych")
 READ = (*OURS, *THEIRS)
+TEXTS = {"psych-101", "inspect"}  # read from words, of which an account is given
 TABLES = (".csv", ".tsv", ".txt", ".json")  # what a table of somebody else's may be
 _SUFFIXES = {
     ".csv": "csv",
@@ -211,10 +212,14 @@ def import_sources(
     if where:
         raise ValueError("--where chooses rows of tables of others; these are of ours.")
     experiment = _experiment(environment, settings)
-    parts = []
+    parts: list[Trials] = []
+    files: list[str] = []
+    kinds: set[str] = set()
     for source in paths:
         for file in _files(source, format):
             kind = format or _kind(file)
+            kinds.add(kind)
+            files.append(file.name)
             if kind == "inspect":
                 from knownminds.llm_adapters.runs.inspect_tasks import read_inspect_log
 
@@ -226,7 +231,10 @@ def import_sources(
             else:
                 trials = Trials.load(file, columns=columns, environment=experiment)
             parts.append(trials)
-    return Imported(parts[0] if len(parts) == 1 else Trials.concatenate(parts))
+    trials = parts[0] if len(parts) == 1 else Trials.concatenate(parts)
+    if not kinds <= TEXTS:
+        return Imported(trials)
+    return Imported(trials, account_of_texts(" and ".join(sorted(kinds)), files, trials))
 
 
 def _of_others(

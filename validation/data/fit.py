@@ -273,7 +273,9 @@ class Fit(Reported):
 
     def __str__(self) -> str:
         """Group values, then the sentences."""
-        lines = [f"{self.model}, {self.method}: {self.n_subjects} subjects of {self.source}"]
+        lines = [
+            f"{self.model}, {self.method}: {self.n_subjects} {noun(self.options)}s of {self.source}"
+        ]
         for name, v in {**self.group, **self.effects}.items():
             lines.append(f"{name:<24}{v.estimate:>9.3f}  [{v.low:.3f}, {v.high:.3f}]  {v.meaning}")
         return "\n".join([*lines, *self.sentences])
@@ -762,6 +764,7 @@ def _about_effect(name: str, value: GroupValue) -> str:
         clear = "excludes" if low > 0 or high < 0 else "includes"
         return f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}, which {clear} 0)."
     factor = value.bayes_factor
+    who = "levels" if " | " in name else "subjects"
     if factor >= CLEAR_FACTOR:
         verdict = "the levels differ"
     elif factor <= 1 / CLEAR_FACTOR:
@@ -769,9 +772,10 @@ def _about_effect(name: str, value: GroupValue) -> str:
     else:
         verdict = "whether the levels differ stays open"
     size = f"over {MOST_FACTOR:g}" if factor >= MOST_FACTOR else f"{factor:.2g}"
+    verdict = verdict.replace("levels", who)
     return (
         f"{name}: {estimate:.2f} (90% interval {low:.2f} to {high:.2f}; a spread is never below "
-        f"0). Bayes factor for levels that differ against levels alike {size}: {verdict}."
+        f"0). Bayes factor for {who} that differ against {who} alike {size}: {verdict}."
     )
 
 

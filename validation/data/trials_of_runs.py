@@ -125,20 +125,29 @@ def joined(paths: Sequence[str | Path], columns: Mapping[str, str] | None = None
 
 def put_together(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Return tables of trials as one, by name; whoever bears the same name is told apart."""
-    subjects = {
-        name: pd.DataFrame({"place": _experiment(part), "subject": part["subject"].astype(str)})
-        for name, part in parts.items()
-    }
-    bearers = pd.concat([one.drop_duplicates() for one in subjects.values()])
-    shared = set(bearers.loc[bearers.duplicated(), "place"])
-    kept = []
-    for name, part in parts.items():
-        subject, collides = subjects[name]["subject"], subjects[name]["place"].isin(shared)
-        who = part[BY].astype(str) + "/" if BY in part else ""
-        kept.append(part.assign(subject=subject.mask(collides, who + f"{name}/" + subject)))
+    kept = [part.copy(deep=False) for part in parts.values()]
     for part in kept:
         part.attrs = {}  # that pandas need not compare them
-    return pd.concat(kept, ignore_index=True)
+    whole = pd.concat(kept, ignore_index=True)
+    lengths = [len(part) for part in kept]
+    bearer = pd.DataFrame(
+        {
+            "part": np.repeat(np.arange(len(kept)), lengths),
+            "place": _experiment(whole),
+            "subject": whole["subject"].astype(str),
+        }
+    )
+    borne = bearer.drop_duplicates()
+    shared = set(borne.loc[borne.duplicated(["place", "subject"]), "place"])
+    collides = bearer["place"].isin(shared)
+    if collides.any():
+        before = [
+            part[BY].astype(str) + f"/{name}/" if BY in part else pd.Series(f"{name}/", part.index)
+            for name, part in zip(parts, kept, strict=True)
+        ]
+        longer = pd.concat(before, ignore_index=True) + bearer["subject"]
+        bearer["subject"] = bearer["subject"].where(~collides, longer)
+    return whole.assign(subject=bearer["subject"])
 
 
 def with_columns(frame: pd.DataFrame) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import ceil
 from typing import Any
 
-from scipy.stats import qmc
+import scipy
 
 from knownminds.agents import Agent
 from knownminds.agents.play import simulate_sessions
@@ -240,7 +240,7 @@ class Space:
 
     def draws(self, n: int, seed: int) -> Iterator[dict[str, Any]]:
         """Go through n combinations of settings that fill the space evenly."""
-        shares = qmc.Halton(self._ends[-1], scramble=True, rng=seed).random(n)
+        shares = scipy.stats.qmc.Halton(self._ends[-1], scramble=True, rng=seed).random(n)
         for row in shares:
             yield {
                 name: how.at(row[self._ends[k] : self._ends[k + 1]].tolist())

@@ -23,6 +23,51 @@ _KEY = 73  # of the stream of correlations, weights and own effects
 COLUMN = "session"  # what formulas of simulated sessions may name
 
 
+def checked_correlations(
+    model: type[Agent], given: Mapping[str, float] | None, held: Mapping[str, float]
+) -> dict[str, float]:
+    """Return correlations by pairs in the model's order, "alpha, beta".
+
+    Raises
+    ------
+    ValueError
+        If a pair is none of the model's parameters that vary, or no subjects have these
+        correlations together.
+    """
+    names = model.parameters.names
+    found: dict[str, float] = {}
+    for text, value in (given or {}).items():
+        pair = [name.strip() for name in text.split(",")]
+        places = sorted({model.parameters.index(name) for name in pair})
+        if len(pair) != 2 or len(places) != 2:
+            raise ValueError(
+                "A correlation is between two parameters, such as "
+                f"{','.join(names[:2])}=0.5; got {text!r}."
+            )
+        if lost := [names[k] for k in places if names[k] in held]:
+            raise ValueError(
+                f"Correlations are of parameters that vary; {lost[0]} is held at {held[lost[0]]:g}."
+            )
+        if not -1.0 < value < 1.0:
+            raise ValueError(f"A correlation lies between -1 and 1; got {text}={value:g}.")
+        found[", ".join(names[k] for k in places)] = float(value)
+    if np.linalg.eigvalsh(correlation_matrix(names, found)).min() <= 1e-9:
+        raise ValueError(
+            "No subjects have all of these correlations together: "
+            f"{'; '.join(f'{pair} {r:g}' for pair, r in found.items())}. Make them smaller."
+        )
+    return found
+
+
+def correlation_matrix(names: Sequence[str], correlation: Mapping[str, float]) -> Array:
+    """Return the correlations of all parameters [P, P], 0 where none is given."""
+    whole = np.eye(len(names))
+    for pair, r in correlation.items():
+        i, j = (list(names).index(name) for name in pair.split(", "))
+        whole[i, j] = whole[j, i] = r
+    return whole
+
+
 @dataclass(frozen=True)
 class DrawnGroup:
     """A group and its subjects.

@@ -21,11 +21,12 @@ from knownminds.inference.groups.formulas import GroupDesign
 from knownminds.inference.questions.next_question import chosen_rows
 
 from .arguments import resolve_chosen
-from .group_law import design_of_sessions, draw_group
+from .group_law import correlation_matrix, design_of_sessions, draw_group
 from .study import Batch, Cell, Study
 
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
 HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
+CORRELATED: Mapping[str, Any] = {**HYPERPRIOR, "correlated": True}
 CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
 
@@ -75,6 +76,9 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
     mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
+    if cell.law.get("correlation"):
+        known = correlation_matrix(parameters.names, cell.law["correlation"])
+        standard = standard @ np.linalg.cholesky(known).T
     if set(cell.law) & {"correlated", "formula"}:
         return _together(study, cell, replicate, number, (mean, spread, standard))
     theta = parameters.constrain(mean[position] + spread[position] * standard)

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from knownminds.environments import ANSWERED, Trials
 from knownminds.environments.record.result import Result
 
 DERIVED, UNREADABLE, LEFT_OUT, TOLD = "derived", "unreadable", "left out", "note"
@@ -192,3 +193,23 @@ def account_of(
         {str(name): int(n) for name, n in frame["outcome"].value_counts().items()},
         tally.entries,
     )
+
+
+def account_of_texts(format: str, files: Sequence[str], trials: Trials) -> Account:
+    """Return the account of trials that were read from words: texts of sessions, or logs."""
+    frame = trials.frame
+    tally = Tally(rows=len(frame))
+    answered = frame["outcome"].isin(ANSWERED)
+    if "reward" in frame and frame["reward"].notna().any():
+        untold = int((answered & frame["reward"].isna()).sum())
+        if untold:
+            tally.add(TOLD, "an answer whose reward no words tell, so that it is missing", untold)
+    repaired = int((frame["outcome"] == "repaired").sum())
+    if repaired:
+        tally.add(DERIVED, "an answer in another form than was asked for", repaired)
+    for outcome in frame["outcome"][~answered].unique():
+        n = int((frame["outcome"] == outcome).sum())
+        tally.add(UNREADABLE, f"an answer that is {outcome}", n)
+    told = frame["environment"].dropna().unique() if "environment" in frame else ()
+    tables = [Table(file, file, frame.iloc[:0], np.zeros(0, dtype=np.int64)) for file in files]
+    return account_of(format, ", ".join(map(str, told)), tables, tally, frame)

@@ -81,7 +81,7 @@ class Family:
 
 def families() -> dict[str, Family]:
     """Return every source whose tables are understood, by name."""
-    from . import causalign, cogbench, durations, hbayesdm, horizon_of_people
+    from . import causalign, cogbench, durations, hbayesdm, horizon_of_people, hssm
 
     told = (
         cogbench.COGBENCH,
@@ -89,6 +89,7 @@ def families() -> dict[str, Family]:
         horizon_of_people.HORIZON,
         hbayesdm.HBAYESDM,
         durations.DURATIONS,
+        hssm.HSSM,
     )
     return {family.name: family for family in told}
 

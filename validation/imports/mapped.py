@@ -34,6 +34,7 @@ from .hbayesdm import grid_of
 from .importing import chosen
 from .mapping import UNITS, ColumnMap
 from .tables import numbers, read_table
+from .told_texts import read_texts
 
 TEXTS = ("subject", "session", "study", "raw_text", "labels", "outcome", "model")
 ANSWERS = ("action", "response", "action1", "action2", "pumps")
@@ -86,11 +87,12 @@ def import_mapped(
     tally = Tally()
     tables, frames = [], []
     for file in files:
-        table = (
-            read_browser(file, tally)
-            if file.suffix in (".json", ".txt") and _is_json(file)
-            else read_table(file, tally, encoding=encoding)
-        )
+        if mapping.pattern:
+            table = read_texts(file, mapping.pattern, mapping.names, tally)
+        elif file.suffix in (".json", ".txt") and _is_json(file):
+            table = read_browser(file, tally)
+        else:
+            table = read_table(file, tally, encoding=encoding)
         table = chosen(table, mapping.where, tally)
         tables.append(table)
         frame = _told(table, mapping, place, tally)
@@ -282,7 +284,9 @@ def _answered(
     answered = given.any(axis=1) if place is None or place.given != "both" else given.all(axis=1)
     if "outcome" not in frame:
         tally.mark(UNREADABLE, "no answer", table, ~answered)
-        frame = frame.assign(outcome=np.where(answered, "ok", "empty"))
+        said = frame["raw_text"].notna() if "raw_text" in frame else False
+        silent = np.where(said, "malformed", "empty")
+        frame = frame.assign(outcome=np.where(answered, "ok", silent))
     half = ~answered & given.any(axis=1)
     tally.mark(UNREADABLE, "half an answer: action or response is missing", table, half)
     for name in (*wanted, "reward", "gain", "loss"):

@@ -25,8 +25,10 @@ UNITS: dict[str, tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], str
 }
 _GRAMMAR = (
     "--map takes ours=theirs,... for columns; 'COLUMN: text=number,...' for values; "
-    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; or a .toml file"
+    f"'COLUMN: UNIT' with one of {', '.join(UNITS)}; 'trial text: PATTERN' and "
+    "'option names: PATTERN' for sessions told as texts; or a .toml file"
 )
+_OF_TEXTS = {"trial text": "pattern", "option names": "names"}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class ColumnMap:
         Which rows are trials: columns -> the value they have.
     settings
         Of the experiment.
+    pattern, names
+        Of sessions told as texts, see `told_texts.read_texts`; "" for tables.
     """
 
     environment: str = ""
@@ -59,6 +63,8 @@ class ColumnMap:
     missing: tuple[str, ...] = ()
     where: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    pattern: str = ""
+    names: str = ""
 
     def __post_init__(self) -> None:
         """Check the units."""
@@ -79,6 +85,8 @@ class ColumnMap:
             tuple(dict.fromkeys((*self.missing, *other.missing))),
             {**self.where, **other.where},
             {**self.settings, **other.settings},
+            other.pattern or self.pattern,
+            other.names or self.names,
         )
 
     def named(self, what: str, column: str) -> Any:
@@ -91,6 +99,9 @@ class ColumnMap:
         lines = []
         if self.environment:
             lines.append(f"environment = {_quoted(self.environment)}")
+        for name in ("pattern", "names"):
+            if getattr(self, name):
+                lines.append(f"{name} = {_quoted(getattr(self, name))}")
         if self.missing:
             lines.append(f"missing = [{', '.join(map(_quoted, self.missing))}]")
         for name in ("columns", "units", "where"):
@@ -149,6 +160,11 @@ def read_map(texts: Sequence[str]) -> ColumnMap:
     whole = ColumnMap()
     for text in texts:
         whole = whole.merged(_one(text.strip()))
+    if whole.names and not whole.pattern:
+        raise ValueError(
+            "Names of options are found in texts; got 'option names' and no 'trial text'. Give the "
+            "pattern of a trial too."
+        )
     return whole
 
 
@@ -156,6 +172,8 @@ def _one(text: str) -> ColumnMap:
     if text.endswith(".toml"):
         return ColumnMap.read(text)
     column, colon, rest = text.partition(":")
+    if column.strip() in _OF_TEXTS:
+        return ColumnMap(**{_OF_TEXTS[column.strip()]: rest.strip()})
     if colon and "=" not in column:
         column, rest = column.strip(), rest.strip()
         if rest in UNITS:

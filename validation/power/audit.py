@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,17 @@ from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sensitivity import (
+    found_difference,
+    found_share,
+    trials_for_share,
+)
 from knownminds.validation.engine.study import Cell, Rows, Study
-from knownminds.validation.engine.verdicts import Verdict, judge_size
+from knownminds.validation.engine.verdicts import NOTICED, Verdict, judge_size
 from knownminds.validation.studies import AUDITS, load
 
 from .dials import GroupDial
-from .operating_characteristics import Characteristics, characteristics, test_batch
+from .operating_characteristics import LEVEL, Characteristics, characteristics, test_batch
 from .power_study import several
 from .questions import AskAudit
 
@@ -56,6 +62,11 @@ class Audit(Reported):
     def entries(self) -> tuple[Characteristics, ...]:
         """All entries, the null ones first."""
         return (*self.null, *self.violators)
+
+    @property
+    def missed(self) -> list[str]:
+        """Sentences on which false alarms and biases so many data sets would have found."""
+        return [about_missed(entry) for entry in self.null if entry.bias.error > 0]
 
     @property
     def seconds(self) -> float:
@@ -120,7 +131,27 @@ class Audit(Reported):
             )
         for trials, verdict in self.verdicts.items():
             lines.append(f"{trials} trials: {verdict}")
+        lines += self.missed
         return "\n".join([*lines, "(Monte-Carlo errors)"])
+
+
+def about_missed(entry: Characteristics) -> str:
+    """Say which errors the data sets without an effect would have found."""
+    n = entry.attempted
+    often, rarely = found_share(n, LEVEL), found_share(n, LEVEL, above=False)
+    more = trials_for_share((often + LEVEL) / 2, LEVEL)
+    bias = found_difference(entry.bias.error)
+    if isnan(rarely):
+        return (
+            f"With {n} data sets of {entry.trials} trials a test that rejects too often, in "
+            f"{often:.1%} or more, is found with a chance of {NOTICED:.0%}, and so is a bias of "
+            f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
+        )
+    return (
+        f"With {n} data sets of {entry.trials} trials a test that rejects in {often:.1%} or more, "
+        f"or in {rarely:.1%} or less, is found with a chance of {NOTICED:.0%}, and so is a bias of "
+        f"{bias:.3g}; half as many false alarms beyond 5% take about {more:,} data sets."
+    )
 
 
 audit = verb(AskAudit, __name__)

@@ -49,6 +49,7 @@ def audit_page(audit: Audit) -> Page:
         sentences=[
             about_unit(audit.entries[0]),
             *about_losses(audit.entries),
+            *audit.missed,
         ],
         notes=[
             f"{ERRORS} Data sets that failed count as not rejecting. Size holds: the test rejects "

@@ -300,7 +300,10 @@ def _hierarchical(
             mine = one.of(np.arange(r * cell.subjects, (r + 1) * cell.subjects))
             data = mine.data(measure.model, apart=cell.subjects == 1)
             place = (cell.data_key, replicate, condition)
-            fit = sample_group(data, {}, False, study.seed, *place, threads=threads)
+            together = bool(cell.law.get("correlation"))
+            fit = sample_group(
+                data, {}, False, study.seed, *place, threads=threads, correlated=together
+            )
             draws.append(_group_contrast(measure, fit))
             reasons += fit.reasons
         # Groups are sampled apart, and one that needed more draws has more.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, Literal
 
@@ -21,6 +21,7 @@ from knownminds.validation.engine.arguments import (
     resolve_model,
 )
 from knownminds.validation.engine.engine import read, run
+from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
@@ -234,6 +235,7 @@ class Sought:
     estimator: str
     truth: Mapping[str, float]
     spread: Mapping[str, float]
+    correlation: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def effect(self) -> dict[str, float]:
@@ -310,7 +312,10 @@ class Sought:
         sds = {p.name: float(self.spread.get(p.name, p.group_sd)) for p in parameters}
         if subjects == 1:
             sds = dict.fromkeys(sds, 0.0)
-        law = {"group_mean": mean, "group_sd": sds, "effect": self.size, "effect_sd": effect_sd}
+        law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
+        law |= {"effect": self.size, "effect_sd": effect_sd}
+        if self.correlation:
+            law["correlation"] = dict(self.correlation)
         place = resolve_environment(self.environment, trials)
         return Cell(
             place.name,
@@ -367,4 +372,10 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
             "The group model has no paired conditions yet; use two_stage, or between groups."
         )
     spread = dict(question.spread or {})
-    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread)
+    known = checked_correlations(agent, question.correlation, {})
+    if known and not isinstance(measure, FittedMeasure):
+        raise ValueError(
+            "How large an effect is where parameters go together is known of parameters alone; "
+            f"{measure.name} is none. Leave --correlation out."
+        )
+    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread, known)

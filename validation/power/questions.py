@@ -21,6 +21,7 @@ from knownminds.validation.engine.question import (
     option,
 )
 from knownminds.validation.options import (
+    Correlation,
     Experiment,
     ExperimentOption,
     Model,
@@ -112,6 +113,9 @@ class PowerQuestion(ExperimentQuestion[R]):
         default=None,
         read=partial(read_numbers, "--spread"),
     )
+    correlation: Mapping[str, float] | None = asks(
+        Correlation, default=None, read=partial(read_numbers, "--correlation")
+    )
     seed: int = asks(Seed, default=0)
 
     @classmethod
@@ -124,7 +128,8 @@ class PowerQuestion(ExperimentQuestion[R]):
     def asked(self) -> dict[str, Any]:
         """What was asked; a spread of zero is not named."""
         told = super().asked()
-        return told | {"effect_sd": self.effect_sd or None, "spread": told["spread"] or {}}
+        told |= {"effect_sd": self.effect_sd or None, "spread": told["spread"] or {}}
+        return told | {"correlation": told["correlation"] or None}
 
     @classmethod
     def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
@@ -180,6 +185,9 @@ class AskPower(PowerQuestion["Power"]):
     spread
         Standard deviations between subjects on the unconstrained scale; the model's `group_sd`
         otherwise. Always 0 for one mind.
+    correlation
+        Correlations over subjects on the unconstrained scale, {"alpha,beta": 0.5}, where the effect
+        is of parameters; a hierarchical estimator estimates them too.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 

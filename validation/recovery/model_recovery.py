@@ -49,11 +49,13 @@ from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.population import Lived, check_step_loop, draw_subjects, live
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sensitivity import found_share, trials_for_share
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import (
     ABOVE_CHANCE,
     CONFUSED_SHARE,
     LEAST_DATA_SETS,
+    NOTICED,
     RECOVERABLE_SHARE,
     RECOVERY,
     Reading,
@@ -342,6 +344,20 @@ class ModelRecovery(Reported):
         one_of("criterion", criterion, self.criteria)
         return self.confusions[self.criteria.index(criterion)]
 
+    @property
+    def missed(self) -> str:
+        """Say which confusions so many data sets would have found."""
+        n = self.study.replicates
+        share = found_share(n, CONFUSED_SHARE)
+        if np.isnan(share):
+            return f"With {n} data sets of each model no confusion, however common, is named."
+        half = (share + CONFUSED_SHARE) / 2
+        return (
+            f"With {n} data sets of each model, a rival that truly takes at least {share:.1%} of "
+            f"them is named with a chance of {NOTICED:.0%}; for one that takes {half:.1%} about "
+            f"{trials_for_share(half, CONFUSED_SHARE):,} are needed."
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """One row per criterion and pair of simulated and fitted model."""
         return pd.concat([c.to_frame() for c in self.confusions], ignore_index=True)
@@ -399,7 +415,8 @@ class ModelRecovery(Reported):
         ]
         for confusion in self.confusions:
             lines += ["", str(confusion)]
-        lines += ["", f"{self.attempted} data sets attempted, {self.failed} failed", *self.notes]
+        lines += ["", self.missed]
+        lines += [f"{self.attempted} data sets attempted, {self.failed} failed", *self.notes]
         return "\n".join(lines)
 
 

@@ -68,7 +68,7 @@ def model_recovery_page(recovery: ModelRecovery) -> Page:
             for c in recovery.confusions
             for model, verdict in zip(c.models, c.verdicts, strict=True)
         ],
-        sentences=[],
+        sentences=[recovery.missed],
         notes=[
             *recovery.notes,
             f"{MASS:.0%} intervals in brackets. Data sets without a winner and data sets that one "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -29,27 +29,43 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
+from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.monte_carlo import Agreement, Coverage, Score
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
+    CORRELATED,
     HYPERPRIOR,
+    Subjects,
     check_step_loop,
     draw_subjects,
     live,
 )
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sensitivity import (
+    Distances,
+    WouldHaveFound,
+    found_difference,
+    replicates_for,
+)
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
-from knownminds.validation.engine.verdicts import Verdict, judge_recovery, judge_region
+from knownminds.validation.engine.verdicts import LEAST_FITS, Verdict, judge_recovery, judge_region
 
 from .questions import Recover, RecoveryQuestion
 from .readable_range import ByTruth, Stretch, about_stretch
+
+if TYPE_CHECKING:
+    from knownminds.inference import HierarchicalFit
 
 Method = Literal["map", "mle", "hierarchical"]
 Way = Literal["posterior", "laplace", "mle"]  # what is estimated alone, and its intervals
 METHODS = ("map", "mle", "hierarchical")
 INTERVALS = ("posterior", "laplace")
-POPULATIONS: Mapping[str, Mapping[str, Any]] = {"prior": {}, "group": HYPERPRIOR}
+POPULATIONS: Mapping[str, Mapping[str, Any]] = {
+    "prior": {},
+    "group": HYPERPRIOR,
+    "correlated": CORRELATED,
+}
 MASSES = (0.5, 0.8, 0.9, 0.95)
 NOT_CONVERGED = "not converged"
 # Subjects per batch: a quarter of a second with Laplace's intervals, seconds with posteriors.
@@ -79,6 +95,9 @@ class ParameterScores:
         The same for thirds of the prior, from low true values to high ones.
     unreadable
         True values at which the parameter cannot be read, from twelfths of the prior.
+    would_have_found
+        Errors that so many fits would have found with a chance of 80%; None where that cannot be
+        told.
     """
 
     name: str
@@ -93,6 +112,7 @@ class ParameterScores:
     verdict: Verdict
     regions: tuple[RegionScores, ...]
     unreadable: tuple[Stretch, ...] = ()
+    would_have_found: WouldHaveFound | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +141,38 @@ class RegionScores:
 
 
 @dataclass(frozen=True)
+class CorrelationScores:
+    """How the correlation of two parameters over subjects came back, a value for each replicate.
+
+    Parameters
+    ----------
+    name
+        The pair, "alpha, beta".
+    n
+        Replicates with an estimate.
+    bias, rmse, r
+        Mean and root mean square of estimate - truth, and their correlation where the truth varies.
+    coverage
+        Share of the 90% intervals that hold the truth.
+    """
+
+    name: str
+    n: int
+    bias: Score
+    rmse: Score
+    r: Score
+    coverage: Score
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return numbers and Monte-Carlo errors."""
+        told: dict[str, Any] = {"n": self.n}
+        for name in ("bias", "rmse", "r", "coverage"):
+            score: Score = getattr(self, name)
+            told[name], told[f"{name}_error"] = score.value, score.error
+        return told
+
+
+@dataclass(frozen=True)
 class Recovery(Reported):
     """The outcome of a recovery study.
 
@@ -136,6 +188,8 @@ class Recovery(Reported):
         Computing time, summed over processes and over the runs of a resumed study.
     identifiability
         What a single session cannot tell, or hardly can, by its expected Fisher information.
+    correlations
+        Of hierarchical fits of subjects whose parameters go together: how each pair came back.
     """
 
     study: Study
@@ -149,6 +203,7 @@ class Recovery(Reported):
     versions: Mapping[str, str]
     rows: pd.DataFrame = field(repr=False)
     identifiability: tuple[str, ...] = ()
+    correlations: tuple[CorrelationScores, ...] = ()
 
     def __getitem__(self, name: str) -> ParameterScores:
         """Return the scores of a parameter."""
@@ -156,6 +211,15 @@ class Recovery(Reported):
             if scores.name == name:
                 return scores
         raise ValueError(unknown("parameter", name, [s.name for s in self.parameters]))
+
+    @property
+    def missed(self) -> list[str]:
+        """Sentences on what the study could have missed, one for each parameter."""
+        return [
+            s.would_have_found.sentence(s.name)
+            for s in self.parameters
+            if s.would_have_found is not None
+        ]
 
     def to_frame(self) -> pd.DataFrame:
         """One row per parameter: each score and, as NAME_error, its Monte-Carlo error."""
@@ -200,6 +264,9 @@ class Recovery(Reported):
                 ],
                 "unreadable": s.unreadable,
                 "monte_carlo_error": errors,
+                "would_have_found": None
+                if s.would_have_found is None
+                else asdict(s.would_have_found),
             }
         return {
             "environment": self.cell.environment,
@@ -209,7 +276,8 @@ class Recovery(Reported):
             "options": dict(self.cell.options),
             "truth": dict(self.cell.truth),
             "lapse": self.cell.lapse,
-            "population": "group" if self.cell.law else "prior",
+            "population": population_of(self.cell),
+            **({"correlation": told} if (told := self.cell.law.get("correlation")) else {}),
             "subjects": self.cell.subjects,
             "replicates": self.study.replicates,
             "sessions": self.cell.sessions,
@@ -220,6 +288,7 @@ class Recovery(Reported):
             "notes": list(self.notes),
             "identifiability": list(self.identifiability),
             "parameters": parameters,
+            "correlations": {one.name: one.to_dict() for one in self.correlations},
             "seconds": round(self.seconds, 3),
             "versions": dict(self.versions),
         }
@@ -240,6 +309,10 @@ class Recovery(Reported):
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
         lines += about_unreadable(self)
+        for pair in self.correlations:
+            told = f"bias {pair.bias}, RMSE {pair.rmse}, r {pair.r}, 90% cov. {pair.coverage}"
+            lines.append(f"cor({pair.name}) in {pair.n} replicates: {told}")
+        lines += self.missed
         return "\n".join([*lines, *self.notes])
 
 
@@ -280,6 +353,14 @@ def recovery_cell(
     one_of("intervals", question.intervals, INTERVALS)
     one_of("population", question.population, POPULATIONS)
     held = check_truth(model.parameters, question.truth)
+    law = dict(POPULATIONS[question.population])
+    if known := checked_correlations(model, question.correlation, held):
+        if question.population == "correlated":
+            raise ValueError(
+                "Correlations are drawn, with --population correlated, or given, with "
+                "--correlation; got both."
+            )
+        law["correlation"] = known
     unknowns = Unknowns.of(model, question.fixed, question.fit_lapse)
     if len(unknowns.parameters) == 0:
         raise ValueError(f"Recovery needs a parameter to estimate; {model.name} has none left.")
@@ -300,7 +381,7 @@ def recovery_cell(
         model.name,
         held,
         check_lapse(question.lapse),
-        POPULATIONS[question.population],
+        law,
         sessions=sessions,
         subjects=subjects,
         method=method,
@@ -361,12 +442,74 @@ def fit_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         way: Way = "mle" if cell.method == "mle" else options["intervals"]
         return fit_known(data, true, way, fixed, lapse, study.seed, threads)
     replicate = int(subjects.replicate[0])
-    fit = sample_group(data, fixed, lapse, study.seed, cell.data_key, replicate, threads=threads)
-    columns: dict[str, Any] = {}
+    place = (cell.data_key, replicate)
+    together = goes_together(cell) and len(unknowns.parameters) > 1
+    fit = sample_group(data, fixed, lapse, study.seed, *place, threads=threads, correlated=together)
+    columns: dict[str, Any] = _pairs_of(fit, subjects, cell) if together else {}
     columns["status"] = "ok" if fit.verdict == "converged" else NOT_CONVERGED
     columns["message"] = "; ".join(fit.reasons)
     z = fit.z_draws.mean(axis=0)
     return _compared(unknowns.parameters, true, fit.estimate, z, fit.interval, columns)
+
+
+def goes_together(cell: Cell) -> bool:
+    """Whether the parameters of a cell's subjects go together."""
+    return bool(cell.law.get("correlated") or cell.law.get("correlation"))
+
+
+def population_of(cell: Cell) -> str:
+    """Name the population that a cell's subjects come from."""
+    if cell.law.get("correlated"):
+        return "correlated"
+    return "group" if "group" in cell.law else "prior"
+
+
+def _pairs_of(fit: HierarchicalFit, subjects: Subjects, cell: Cell) -> dict[str, float]:
+    """Return truth, estimate and 90% interval of each correlation of a group."""
+    found: dict[str, float] = {}
+    known: Mapping[str, float] = cell.law.get("correlation", {})
+    for pair in fit.pairs:
+        drawn = subjects.terms.get(f"cor({pair})")
+        truth = known.get(pair, 0.0) if drawn is None else float(drawn[0])
+        values = fit.posterior["correlation"].sel(pair=pair).to_numpy()
+        low, high = np.quantile(values, [0.05, 0.95])
+        found |= {f"true cor({pair})": truth, f"cor({pair})": float(values.mean())}
+        found |= {f"low cor({pair})": float(low), f"high cor({pair})": float(high)}
+    return found
+
+
+@dataclass
+class _Pairs:
+    """What is gathered about correlations while the parts go by."""
+
+    agreement: dict[str, Agreement] = field(default_factory=dict)
+    coverage: dict[str, Coverage] = field(default_factory=dict)
+
+    def add(self, usable: pd.DataFrame) -> None:
+        """Take in subjects, of which each replicate has the same values."""
+        first = usable.drop_duplicates("replicate")
+        for name in (str(c) for c in usable if str(c).startswith("true cor(")):
+            pair = name.removeprefix("true ")
+            truth, value = (first[c].to_numpy(dtype=float) for c in (name, pair))
+            ends = [
+                first[f"{end} {pair}"].to_numpy(dtype=float)[:, None] for end in ("low", "high")
+            ]
+            self.agreement.setdefault(pair, Agreement()).add(truth, value)
+            self.coverage.setdefault(pair, Coverage((0.9,))).add(truth, *ends)
+
+    def scores(self) -> tuple[CorrelationScores, ...]:
+        """Score each pair."""
+        return tuple(
+            CorrelationScores(
+                pair.removeprefix("cor(").removesuffix(")"),
+                found.n,
+                found.bias,
+                found.root_mean_square,
+                found.correlation,
+                self.coverage[pair].shares["90"],
+            )
+            for pair, found in self.agreement.items()
+        )
 
 
 def fit_known(
@@ -456,6 +599,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     clustered = design.method == "hierarchical" and study.replicates > 1
     gathered = [_Gathered.of(parameters, k, clustered) for k in range(len(parameters))]
     again = _Again.of(study, design)
+    pairs = _Pairs()
     counts: dict[str, int] = {}
     messages: dict[str, int] = {}
     seconds = 0.0
@@ -470,6 +614,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
         with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
             for one in gathered:
                 one.add(usable)
+        pairs.add(usable)
     attempted, failed = study.units(cell), counts.get("failed", 0)
     unsound_share = (failed + counts.get(NOT_CONVERGED, 0)) / attempted
     worst = sorted(messages.items(), key=lambda item: -item[1])[:3]
@@ -488,6 +633,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
         versions=rows.versions,
         rows=kept.frame,
         identifiability=study.remarks[cell],
+        correlations=pairs.scores(),
     )
 
 
@@ -540,6 +686,7 @@ class _Gathered:
     coverage: Coverage
     regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
     by_truth: ByTruth
+    distances: Distances
 
     @classmethod
     def of(cls, parameters: Parameters, k: int, clustered: bool) -> _Gathered:
@@ -566,6 +713,7 @@ class _Gathered:
             Coverage(MASSES, clustered),
             [fresh() for _ in range(REGIONS)],
             ByTruth(support, parameter.mean, parameter.sd, clustered),
+            Distances(),
         )
 
     def add(self, usable: pd.DataFrame) -> None:
@@ -586,6 +734,7 @@ class _Gathered:
         self.coverage.add(true, low, high, cluster)
         ninety = MASSES.index(0.9)
         lower, upper = low[:, ninety], high[:, ninety]
+        self.distances.add(true, lower, upper)
         with np.errstate(invalid="ignore"):
             span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
         width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
@@ -627,6 +776,20 @@ class _Gathered:
             verdict=verdict,
             regions=tuple(self._region(k, again) for k in range(REGIONS)),
             unreadable=self.by_truth.stretches(),
+            would_have_found=self._would_have_found(again),
+        )
+
+    def _would_have_found(self, again: _Again) -> WouldHaveFound | None:
+        bias, shrinkage = self.agreement.bias.error, self.on_z.shrinkage.error
+        n = self.agreement.n
+        if n < LEAST_FITS or not (bias > 0 and shrinkage > 0):
+            return None
+        return WouldHaveFound(
+            bias=found_difference(bias),
+            shrinkage=found_difference(shrinkage),
+            interval_width=self.distances.found_narrowing(0.9, self.coverage.shares["90"].error),
+            half=replicates_for(0.5, 1.0, max(1, round(n / again.size))),
+            unit=again.unit,
         )
 
     def _region(self, k: int, again: _Again) -> RegionScores:

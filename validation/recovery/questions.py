@@ -17,6 +17,7 @@ from knownminds.validation.engine.question import (
 from knownminds.validation.options import (
     Adaptive,
     AllTrials,
+    Correlation,
     Experiment,
     FitLapse,
     Fixed,
@@ -69,8 +70,14 @@ class RecoveryQuestion(ExperimentQuestion[R]):
     intervals: Literal["posterior", "laplace"] = option(
         str, "Of map: posterior, or laplace.", default="posterior"
     )
-    population: Literal["prior", "group"] = option(
-        str, "Subjects from the model's prior, or each replicate a group.", default="prior"
+    population: Literal["prior", "group", "correlated"] = option(
+        str,
+        "prior: subjects from the model's; group: each replicate its own; correlated: one whose "
+        "parameters go together.",
+        default="prior",
+    )
+    correlation: Mapping[str, float] | None = asks(
+        Correlation, default=None, read=partial(read_numbers, "--correlation")
     )
     questions: int | None = asks(Questions, default=None)
     adaptive: str | None = asks(Adaptive, default=None)
@@ -91,7 +98,8 @@ class RecoveryQuestion(ExperimentQuestion[R]):
             "lapse": self.lapse or None,
             "fix": dict(self.fixed or {}),
             "intervals": "laplace" if laplace else None,
-            "population": "group" if self.population == "group" else None,
+            "population": None if self.population == "prior" else self.population,
+            "correlation": dict(self.correlation or {}) or None,
         }
 
 
@@ -123,6 +131,12 @@ class Recover(RecoveryQuestion["Recovery"]):
         "prior" draws each subject from the model's priors, the very law that "map" assumes.
         "group" draws the subjects of a replicate from a group of their own, whose mean and spread
         come from the hyperpriors and are not known to the fit: what people are like.
+        "correlated" is such a group whose parameters go together, with correlations from the law
+        that a correlated fit takes for granted.
+    correlation
+        Correlations over subjects on the unconstrained scale, {"alpha,beta": 0.5}. With these, or
+        a correlated population, "hierarchical" estimates correlations as well, and says how they
+        came back.
     questions, adaptive
         How many questions of a session are asked, where trials are questions: those that come
         first or, by the name of a model, each time the one that is expected to tell most about

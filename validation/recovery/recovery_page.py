@@ -8,6 +8,7 @@ from math import isfinite
 import numpy as np
 import pandas as pd
 
+from knownminds.validation.engine.study import Cell
 from knownminds.validation.engine.verdicts import (
     CLEAR,
     HIGHEST_COVERAGE,
@@ -76,7 +77,7 @@ def recovery_page(recovery: Recovery) -> Page:
         *about_experiment(cell),
         ("trials per session", str(cell.make().n_trials)),
         ("model", cell.model),
-        ("true values", about_truth(cell)),
+        ("true values", f"{about_truth(cell)}{_about_population(cell)}"),
         ("fitted by", listed({"method": cell.method} | dict(cell.options))),
         ("subjects", f"{cell.subjects}{replicates}"),
         ("sessions per subject", str(cell.sessions)),
@@ -100,6 +101,7 @@ def recovery_page(recovery: Recovery) -> Page:
         sentences=[
             *(f"One session: {sentence}." for sentence in recovery.identifiability),
             *about_unreadable(recovery),
+            *recovery.missed,
         ],
         notes=[
             *recovery.notes,
@@ -113,6 +115,14 @@ def recovery_page(recovery: Recovery) -> Page:
         command=study.command_line(),
         versions=recovery.versions,
     )
+
+
+def _about_population(cell: Cell) -> str:
+    """Say how subjects of a replicate go together, where they do."""
+    if known := cell.law.get("correlation"):
+        each = "; ".join(f"{pair} {r:g}" for pair, r in known.items())
+        return f"; correlations over subjects: {each}"
+    return "; correlations over subjects drawn as well" if cell.law.get("correlated") else ""
 
 
 def _tables(recovery: Recovery) -> list[Table]:
@@ -135,6 +145,16 @@ def _tables(recovery: Recovery) -> list[Table]:
             ("parameter", "{name}"),
             *((f"{mass}% covers", partial(_coverage, mass)) for mass in masses),
             ("mean width of 90%", lambda s: shown(s.width["90"])),
+        ),
+        table(
+            "Correlations over subjects",
+            recovery.correlations,
+            ("pair", "{name}"),
+            ("replicates", "{n}"),
+            ("bias", "{bias}"),
+            ("RMSE", "{rmse}"),
+            ("r", "{r}"),
+            ("90% covers", "{coverage}"),
         ),
         table(
             "Regions of true values (thirds of the prior)",

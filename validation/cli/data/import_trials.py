@@ -26,8 +26,8 @@ def import_(
         typer.Option(
             "--from",
             "--format",
-            help="cogbench, causalign, horizon, hbayesdm, durations, jspsych, psych-101, psych-ds, "
-            "inspect, csv or parquet; else found.",
+            help="cogbench, causalign, horizon, hbayesdm, hssm, durations, jspsych, psych-101, "
+            "psych-ds, inspect, csv or parquet; else found.",
         ),
     ] = None,
     environment: ExperimentOption = None,
