@@ -153,17 +153,17 @@ def _all(trials: Trials) -> int:
     return len(trials)
 
 
-_URNS = {
+_URNS: dict[str, Any] = {
     "followed": "no intercept; a number above 1 is taken for .99999, one below 0 for .00001",
     "differs": "answers that are no number: left out here, replaced by others in the file",
     "rows": _unstated,
 }
-_GAMES = {
+_GAMES: dict[str, Any] = {
     "followed": "differences of the true means, and the horizon as -1 and 1",
     "differs": "none unless choices are separated: no value here, 0 in the script",
 }
 _DAYS = "days without a readable choice: left out here, told as a flight there; and two runs "
-_FITTED = {
+_FITTED: dict[str, Any] = {
     "followed": "",
     "differs": "not offered: the script's fit bounds the inverse temperature by 100,000 only and "
     "is no maximum likelihood; the value here is that of the shipped priors",
