@@ -202,7 +202,7 @@ def _moments(z: Array, log_weights: Array) -> tuple[Array, ...]:
         mean = np.einsum("ns,nsk->nk", weights, z)
         away = z - mean[:, None]
         covariance = np.einsum("ns,nsi,nsj->nij", weights, away, away)
-        worth = np.nan_to_num(1.0 / (weights**2).sum(axis=1))
+        worth = np.asarray(np.nan_to_num(1.0 / (weights**2).sum(axis=1)))
         sd = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
     ends = np.full((2, n, k), np.nan)
     for j in range(k):

@@ -415,7 +415,8 @@ def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.D
     if known or name.startswith("synthetic:"):
         asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
         kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
-    told = {PARTICIPANT: name, KNOWN: known, CELL: cell.name, VARIANT: cell.variant, BY: name}
+    told = {PARTICIPANT: name, CELL: cell.name, VARIANT: cell.variant, BY: name}
+    kept[KNOWN] = known
     for column, value in told.items():
         kept[column] = value
     return kept

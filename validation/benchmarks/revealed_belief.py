@@ -499,21 +499,21 @@ def stated_errors(stated: pd.DataFrame) -> pd.DataFrame:
 
 
 def _biases_section(found: RevealedResult) -> Section:
-    parts = []
-    for (who, form), own in found.beliefs.items():
-        if own.flagged.all():
-            continue
-        parts.append(belief_biases(own).to_frame().assign(**{WHO: who, FORM: form}))
+    parts = [
+        belief_biases(revealed).to_frame().assign(**{WHO: who, FORM: form})
+        for (who, form), revealed in found.beliefs.items()
+        if not revealed.flagged.all()
+    ]
     rows = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
     tables: list[Table] = []
-    who = list(dict.fromkeys(found.contexts[WHO]))
+    everyone = list(dict.fromkeys(found.contexts[WHO]))
     for name, title in BIAS_WORDS.items() if len(rows) else ():
         ends = {f"{name}_{end}" if name != "value" else end: end for end in ("low", "high")}
         kept = [WHO, FORM, "scenario", "mark", name, *ends]
         own = rows[kept].rename(columns={name: "value", **ends})
         own = own.assign(towards=own["mark"].map(MARK_WORDS))
-        tables.append(_by_who(own, ["scenario", "towards"], who, title))
+        tables.append(_by_who(own, ["scenario", "towards"], everyone, title))
     without = rows[rows["reason"].astype(str) != ""] if len(rows) else rows
     if len(without):
         tables.append(

@@ -97,7 +97,7 @@ def _together(
     """Draw subjects whose parameters go together or change from session to session."""
     mean, spread, standard = drawn
     whole = AGENTS[cell.model].parameters
-    free = [k for k, name in enumerate(whole.names) if name not in cell.truth]
+    free = np.array([k for k, name in enumerate(whole.names) if name not in cell.truth], dtype=int)
     parameters = Parameters(*(whole[whole.names[k]] for k in free))
     z = np.zeros((cell.sessions, len(replicate), len(whole)))
     z[:] = whole.mean
@@ -113,7 +113,7 @@ def _together(
             design=design_of(cell, parameters, len(mine)),
             address=(study.seed, cell.data_key, int(own)),
         )
-        z[np.ix_(range(cell.sessions), mine, free)] = group.z
+        z[:, mine[:, None], free] = group.z
         for name, value in group.terms.items():
             terms.setdefault(name, []).append(value)
     theta = whole.constrain(z)
@@ -281,10 +281,10 @@ def _live_chosen(study: Study, cell: Cell, theta: Array, addresses: NDArray[np.i
         for name in (*stimuli, *sorted(given), *environment.fields.feedback)
         if name in frame
     }
-    subject, session, trial = (
+    whose, which, trial = (
         frame[name].to_numpy(dtype=np.int64) for name in ("subject", "session", "trial")
     )
-    return Lived(environment, columns, subject, session, trial, n)
+    return Lived(environment, columns, whose, which, trial, n)
 
 
 def check_step_loop(study: Study) -> None:
