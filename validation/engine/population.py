@@ -108,7 +108,7 @@ def _together(
             parameters,
             mean[r, free],
             spread[r, free],
-            standard[np.ix_(mine, free)],
+            standard[mine[:, None], free],
             sessions=cell.sessions,
             design=design_of(cell, parameters, len(mine)),
             address=(study.seed, cell.data_key, int(own)),
