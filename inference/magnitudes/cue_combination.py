@@ -261,5 +261,4 @@ def _places(
 
 def _complete(at: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Say which stimuli were shown in all modalities, [stimuli]."""
-    complete: NDArray[np.bool_] = (at >= 0).all(axis=0)
-    return complete
+    return np.asarray((at >= 0).all(axis=0), dtype=bool)

@@ -131,7 +131,7 @@ def evidence_given(
         full[:, :, free], full[:, :, known] = z, z_held[chosen][:, None]
         own = (z - parameters.mean[free]) / parameters.sd[free]
         constant = np.log(parameters.sd[free] * np.sqrt(2 * np.pi))
-        prior = -(0.5 * own**2 + constant).sum(axis=2)
+        prior: Array = -(0.5 * own**2 + constant).sum(axis=2)
         return _log_likelihood(data, unknowns, chosen, full) + prior
 
     everyone = np.arange(len(data))
@@ -218,7 +218,6 @@ def _moments(z: Array, log_weights: Array) -> tuple[Array, ...]:
 
 def _positive(covariance: Array) -> NDArray[np.bool_]:
     """Say which matrices [N, K, K] are finite and positive definite."""
-    finite = np.isfinite(covariance).all(axis=(1, 2))
+    finite = np.asarray(np.isfinite(covariance).all(axis=(1, 2)))
     values = np.linalg.eigvalsh(np.where(finite[:, None, None], covariance, 0.0))
-    found: NDArray[np.bool_] = finite & (values > 1e-12).all(axis=1)
-    return found
+    return np.asarray(finite & (values > 1e-12).all(axis=1), dtype=bool)

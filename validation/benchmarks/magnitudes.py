@@ -144,6 +144,7 @@ def _scores(found: MagnitudeResult) -> pd.DataFrame:
 def _every_score(found: MagnitudeResult) -> Iterator[dict[str, Any]]:
     """Yield participant, score, cell, value, low and high of each score."""
     table_, whole = found.table, SEVERAL.join(dict.fromkeys(found.cells.values()))
+    row: Any
     for row in table_.cells[table_.cells["condition"] == BASE].to_dict("records"):
         where = f"{row['task']}, {row['modality']}".replace("_", " ")
         cell = _cells_of(found, row[WHO], (row["task"], BASE, row["modality"]))

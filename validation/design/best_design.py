@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import ceil, floor, log2
 from pathlib import Path
 from typing import Any
@@ -533,8 +533,7 @@ class _Search:
             members = [self.cells_of(d) for d in alive]
             name = f"round-{k}"
             study = self.study(name, members, data_sets - had)
-            strata = [self.strata] * len(alive)
-            news = result_of(study, name, lambda rows, strata=strata: gather(rows, strata))
+            news = result_of(study, name, partial(gather, members=[self.strata] * len(alive)))
             for d, new in zip(alive, news, strict=True):
                 found[d] = found[d].together(new) if d in found else new
             rounds.append((len(alive), data_sets))
