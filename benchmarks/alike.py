@@ -2,11 +2,12 @@
 
     python benchmarks/alike.py [replicates] [model]
 
-Groups of 10 and of 40 subjects with 96 choices each are simulated with the spread 0 in all
-parameters (subjects are copies of each other, as language models at temperature 0 are), and with
-spreads of a quarter, a half and the whole of what the prior of spreads has as its scale. The group
-means are drawn from the priors. Told is, for each parameter, in how many fits the sentence stands:
-where the spread is 0 that is its power, elsewhere it is a false alarm.
+Models are rescorla_wagner (96 choices each between machines) and noisy_or (240 answers each about
+colliders). Groups of 10 and of 40 subjects are simulated with the spread 0 in all parameters
+(subjects are copies of each other, as language models at temperature 0 are), and with spreads of a
+quarter, a half and the whole of what the prior of spreads has as its scale. The group means are
+drawn from the priors. Told is, for each parameter, in how many fits the sentence stands: where the
+spread is 0 that is its power, elsewhere it is a false alarm.
 """
 
 import sys
@@ -18,10 +19,11 @@ import side_by_side  # noqa: F401  (limits the threads of BLAS, before NumPy)
 import numpy as np
 
 from knownminds.agents import AGENTS, simulate
-from knownminds.environments import InstrumentalLearning, session_stream
+from knownminds.environments import Collider, InstrumentalLearning, session_stream
 from knownminds.inference import GroupModel, ModelData
-from knownminds.validation.data.fit import CLEAR_FACTOR
+from knownminds.validation.data.group_fit import CLEAR_FACTOR
 
+PLACES = {"rescorla_wagner": InstrumentalLearning(), "noisy_or": Collider()}
 SUBJECTS, SPREADS = (10, 40), (0.0, 0.25, 0.5, 1.0)
 SAMPLING = {"chains": 4, "draws": 500, "tune": 300, "rounds": 1, "cores": 1}
 
@@ -35,7 +37,7 @@ def told(model, n, share, replicates):
         rng = session_stream(n, int(100 * share), k)
         mean = parameters.mean + parameters.sd * rng.standard_normal(len(parameters))
         z = mean + spread * rng.standard_normal((n, len(parameters)))
-        trials = simulate(model, parameters.constrain(z), InstrumentalLearning(), k, address=(n,))
+        trials = simulate(model, parameters.constrain(z), PLACES[model.name], k, address=(n,))
         data = ModelData.read(model, trials)
         group = group or GroupModel.build(data)
         fit = group.sample(data, seed=k, **SAMPLING)

@@ -19,7 +19,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials, correctness
 from knownminds.environments.bandits.horizon import POINTS
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
-from knownminds.inference.measure import Estimate, Values, with_columns
+from knownminds.inference.measure import UNANSWERED, Estimate, Values, with_columns
 from knownminds.inference.performance import Performance
 
 LEAST = 1e-5  # stated probabilities are held between this and 1 minus this
@@ -81,6 +81,14 @@ class ReleasedPerformance(Performance):
         subject, names = pd.factorize(trials.frame["subject"])
         rows, score = _SCORED[self.environment.name](trials)
         return Values.means(subject[rows], score, len(names), "no trial with a score")
+
+    def unanswered(self, trials: Trials | pd.DataFrame) -> dict[str, int]:
+        """Count the trials without a score; an answer that is held at the end has one."""
+        if isinstance(trials, pd.DataFrame):
+            return {}
+        score = _SCORED[self.environment.name](trials)[1][: len(trials)]
+        n = int(np.isnan(score).sum())
+        return {UNANSWERED: n} if n else {}
 
     def estimate(self, trials: Trials) -> Estimate:
         """Return the mean over subjects; answers that were held at the end are counted."""
@@ -145,17 +153,17 @@ def _all(trials: Trials) -> int:
     return len(trials)
 
 
-_URNS = {
+_URNS: dict[str, Any] = {
     "followed": "no intercept; a number above 1 is taken for .99999, one below 0 for .00001",
     "differs": "answers that are no number: left out here, replaced by others in the file",
     "rows": _unstated,
 }
-_GAMES = {
+_GAMES: dict[str, Any] = {
     "followed": "differences of the true means, and the horizon as -1 and 1",
     "differs": "none unless choices are separated: no value here, 0 in the script",
 }
 _DAYS = "days without a readable choice: left out here, told as a flight there; and two runs "
-_FITTED = {
+_FITTED: dict[str, Any] = {
     "followed": "",
     "differs": "not offered: the script's fit bounds the inverse temperature by 100,000 only and "
     "is no maximum likelihood; the value here is that of the shipped priors",

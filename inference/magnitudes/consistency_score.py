@@ -343,7 +343,8 @@ def _play(
     weight, noise = float(np.clip(1.0 - slope[0], 0.0, 1.0)), float(np.nan_to_num(sigma[0]))
     held = np.isfinite(played.response)
     x, window = played.value[held], played.window[held]
-    centre = np.array([_prior_mean(base, k, weight, shared) for k in window])
+    means = {k: _prior_mean(base, k, weight, shared) for k in np.unique(window).tolist()}
+    centre = np.array([means[k] for k in window.tolist()])
     aim = {"non-adapting": weight, "adapting": min(weight + shift, 1.0), "perfect": 0.0}[observer]
     mean = (1.0 - aim) * x + aim * centre
     said = mean + noise * rng.standard_normal((replicates, len(x)))

@@ -71,6 +71,7 @@ def test_urns_are_regressed_without_intercept_and_numbers_above_one_are_held(tmp
     assert found["performance_released"]["value"] == pytest.approx(mean(near), abs=1e-9)
     assert "1 x a number beyond 0 to 1" in found["performance_released"]["note"]
     assert "1 x a number beyond 0 to 1" in found["prior_weighting_released"]["note"]
+    assert not any(found["performance_released"]["excluded"].values())  # that answer counts
     # By default that answer is none, and is left out.
     usual, _ = scored(made, tmp_path, released=False)
     assert usual["prior_weighting"]["n"] == found["prior_weighting_released"]["n"] - 1

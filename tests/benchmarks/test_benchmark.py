@@ -9,7 +9,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import laid_out
 from benchmark_server import REFUSING, serving, with_models
+from claims import check
+from claims.benchmark_cogbench import REPORT as COGBENCH
+from claims.benchmark_known import REPORT as MINDS
+from claims.benchmark_shared import REPORT as SHARED
 from scipy.stats import norm, ttest_ind_from_stats
 from scipy.stats import t as student
 from statsmodels.stats.meta_analysis import combine_effects
@@ -564,3 +569,18 @@ def test_the_result_is_told_as_json(lived, capsys):
     assert told["benchmark"] == "cogbench"
     assert len(told["cells"]) == 3 * 4
     json.dumps(told, allow_nan=False)
+
+
+def test_every_sentence_of_the_page_is_listed(lived):
+    found = lived["found"]
+    with laid_out():
+        page = benchmark_page(found)
+    parts = page.sections
+    kinds = {"comparison": SHARED, "stability": SHARED, "cells": SHARED, "known_minds": MINDS}
+    told = {one.name: one for one in parts}
+    assert {"performances", "known", "map", "comparison", "known_minds", "cells"} <= set(told)
+    for name, one in told.items():
+        captions = (caption for caption, _ in one.figures)
+        check(kinds.get(name, COGBENCH), [*one.sentences, *captions], one)
+    words = [finding.word for finding in page.findings]
+    check(SHARED, [word for word in words if word != "has lived every cell"], found)

@@ -56,6 +56,8 @@ REPORT = Report(
             "task, a modality or a condition has no value, and so has S.",
         ),
         Explanation("Noise: what weight do blurred pictures have?"),
+        Explanation("regression to the mean: {where}"),
+        Explanation("weight of the text: {where}"),
         Explanation("Which features of models go with the composite?"),
         Explanation(
             "How often the prior weight grows where it should, less how often it does not: 5 "

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from functools import lru_cache
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 from scipy.stats import binom, norm
@@ -199,6 +200,12 @@ def _half(f, words):
     assert 4 * ranked <= n <= 4.4 * ranked + 1
 
 
+def _around(f, words):
+    """The file holds trials of the subjects whose posteriors truths are drawn from."""
+    head, *_ = Path(words["file"]).read_text(encoding="utf-8").splitlines()
+    assert head.split(",").count("subject") == 1
+
+
 REPORT = Report(
     "calibration",
     sources=(
@@ -212,6 +219,11 @@ REPORT = Report(
             "with the same chance by about {n} replicates.",
             "the replicates of the JSON; `tests/engine/test_sensitivity.py` plants such errors",
             _half,
+        ),
+        Claim(
+            "Truths are drawn from the posteriors given {file}, and ranked given it and more data.",
+            "the file",
+            _around,
         ),
         Claim("The ranks are as uniform as chance allows (p = {p}, level {level}).", LAW, _uniform),
         Claim("The ranks are not uniform (p = {p}, level {level}).", LAW, _rejected),

@@ -129,14 +129,20 @@ def _of_both(a: tuple[float, ...], b: tuple[float, ...]) -> float:
 def conditions_by_cell(trials: pd.DataFrame) -> dict[tuple[str, str], dict[str, Any]]:
     """Return by participant and cell which values each condition has."""
     kept = [name for name in _SAME if name in trials]
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    told = trials[[PARTICIPANT, CELL, *kept]].drop_duplicates()
-    for key, part in told.groupby([PARTICIPANT, CELL], sort=False, observed=True):
-        who, cell = key
-        found[str(who), str(cell)] = {
-            name: tuple(sorted(part[name].dropna().astype(str).unique())) for name in kept
-        }
-    return found
+    groups = trials.groupby([PARTICIPANT, CELL], sort=False, observed=True)
+    number = groups.ngroup().to_numpy()
+    pairs = trials[[PARTICIPANT, CELL]][~groups.cumcount().astype(bool).to_numpy()]
+    keys = [(str(who), str(cell)) for who, cell in pairs.to_numpy().tolist()]
+    values: list[dict[str, set[str]]] = [{name: set() for name in kept} for _ in keys]
+    for name in kept:
+        code, told = pd.factorize(trials[name])  # -1 where it is empty
+        there = code >= 0
+        for one in np.unique(number[there] * max(len(told), 1) + code[there]).tolist():
+            values[one // len(told)][name].add(str(told[one % len(told)]))
+    return {
+        key: {name: tuple(sorted(some)) for name, some in own.items()}
+        for key, own in zip(keys, values, strict=True)
+    }
 
 
 def unequal(

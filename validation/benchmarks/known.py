@@ -221,5 +221,5 @@ def _together(cells: Sequence[str]) -> str:
     names = list(dict.fromkeys(cell.partition("/")[0] for cell in cells))
     if len(cells) == 1:
         return cells[0]
-    more = f" ({len(cells)} cells)" if len(names) == 1 else f" and {len(cells) - 1} cells"
+    more = f" ({len(cells)} cells)" if len(names) == 1 else f" and {len(cells) - 1} more"
     return f"{names[0]}{more}"

@@ -41,10 +41,11 @@ def arrows(answers: MagnitudeAnswers) -> list[tuple[str, str]]:
                 colour = draw.PALETTE[int(window) % len(draw.PALETTE)]
                 for chosen in (x <= np.quantile(x, 1 / 3), x >= np.quantile(x, 2 / 3)):
                     begin, end = float(x[chosen].mean()), float(said[chosen].mean())
-                    axis.annotate(
+                    arrow = axis.annotate(
                         "", (end, at), (begin, at),
                         arrowprops={"arrowstyle": "->", "color": colour, "linewidth": 1.1},
                     )  # fmt: skip
+                    arrow.set_in_layout(False)  # it ends where the dots are
                     axis.plot(begin, at, ".", color=colour, markersize=3, label=f"_{who}")
                     axis.plot(end, at, alpha=0.0, label=f"_{who}, mean answer")
         axis.set_yticks(range(len(names)), names if k == 0 else [""] * len(names))

@@ -15,11 +15,11 @@ from knownminds.validation.engine.question import command_line
 from knownminds.validation.pages.page import Column, Finding, Page, Section, listed, table
 
 from .benchmark import FINISHED, RUNS, UNREAD, BenchmarkResult
-from .comparison import comparison
+from .comparison import SEVERAL, comparison
 from .known import recovery
 from .stability import stability
 
-MOST_COMMANDS = 8  # below a section
+MEASURED = ("metrics",)  # sections whose numbers `score` prints as well
 SCORES = ["participant", "score", "cell", "value", "standard_error", "freedom"]
 
 
@@ -77,16 +77,13 @@ def benchmark_page(result: BenchmarkResult) -> Page:
 
 
 def _with_command(part: Section, result: BenchmarkResult) -> Section:
-    """Return a section of scores with the commands that read them off its runs again."""
-    if part.scores is None or part.command:
+    """Return a section of measures with the commands that read them off its runs again."""
+    if part.name not in MEASURED or part.scores is None:
         return part
-    cells = [cell for cell in dict.fromkeys(part.scores["cell"]) if cell]
-    if len(cells) > MOST_COMMANDS:  # those of the page itself say it shorter
-        return part
+    every = [one for cells in part.scores["cell"] for one in str(cells).split(SEVERAL)]
+    cells = [cell for cell in dict.fromkeys(every) if cell]
     place = shlex.quote(str(result.folder / RUNS))
-    lines = [
-        f"knownminds score {place}/*/{str(cell).replace('/', '+')} --by model" for cell in cells
-    ]
+    lines = [f"knownminds score {place}/*/{cell.replace('/', '+')} --by model" for cell in cells]
     return replace(part, command="\n".join(lines))
 
 

@@ -42,6 +42,7 @@ from knownminds.validation.engine.sensitivity import replicates_for
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 from knownminds.validation.engine.verdicts import MOST_FAILURES
 
+from .around import around_options, truths_around, with_observed
 from .questions import Calibrate
 from .rank_uniformity import Uniformity, judge, rank_of
 
@@ -91,6 +92,16 @@ class Calibration(Reported):
         unsound = self.attempted - self.statuses.get("ok", 0)
         words = {found.word for found in self.quantities.values()}
         return words == {"calibrated"} and unsound <= MOST_FAILURES * self.attempted
+
+    @property
+    def about_truths(self) -> list[str]:
+        """A sentence on where truths come from, if not from the prior."""
+        if "around" not in self.cell.options:
+            return []
+        file = self.cell.options["around"]["file"]
+        return [
+            f"Truths are drawn from the posteriors given {file}, and ranked given it and more data."
+        ]
 
     @property
     def missed(self) -> list[str]:
@@ -144,6 +155,7 @@ class Calibration(Reported):
         c = self.cell
         what = "a group's posterior" if c.method == "hierarchical" else "single posteriors"
         lines = [f"calibration of {what} of {c.model} in {c.environment}"]
+        lines += self.about_truths
         wide = max([18, *(len(name) + 2 for name in self.quantities)])
         head = ("mean rank", "spread", "p", "95% band", "verdict")
         lines.append(f"{'':<{wide}}" + "".join(f"{h:>14}" for h in head))
@@ -182,6 +194,11 @@ def compute(question: Calibrate) -> Calibration:
             f"Single posteriors have 1 subject each; got {size}. Raise --replicates, or use "
             "--method hierarchical."
         )
+    if question.around is not None and (grouped or question.questions is not None):
+        raise ValueError(
+            "Around a data set single posteriors are calibrated, from whole sessions; got "
+            f"{'the method hierarchical' if grouped else '--questions'}. Leave it out."
+        )
     law = _law(question, unknowns, size) if grouped else {}
     chosen = chosen_options(place, question.questions, question.adaptive)
     cell = Cell(
@@ -193,11 +210,17 @@ def compute(question: Calibrate) -> Calibration:
         sessions=question.sessions,
         subjects=size,
         method=method,
-        options={"fixed": held, **chosen, **({"control": True} if question.control else {})},
+        options={
+            "fixed": held,
+            **chosen,
+            **around_options(question.around, place, agent),
+            **({"control": True} if question.control else {}),
+        },
         batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
     asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
     asked["fix"] = held
+    asked["around"] = None if question.around is None else str(question.around)
     for name in ("correlated", "formula", "control"):  # not named where they were not asked for
         asked[name] = asked[name] or None
     if not grouped and (question.correlated or question.formula):
@@ -259,7 +282,11 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     model, fixed = AGENTS[cell.model], cell.options["fixed"]
     unknowns = Unknowns.of(model, fixed)
     subjects = draw_subjects(study, batch)
-    data = live(study, batch, subjects).data(model)
+    around, sound = "around" in cell.options, [""] * len(batch)
+    if around:
+        subjects, sound = truths_around(study, batch, subjects)
+    lived = live(study, batch, subjects)
+    data = with_observed(study, batch, lived) if around else lived.data(model)
     own = posterior(model, data, fixed=fixed, seed=study.seed, workers=threads)
     true = subjects.theta[:, unknowns.columns]
     names = [*unknowns.parameters.names, LOG_LIKELIHOOD]
@@ -272,7 +299,7 @@ def _rank_singles(study: Study, batch: Batch, threads: int | None) -> pd.DataFra
     rows = []
     for i, rng in enumerate(rngs):
         row: dict[str, Any] = {"status": "ok", "message": ""}
-        if own.status[i] == "failed":
+        if "failed" in (own.status[i], sound[i]):
             row = {"status": "failed", "message": "no trustworthy draws of the posterior"}
         else:
             truth = np.append(true[i], likely_true[i])

@@ -24,6 +24,8 @@ def calibration_page(calibration: Calibration) -> Page:
     """Return the page of a calibration study."""
     study, cell = calibration.study, calibration.cell
     grouped = cell.method == "hierarchical"
+    if "around" in cell.options:
+        drawn = "given trials"
     held = f", but {listed(cell.truth)}" if cell.truth else ""
     drawn = "groups from the hyperpriors" if grouped else "each from the model's priors"
     asked = [
@@ -47,7 +49,7 @@ def calibration_page(calibration: Calibration) -> Page:
         title=f"Are the posteriors of {cell.model} in {cell.environment} calibrated?",
         asked=asked,
         findings=[Finding(name, u.word, " ".join(u.reasons), tone(u.word)) for name, u in judged],
-        sentences=calibration.missed
+        sentences=[*calibration.about_truths, *calibration.missed]
         if judged
         else ["No replicate gave ranks, so nothing is judged."],
         notes=[

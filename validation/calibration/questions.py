@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -64,6 +65,10 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     control
         Fit as if nothing went together and all subjects were moved alike, though they are not: a
         negative control, which should not be called calibrated.
+    around
+        Trials of the experiment (a file, or the folder of a run): truths are then drawn from the
+        posteriors of their subjects, one after the other, and ranked given these trials and the
+        simulated ones. Of single posteriors.
     questions, adaptive
         How many questions of a session are asked, and the model by whose expected information they
         are chosen, as in `recover`.
@@ -107,6 +112,9 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     fixed: Mapping[str, float] | None = asks(
         Fixed, default=None, read=partial(read_numbers, "--fix")
     )
+    around: str | os.PathLike[str] | None = option(
+        str | None, "Trials, or a run: calibrate around what they say.", default=None
+    )
     questions: int | None = asks(Questions, default=None)
     adaptive: str | None = asks(Adaptive, default=None)
 
@@ -114,7 +122,7 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     def typed(cls) -> dict[str, Typed]:
         """Its own fields, and settings of the experiment before those that are held."""
         found = super().typed()
-        later = {name: found.pop(name) for name in ("fixed", "questions", "adaptive")}
+        later = {name: found.pop(name) for name in ("fixed", "around", "questions", "adaptive")}
         return {**found, "truth": Typed(Values, None, "values"), **later}
 
     @classmethod

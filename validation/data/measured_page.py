@@ -198,5 +198,6 @@ def intervals(measured: Measured) -> str:
         named = samples
         axis.set_ylim(-0.7, len(rows) - 0.3)
         title = str(name).replace("_", " ")
-        draw.entitle(axis, f"{title}\n{place}" if name == "performance" else title)
+        named_alike = str(name).startswith("performance")
+        draw.entitle(axis, f"{title}\n{place}" if named_alike else title)
     return draw.svg(figure)

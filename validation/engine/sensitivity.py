@@ -14,9 +14,9 @@ from functools import lru_cache
 from math import ceil, isnan, log10, nan
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import binom
 
 from knownminds.agents.parameters import Array
 
@@ -56,7 +56,11 @@ def found_share(n: int, promised: float, above: bool = True) -> float:
     edge = int(counts[told].min() if above else counts[told].max())
 
     def chance(share: float) -> float:
-        return float(binom.sf(edge - 1, n, share) if above else binom.cdf(edge, n, share))
+        return float(
+            scipy.stats.binom.sf(edge - 1, n, share)
+            if above
+            else scipy.stats.binom.cdf(edge, n, share)
+        )
 
     near, far = promised, 1.0 if above else 0.0
     if chance(far) < NOTICED:

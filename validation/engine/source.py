@@ -28,7 +28,7 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "environments": ("", "record", "words"),
     # At the estimates of baselines fits of other models begin.
     "agents": ("", "baselines", "compiler"),
-    "inference": ("", "fits", "groups", "posteriors"),
+    "inference": ("", "fits", "groups", "posteriors", "questions"),
     "validation": ("engine",),
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room

@@ -22,7 +22,7 @@ _SHOWN: dict[str, frozenset[str]] = {
     "temporal_discounting": frozenset({"sooner_amount", "later_amount"}),
     "reversal_learning": frozenset(),
 }
-_TOLD_APART = frozenset().union(*_SHOWN.values())
+_TOLD_APART = frozenset[str]().union(*_SHOWN.values())
 
 
 def _choices(table: Table, tally: Tally, given: Mapping[str, Any]) -> pd.DataFrame:

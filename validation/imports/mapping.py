@@ -173,7 +173,8 @@ def _one(text: str) -> ColumnMap:
         return ColumnMap.read(text)
     column, colon, rest = text.partition(":")
     if column.strip() in _OF_TEXTS:
-        return ColumnMap(**{_OF_TEXTS[column.strip()]: rest.strip()})
+        found: dict[str, Any] = {_OF_TEXTS[column.strip()]: rest.strip()}
+        return ColumnMap(**found)
     if colon and "=" not in column:
         column, rest = column.strip(), rest.strip()
         if rest in UNITS:

@@ -46,7 +46,7 @@ def sample(
         told = {"environment": environment, "model": found.model, "seed": seed}
         print_json(told | {"subjects": subjects, "out": str(file), "truth": str(beside)})
         return
-    print(f"{environment}: {found.trials}")
+    print(found.trials)
     print(f"who they were ({found.model}): {beside}")
     notes.print(f"written to {file}; next: knownminds fit {file} --model {found.model}",
                 markup=False, soft_wrap=True)  # fmt: skip
