@@ -26,7 +26,7 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import design_of_sessions
+from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     HYPERPRIOR,
@@ -405,7 +405,7 @@ def _seen_changes(
     for k, name in enumerate(fit.names):
         changes = own[-1, :, k] - own[0, :, k]
         if np.ptp(changes) > 0:
-            found[f"seen sd({name} ~ session)"] = float(changes.std()), drawn[:, :, k].std(axis=1)
+            found[f"seen sd({name} ~ {COLUMN})"] = float(changes.std()), drawn[:, :, k].std(axis=1)
     return found
 
 
