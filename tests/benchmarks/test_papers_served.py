@@ -14,14 +14,11 @@ benchmark = "revealed_belief"
 [sampling]
 temperature = 1.0
 [experiments]
-choice_4 = { environment = "choice", sessions = 12, settings = { n_options = 4 } }
-coins_2 = { environment = "coins", sessions = 2, settings = { n_coins = 2 } }
+choice_4 = { environment = "choice", sessions = 20, settings = { n_options = 4 } }
 [known.rational]
 choice_4 = { model = "belief_sampler", leak = 0.0001 }
-coins_2 = { model = "belief_sampler", leak = 0.0001 }
 [known.biased]
 choice_4 = { model = "belief_sampler", bias_first = 2.0, leak = 0.0001 }
-coins_2 = { model = "belief_sampler", bias_first = 2.0, leak = 0.0001 }
 """
 
 
@@ -50,7 +47,7 @@ def check(found, questions=None):
 
 def test_a_kill_in_the_middle_asks_nothing_again(tmp_path):
     found = demonstrate("revealed_belief", tmp_path, text=PLAN, small=False, kill_at=60)
-    trials = 12 * 5 + 2 * 42
+    trials = 20 * 5
     check(found, trials)
     assert 0 < sum(found.held.values()) < 4 * trials
 

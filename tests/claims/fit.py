@@ -19,6 +19,7 @@ from scipy.stats import norm
 from statsmodels.stats.proportion import proportion_confint
 
 from claims import Claim, Explanation, Report, selection
+from claims.recovery import widths_there, within
 from claims.selection import SELECTIONS
 from knownminds.agents import AGENTS
 from knownminds.environments import ENVIRONMENTS
@@ -369,6 +370,23 @@ def _finding(facts, words):
     minds = facts.content["simulated"]["minds"]
     error = math.sqrt(max(held * (1 - held), 0.05) * (1 / n + 1 / minds))
     assert abs(float(words["share"].removesuffix("%")) / 100 - held) < 4 * error + 0.005
+
+
+def _unread(facts, words):
+    parameters = AGENTS[facts.content["model"]].parameters
+    name = words["told"].partition(" ")[0]
+    sessions = facts.content["sessions"]
+    estimates = np.array([one["estimates"][name] for one in sessions], dtype=float)
+    _, there = within(words["told"], estimates)
+    assert (int(words["n"]), int(words["of"])) == (there.sum(), len(estimates))
+    named = words["names"].split(" and ")[0].split(", ")
+    assert named == [str(s["session"]) for s, here in zip(sessions, there, strict=True) if here][:5]
+    again = [getattr(facts.again, part)[name] for part in ("true", "low", "high")]
+    width = widths_there(words["told"], parameters, *again)
+    told = float(words["width"].removesuffix("%")) / 100
+    minds = facts.content["simulated"]["minds"] * max(len(width), 1) / len(again[0])
+    error = 0.15 * math.sqrt(1 / max(len(width), 1) + 1 / max(minds, 1))
+    assert len(width) < 5 or abs(told - width.mean()) < 4 * error + 0.005
 
 
 def _of_the_group(facts, words):
@@ -954,6 +972,12 @@ REPORT = Report(
             "take group values from --method hierarchical.",
             "the method of the JSON",
             _by_map,
+        ),
+        Claim(
+            "{told} cannot be read from these rows: 90% intervals of simulated minds are {width} "
+            "as wide there as the prior's. Of the estimates, {n} of {of} lie there: {names}.",
+            "the JSON's estimates, counted; " + AGAIN,
+            _unread,
         ),
         Claim(
             "Reliability of these {one}s' estimates, from their standard errors: {each}.",

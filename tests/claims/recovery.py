@@ -9,6 +9,7 @@ many designs the study has. Reasons of verdicts are those of `claims.verdicts`, 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from math import atanh, isnan, sqrt
 from types import SimpleNamespace
@@ -223,6 +224,38 @@ def _session(f, words):
     assert words["sentence"] in f.content["identifiability"]
 
 
+def within(told, values):
+    """Return a parameter's name and which values lie in the stretch that words name."""
+    name, _, rest = told.partition(" ")
+    ends = [float(n) for n in re.findall(r"-?[\d.]+(?:e[-+]?\d+)?", rest)]
+    if rest.startswith("above"):
+        return name, values >= ends[0]
+    if rest.startswith("below"):
+        return name, values <= ends[0]
+    if rest.startswith("from"):
+        return name, (values >= ends[0]) & (values <= ends[1])
+    return name, np.ones(len(values), dtype=bool)
+
+
+def widths_there(told, parameters, true, low, high):
+    """Return the widths of 90% intervals in a stretch over the prior's, 1 at most."""
+    name, there = within(told, true)
+    parameter = parameters[name]
+    z = [parameter.support.unconstrain(end[there]) for end in (low, high)]
+    width = (z[1] - z[0]) / (2 * norm.ppf(0.95) * parameter.sd)
+    return np.where(width < 1, width, 1.0)
+
+
+def _unreadable(f, words):
+    name, rows = words["told"].partition(" ")[0], usable(f)
+    columns = [rows[f"{part}{name}"].to_numpy() for part in ("true_", "low_90_", "high_90_")]
+    width = widths_there(words["told"], f.model.parameters, *columns)
+    told = float(words["width"].removesuffix("%")) / 100
+    # Ends are told with 3 digits: a few rows beside them may count here and not there.
+    assert abs(told - width.mean()) < 0.006 + 2 / len(width)
+    assert width.mean() > 0.87
+
+
 def rules(f, words):
     """Assert that the limits are those of the table."""
     assert (words["r"], words["least"], words["most"]) == ("0.8", "85%", "95%")
@@ -250,6 +283,7 @@ REPORT = Report(
     "recovery",
     sources=(
         "validation/recovery/parameter_recovery.py",
+        "validation/recovery/readable_range.py",
         "validation/recovery/recovery_page.py",
         "validation/engine/sensitivity.py",
     ),
@@ -281,6 +315,13 @@ REPORT = Report(
             lambda f, words: counted(f.rows, words),
         ),
         Claim("Note: {n} of {attempted}: {message}", "a count of the messages", _note),
+        Claim(
+            "{told} cannot be read in this design: 90% intervals are {width} as wide there as the "
+            "prior's.",
+            "widths of the intervals of the rows with such true values",
+            _unreadable,
+        ),
+        Explanation("{name} at any value"),
         Claim("One session: {sentence}.", "see identifiability", _session),
         Claim("one session: {sentence}", "see identifiability", _session),
         Claim(

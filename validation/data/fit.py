@@ -65,6 +65,7 @@ from .support import (
     Support,
     reliability,
     support_of,
+    unreadable_of,
 )
 from .trials_of_runs import read_one, several_of
 
@@ -690,6 +691,7 @@ def _support(
             reliability=reliability(result.subjects, name, agent, fit_lapse, result.method),
             mean=float(group.mean[k]),
             sd=float(group.sd[k]),
+            unreadable=unreadable_of(scores[name]),
         )
         for k, name in enumerate(result.parameters)
     }
@@ -875,6 +877,7 @@ def _about_support(result: Fit) -> list[str]:
     unsettled = [n for n, word in words.items() if "recoverable" in word and word != "recoverable"]
     known = {*unjudged, *unsettled}
     unfit = [n for n, word in words.items() if word != "recoverable" and n not in known]
+    told += _about_unread(result)
     if result.n_subjects == 1:
         return told
     if unfit:
@@ -899,6 +902,22 @@ def _about_support(result: Fit) -> list[str]:
     judged = [(n, s.reliability) for n, s in result.support.items()]
     each = ", ".join(f"{n} {r:.2f} ({about_reliability(r)})" for n, r in judged)
     told.append(f"Reliability of these {one}s' estimates, from their standard errors: {each}.")
+    return told
+
+
+def _about_unread(result: Fit) -> list[str]:
+    """Say which estimates lie where these rows do not let the parameter be read."""
+    told = []
+    for name, support in result.support.items():
+        estimates = result.subjects[name].to_numpy(dtype=float)
+        for stretch, there in support.unread(estimates):
+            names = [str(one) for one in result.subjects.loc[there, "subject"]]
+            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if names[5:] else "")
+            told.append(
+                f"{stretch['told']} cannot be read from these rows: 90% intervals of simulated "
+                f"minds are {stretch['relative_width']:.0%} as wide there as the prior's. Of the "
+                f"estimates, {len(names)} of {len(estimates)} lie there: {some}."
+            )
     return told
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Table, counted, table
 
 from .rivals import Comparison, Told
@@ -67,6 +66,8 @@ def _shares(shares: Mapping[str, float]) -> str:
 
 def rivals_figure(found: Comparison) -> str:
     """Draw the differences in elpd, and two confusion matrices."""
+    from knownminds.validation.pages import figures as draw  # Matplotlib
+
     names = [rival.name for rival in found.rivals]
     figure, axes = draw.panels(3, height=max(2.4, 0.45 * len(names) + 1.6), columns=3)
     place = np.arange(len(names))[::-1]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from knownminds.environments.record.plots import symbol
-from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import Section
 
 if TYPE_CHECKING:
@@ -54,6 +53,8 @@ def sampling_section(traces: Traces) -> list[Section]:
 
 
 def _traces_figure(traces: Traces) -> str:
+    from knownminds.validation.pages import figures as draw  # Matplotlib
+
     figure, axes = draw.panels(len(traces), height=1.9)
     for axis, (name, found) in zip(axes, traces.items(), strict=True):
         for k, own in enumerate(found["draws"]):
@@ -66,6 +67,8 @@ def _traces_figure(traces: Traces) -> str:
 
 
 def _ranks_figure(traces: Traces) -> str:
+    from knownminds.validation.pages import figures as draw  # Matplotlib
+
     figure, axes = draw.panels(len(traces), height=1.9)
     for axis, (name, found) in zip(axes, traces.items(), strict=True):
         for k, own in enumerate(found["ranks"]):

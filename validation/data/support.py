@@ -49,6 +49,9 @@ class Support:
         Of the estimates of the data, from their own standard errors.
     mean, sd
         Of the group from which the simulated subjects were drawn, on the unconstrained scale.
+    unreadable
+        True values at which the parameter cannot be read: low and high (None at the end of the
+        support), the relative width of intervals there, and what it is in words ("told").
     """
 
     r: float
@@ -57,6 +60,31 @@ class Support:
     reliability: float
     mean: float
     sd: float
+    unreadable: tuple[Mapping[str, Any], ...] = ()
+
+    def unread(self, estimates: Array) -> list[tuple[Mapping[str, Any], NDArray[np.bool_]]]:
+        """Return each stretch that cannot be read and which estimates [N] lie there, if any do."""
+        found = []
+        for stretch in self.unreadable:
+            low = -np.inf if stretch["low"] is None else stretch["low"]
+            high = np.inf if stretch["high"] is None else stretch["high"]
+            there = (estimates >= low) & (estimates <= high)
+            if there.any():
+                found.append((stretch, there))
+        return found
+
+
+def unreadable_of(scores: ParameterScores) -> tuple[Mapping[str, Any], ...]:
+    """Return where a parameter cannot be read, as `Support` keeps it."""
+    return tuple(
+        {
+            "low": None if one.open_below else one.low,
+            "high": None if one.open_above else one.high,
+            "relative_width": one.relative_width.value,
+            "told": one.told(scores.name),
+        }
+        for one in scores.unreadable
+    )
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import LEAST_FITS, Verdict, judge_recovery, judge_region
 
 from .questions import Recover, RecoveryQuestion
+from .readable_range import ByTruth, Stretch, about_stretch
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -92,6 +93,8 @@ class ParameterScores:
         See `verdicts`.
     regions
         The same for thirds of the prior, from low true values to high ones.
+    unreadable
+        True values at which the parameter cannot be read, from twelfths of the prior.
     would_have_found
         Errors that so many fits would have found with a chance of 80%; None where that cannot be
         told.
@@ -108,6 +111,7 @@ class ParameterScores:
     shrinkage: Score
     verdict: Verdict
     regions: tuple[RegionScores, ...]
+    unreadable: tuple[Stretch, ...] = ()
     would_have_found: WouldHaveFound | None = None
 
 
@@ -258,6 +262,7 @@ class Recovery(Reported):
                     }
                     for region in s.regions
                 ],
+                "unreadable": s.unreadable,
                 "monte_carlo_error": errors,
                 "would_have_found": None
                 if s.would_have_found is None
@@ -303,11 +308,17 @@ class Recovery(Reported):
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
+        lines += about_unreadable(self)
         for pair in self.correlations:
             told = f"bias {pair.bias}, RMSE {pair.rmse}, r {pair.r}, 90% cov. {pair.coverage}"
             lines.append(f"cor({pair.name}) in {pair.n} replicates: {told}")
         lines += self.missed
         return "\n".join([*lines, *self.notes])
+
+
+def about_unreadable(found: Recovery) -> list[str]:
+    """Say at which true values parameters cannot be read."""
+    return [about_stretch(p.name, stretch) for p in found.parameters for stretch in p.unreadable]
 
 
 def _flat(s: ParameterScores) -> dict[str, Score]:
@@ -674,6 +685,7 @@ class _Gathered:
     on_z: Agreement
     coverage: Coverage
     regions: list[tuple[Agreement, Agreement, Agreement, Coverage]]
+    by_truth: ByTruth
     distances: Distances
 
     @classmethod
@@ -700,6 +712,7 @@ class _Gathered:
             Agreement(clustered),
             Coverage(MASSES, clustered),
             [fresh() for _ in range(REGIONS)],
+            ByTruth(support, parameter.mean, parameter.sd, clustered),
             Distances(),
         )
 
@@ -726,6 +739,7 @@ class _Gathered:
             span = self.support.unconstrain(upper) - self.support.unconstrain(lower)
         width = span / (2 * scipy.stats.norm.ppf(0.95) * self.sd)
         width = np.where(width < 1, width, 1.0)
+        self.by_truth.add(z_true, width, cluster)
         region = np.searchsorted(self.edges[1:-1], z_true, side="right")
         for k, (natural, on_z, widths, coverage) in enumerate(self.regions):
             here = region == k
@@ -761,6 +775,7 @@ class _Gathered:
             shrinkage=self.on_z.shrinkage,
             verdict=verdict,
             regions=tuple(self._region(k, again) for k in range(REGIONS)),
+            unreadable=self.by_truth.stretches(),
             would_have_found=self._would_have_found(again),
         )
 

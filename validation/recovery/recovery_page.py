@@ -38,7 +38,13 @@ from knownminds.validation.pages.page import (
     table,
 )
 
-from .parameter_recovery import MASSES, ParameterScores, Recovery, RegionScores
+from .parameter_recovery import (
+    MASSES,
+    ParameterScores,
+    Recovery,
+    RegionScores,
+    about_unreadable,
+)
 
 MOST_POINTS = 1500  # more only blacken the panel and bloat the page
 RULES = (
@@ -94,6 +100,7 @@ def recovery_page(recovery: Recovery) -> Page:
         findings=[Finding.of(s.name, s.verdict) for s in recovery.parameters],
         sentences=[
             *(f"One session: {sentence}." for sentence in recovery.identifiability),
+            *about_unreadable(recovery),
             *recovery.missed,
         ],
         notes=[

@@ -1,0 +1,89 @@
+"""Where a parameter cannot be read: stretches of true values, and estimates that lie there."""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from knownminds import fit, recover, simulated_data
+from knownminds.agents import AGENTS
+from knownminds.environments import make
+from knownminds.validation.recovery.readable_range import BANDS, ByTruth
+
+PLACE, MODEL = "instrumental_learning", "rescorla_wagner"
+BETA = AGENTS[MODEL].parameters["beta"]
+
+
+def gathered(width_of, n=3000):
+    rng = np.random.default_rng(5)
+    z = BETA.mean + BETA.sd * rng.standard_normal(n)
+    found = ByTruth(BETA.support, BETA.mean, BETA.sd)
+    width = np.clip(width_of((z - BETA.mean) / BETA.sd) + 0.02 * rng.standard_normal(n), 0, 1)
+    for part in np.array_split(np.arange(n), 7):
+        found.add(z[part], width[part], part)
+    return found.stretches()
+
+
+def at(quantile):
+    return float(np.exp(BETA.mean + BETA.sd * norm.ppf(quantile)))
+
+
+def test_bands_that_say_nothing_are_joined_to_a_stretch_and_named():
+    (high,) = gathered(lambda z: np.where(z > norm.ppf(9 / BANDS), 0.97, 0.3))
+    assert high.low == pytest.approx(at(9 / BANDS))
+    assert high.open_above
+    assert not high.open_below
+    assert high.relative_width.value == pytest.approx(0.97, abs=0.005)
+    assert high.told("beta") == f"beta above {at(9 / BANDS):.3g}"
+    low, middle = gathered(
+        lambda z: np.where((z < norm.ppf(2 / BANDS)) | (abs(z) < norm.ppf(7 / BANDS)), 0.95, 0.4)
+    )
+    assert low.told("beta") == f"beta below {at(2 / BANDS):.3g}"
+    assert middle.told("beta") == f"beta from {at(5 / BANDS):.3g} to {at(7 / BANDS):.3g}"
+    assert at(0.5) in middle
+    assert at(0.9) not in middle
+    (whole,) = gathered(lambda z: np.full_like(z, 0.99))
+    assert whole.told("beta") == "beta at any value"
+
+
+def test_what_is_not_clear_is_not_said():
+    assert gathered(lambda z: np.full_like(z, 0.8)) == ()
+    assert gathered(lambda z: np.full_like(z, 0.99), n=24) == ()  # too few in each band
+
+
+def test_a_fit_names_the_estimates_that_lie_where_nothing_can_be_read():
+    place = make(PLACE, n_visits=2)
+    trials = simulated_data(AGENTS[MODEL], place, subjects=12, seed=2)
+    found = fit(trials, MODEL, settings={"n_visits": 2}, seed=1)
+    told = [s for s in found.sentences if "cannot be read from these rows" in s]
+    stretches = [(n, s) for n, support in found.support.items() for s in support.unreadable]
+    assert stretches
+    for name, stretch in stretches:
+        low = -np.inf if stretch["low"] is None else stretch["low"]
+        high = np.inf if stretch["high"] is None else stretch["high"]
+        estimates = found.subjects[name]
+        there = ((estimates >= low) & (estimates <= high)).sum()
+        own = [s for s in told if s.startswith(stretch["told"])]
+        assert len(own) == (there > 0)
+        assert there == 0 or f"{there} of 12 lie there" in own[0]
+
+
+def test_a_recovery_says_so_and_keeps_it():
+    found = recover(PLACE, MODEL, subjects=400, trials=8, intervals="laplace", workers=1)
+    kept = found.to_dict()["parameters"]
+    for name, scores in kept.items():
+        for stretch in scores["unreadable"]:
+            true = found.rows[f"true_{name}"]
+            high = stretch["high"] if stretch["high"] is not None else np.inf
+            low = stretch["low"] if stretch["low"] is not None else -np.inf
+            here = found.rows[(true >= low) & (true <= high)]
+            support = AGENTS[MODEL].parameters[name].support
+            with np.errstate(divide="ignore"):
+                ends = [
+                    support.unconstrain(here[f"{e}_90_{name}"].to_numpy()) for e in ("low", "high")
+                ]
+            prior = 2 * norm.ppf(0.95) * AGENTS[MODEL].parameters[name].sd
+            width = np.minimum((ends[1] - ends[0]) / prior, 1.0)
+            assert width.mean() == pytest.approx(stretch["relative_width"]["value"])
+            assert width.mean() > 0.87
+    assert any(scores["unreadable"] for scores in kept.values())
+    assert "cannot be read in this design" in str(found)
