@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,10 +27,7 @@ def names(kind: str) -> list[str]:
         "environments", "models" or "measures".
     """
     package, registry = REGISTRIES[kind]
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.origin is None:
-        raise ImportError(f"{package} is not installed whole; install knownminds again.")
-    for line in ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body:
+    for line in ast.parse(_file_of(package).read_text(encoding="utf-8")).body:
         if (
             isinstance(line, ast.AnnAssign)
             and isinstance(line.target, ast.Name)
@@ -38,6 +36,46 @@ def names(kind: str) -> list[str]:
         ):
             return [str(key.value) for key in line.value.keys if isinstance(key, ast.Constant)]
     raise ImportError(f"{package} writes out no dictionary {registry}.")
+
+
+def _file_of(package: str) -> Path:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        raise ImportError(f"{package} is not installed whole; install knownminds again.")
+    return Path(spec.origin)
+
+
+def named(kind: str) -> Callable[[str], str]:
+    """Return a function that refuses a name of no member before anything that computes is loaded.
+
+    Once the registry itself is loaded, as it is where plugins add to it, that is left to those
+    who look the name up.
+
+    Parameters
+    ----------
+    kind
+        "environment" or "model".
+
+    Raises
+    ------
+    ValueError
+        From the function, with the names that are nearest.
+    """
+
+    def check(value: str) -> str:
+        package, _ = REGISTRIES[f"{kind}s"]
+        if not value or package in sys.modules or value in (known := names(f"{kind}s")):
+            return value
+        # The sentence's own file: importing it from its package would load the whole floor.
+        file = _file_of("knownminds.environments").parent / "words" / "names.py"
+        spec = importlib.util.spec_from_file_location("names_of_members", file)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        raise ValueError(module.unknown(kind, value, known))
+
+    return check
 
 
 def completes(*kinds: str) -> Callable[[str], list[str]]:

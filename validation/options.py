@@ -7,12 +7,16 @@ from typing import Annotated
 
 import typer
 
-from knownminds.validation.completion import completes
+from knownminds.validation.completion import completes, named
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Model = Annotated[
     str,
-    typer.Option(help="A model; `knownminds list` shows all.", autocompletion=completes("models")),
+    typer.Option(
+        help="A model; `knownminds list` shows all.",
+        autocompletion=completes("models"),
+        callback=named("model"),
+    ),
 ]
 Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]
 Seed = Annotated[int, typer.Option(help="Everything random follows from it.")]
@@ -47,7 +51,12 @@ Contaminate = Annotated[
     typer.Option(help="NAME=RATE of a known mind: refusal, malformed, truncation, verbosity."),
 ]
 Experiment = Annotated[
-    str, typer.Argument(help="The experiment.", autocompletion=completes("environments"))
+    str,
+    typer.Argument(
+        help="The experiment.",
+        autocompletion=completes("environments"),
+        callback=named("environment"),
+    ),
 ]
 ExperimentOption = Annotated[
     str | None,

@@ -47,3 +47,22 @@ def test_completion_imports_nothing_that_computes():
     code = "from knownminds.validation.completion import completes\n"
     code += "assert completes('environments', 'models', 'measures')('')"
     assert imported(code) == set()
+
+
+def test_a_misspelt_name_is_answered_before_anything_that_computes_is_imported():
+    place = ["instrumental_lerning"], "no environment named", "instrumental_learning"
+    model = ["horizon", "--model", "horizon_explor"], "no model named", "horizon_explorer"
+    for verb, (words, told, nearest) in (
+        ("recover", place), ("simulate", place), ("budget", place), ("recover", model)
+    ):  # fmt: skip
+        code = (
+            "import contextlib, io, sys\n"
+            "from knownminds.validation.cli import main\n"
+            "told = io.StringIO()\n"
+            "with contextlib.redirect_stderr(told):\n"
+            f"    try: main({[verb, *words]!r})\n"
+            "    except SystemExit as end: assert end.code == 2\n"
+            f"assert {told!r} in told.getvalue(), told.getvalue()\n"
+            f"assert 'Nearest: {nearest}' in told.getvalue()"
+        )
+        assert imported(code) == set()

@@ -51,7 +51,7 @@ def checked_correlations(
         if not -1.0 < value < 1.0:
             raise ValueError(f"A correlation lies between -1 and 1; got {text}={value:g}.")
         found[", ".join(names[k] for k in places)] = float(value)
-    if np.linalg.eigvalsh(correlation_matrix(names, found)).min() <= 1e-9:
+    if found and np.linalg.eigvalsh(correlation_matrix(names, found)).min() <= 1e-9:
         raise ValueError(
             "No subjects have all of these correlations together: "
             f"{'; '.join(f'{pair} {r:g}' for pair, r in found.items())}. Make them smaller."
