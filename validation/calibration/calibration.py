@@ -26,7 +26,7 @@ from knownminds.validation.engine.arguments import (
 )
 from knownminds.validation.engine.engine import read, run
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.group_law import design_of_sessions
+from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
 from knownminds.validation.engine.population import (
     CHOSEN_PER_BATCH,
     HYPERPRIOR,
@@ -370,7 +370,8 @@ def _together(
     """Return truth and draws of what goes together: terms of the fit, and what is seen of it.
 
     What is seen of a correlation is that between the subjects' own parameters, of the first
-    session. A fit without correlations has it as well.
+    session; and of how far effects spread, the spread of the subjects' own changes. A fit without
+    these has them as well.
     """
     draws = {name: values for name, values, _ in fit._terms()}
     found = {
@@ -378,15 +379,33 @@ def _together(
         for name, value in subjects.terms.items()
         if name in draws
     }
+    n = cell.subjects
+    if subjects.of_session is not None:
+        found |= _seen_changes(fit, thin, subjects, unknowns)
     if not cell.law.get("correlated"):
         return found
-    n = cell.subjects
     own = unknowns.parameters.unconstrain(subjects.theta[:, unknowns.columns])
     drawn = fit.z_draws[thin, :n]
     for a, b in combinations(range(len(fit.names)), 2):
         truth = float(np.corrcoef(own[:, a], own[:, b])[0, 1])
         values = np.array([np.corrcoef(z[:, a], z[:, b])[0, 1] for z in drawn])
         found[f"seen cor({fit.names[a]}, {fit.names[b]})"] = truth, values
+    return found
+
+
+def _seen_changes(
+    fit: HierarchicalFit, thin: Array, subjects: Subjects, unknowns: Unknowns
+) -> dict[str, tuple[float, Array]]:
+    """Return truth and draws of how far subjects' changes from first to last session spread."""
+    assert subjects.of_session is not None
+    own = unknowns.parameters.unconstrain(subjects.of_session[:, :, unknowns.columns])
+    n = own.shape[1]
+    drawn = fit.z_draws[thin, -n:] - fit.z_draws[thin, :n]
+    found = {}
+    for k, name in enumerate(fit.names):
+        changes = own[-1, :, k] - own[0, :, k]
+        if np.ptp(changes) > 0:
+            found[f"seen sd({name} ~ {COLUMN})"] = float(changes.std()), drawn[:, :, k].std(axis=1)
     return found
 
 

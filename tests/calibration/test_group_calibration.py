@@ -1,0 +1,124 @@
+"""Calibration of groups whose parameters go together or change within subjects, and its controls.
+
+The full runs are stored with their commands in tests/long/group_calibration.json.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from stored_runs import keep, stored
+
+from knownminds.agents import AGENTS
+from knownminds.environments import InstrumentalLearning
+from knownminds.inference.fits.model_data import Unknowns
+from knownminds.validation.calibration.calibration import calibrate, compute
+from knownminds.validation.calibration.questions import Calibrate
+from knownminds.validation.engine.population import HYPERPRIOR, design_of, draw_subjects
+from knownminds.validation.engine.study import Batch, Cell, Study
+
+NAME, SEED = "group_calibration", 1
+FORMULA = "alpha ~ session + (session | subject)"
+WITHIN = {"formula": [FORMULA], "sessions": 2}
+KINDS = {
+    "correlated": {"correlated": True},
+    "correlated, control": {"correlated": True, "control": True},
+    "within": WITHIN,
+    "within, control": {**WITHIN, "control": True},
+}
+
+
+def run(kind, replicates, out=None):
+    return calibrate(
+        InstrumentalLearning(12), "rescorla_wagner", method="hierarchical", subjects=20, seed=SEED,
+        replicates=replicates, workers=1, out=out, **KINDS[kind],
+    )  # fmt: skip
+
+
+def ranks_of(folder):
+    parts = [pd.read_parquet(file) for file in (folder / "parts").glob("*.parquet")]
+    table = pd.concat(parts).sort_values("replicate")
+    return {c.removeprefix("rank "): table[c].to_numpy() for c in table if c.startswith("rank ")}
+
+
+@pytest.mark.long
+def test_groups_are_calibrated_and_controls_are_not_anew(tmp_path):
+    numbers = {}
+    for k, (kind, before) in enumerate(stored(NAME).items()):
+        found = run(kind, before["replicates"], tmp_path / str(k))
+        # What is seen of the changes came later, and is stored of the control alone.
+        told = {name: found[name].word for name in before["quantities"]}
+        assert told == {name: q["verdict"] for name, q in before["quantities"].items()}
+        numbers[kind] = before
+    keep(NAME, numbers, SEED, __file__)
+
+
+def test_stored_groups_are_calibrated_and_controls_are_not():
+    kept = stored(NAME)
+    assert list(kept) == list(KINDS)
+    for kind in ("correlated", "within"):
+        right, control = kept[kind], kept[f"{kind}, control"]
+        assert set(right["statuses"]) == {"ok"}
+        assert {q["verdict"] for q in right["quantities"].values()} == {"calibrated"}
+        failed = {n for n, q in control["quantities"].items() if q["verdict"] != "calibrated"}
+        assert failed
+        assert all(name.startswith("seen") for name in failed)
+        assert right["replicates"] >= 40
+    terms = {"cor(alpha, beta)", "cor(alpha, kappa)", "cor(beta, kappa)"}
+    assert terms <= set(kept["correlated"]["quantities"])
+    change = "alpha ~ session[T.1]"
+    terms = {change, f"sd({change})", f"cor(alpha, {change})"}
+    assert terms <= set(kept["within"]["quantities"])
+
+
+@pytest.mark.parametrize("kind", ["correlated", "within"])
+def test_a_short_rerun_gives_the_ranks_that_were_stored(kind, tmp_path):
+    run(kind, 1, tmp_path)
+    before = stored(NAME)[kind]["first"]
+    ranks = ranks_of(tmp_path)
+    assert set(before) <= set(ranks)
+    for name in before:
+        found = ranks[name]
+        # The ranks are of 99 draws with at least 400 effective ones behind them: other hardware
+        # may draw others, with a standard error of at most 99 / 2 * sqrt(1 / 99 + 1 / 400) = 5.6.
+        assert abs(int(found[0]) - before[name][0]) <= 4 * 5.6, name
+
+
+def law(**more):
+    cell = Cell(
+        "instrumental_learning", {}, "rescorla_wagner", law={**HYPERPRIOR, **more}, sessions=2,
+        subjects=400,
+    )  # fmt: skip
+    return cell, Study("calibrate", (cell,), 1, SEED, "replicate")
+
+
+def test_a_group_within_subjects_is_drawn_by_its_law():
+    cell, study = law(formula=[FORMULA])
+    found = draw_subjects(study, Batch(0, 0, 1))
+    parameters = AGENTS["rescorla_wagner"].parameters
+    z = parameters.unconstrain(found.of_session)
+    np.testing.assert_allclose(z[0, :, 1:], z[1, :, 1:])
+    change, spread = z[1, :, 0] - z[0, :, 0], found.terms["sd(alpha ~ session[T.1])"][0]
+    effect = found.terms["alpha ~ session[T.1]"][0]
+    # 4 standard errors of a mean, of a log sd, and of Fisher's z, of 400.
+    assert abs(change.mean() - effect) < 4 * spread / 20
+    assert abs(np.log(change.std() / spread)) < 4 / np.sqrt(800)
+    r = found.terms["cor(alpha, alpha ~ session[T.1])"][0]
+    assert abs(np.arctanh(np.corrcoef(z[0, :, 0], change)[0, 1]) - np.arctanh(r)) < 4 / 20
+    assert design_of(cell, parameters, 400).rows[:2] == ("0 | 0", "1 | 0")
+    assert Unknowns.of(AGENTS["rescorla_wagner"]).parameters.names == parameters.names
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "map", "correlated": True}, "--method hierarchical; got map"),
+        ({"control": True}, "nothing does. Add --correlated"),
+        ({"formula": [FORMULA]}, "Ask for more .--sessions 2"),
+        ({"formula": ["alpha ~ drug + (drug | subject)"], "sessions": 2}, "'drug' .* is not"),
+        ({"correlated": True, "fixed": {"alpha": 0.3, "beta": 2.0}}, "kappa alone is free"),
+    ],
+)
+def test_what_cannot_be_calibrated_is_answered_with_the_rule(given, message):
+    asked = {"method": "hierarchical"} | given
+    with pytest.raises(ValueError, match=message):
+        compute(Calibrate(InstrumentalLearning(8), "rescorla_wagner", **asked))
