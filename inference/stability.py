@@ -228,7 +228,7 @@ def split_scores(
     sums, freedoms = _crossed(values)
     sums |= {"session": float(squares.mean()), "residual": np.nan}
     freedoms |= {"session": min(known, _KNOWN), "residual": 0}
-    table = _Squares(sums, freedoms, len(values), values.shape[1], 1.0, 1.0)
+    table = _Squares(sums, freedoms, len(square), square.shape[1] // 2, 1.0, 1.0)
     return _split(table, seed, values.size, values.size, left_out)
 
 
