@@ -104,8 +104,6 @@ class Environment(ABC):
         What can be set, by attribute; made of the class's `setting`s.
     size
         The setting to which the number of trials is proportional; None if it is fixed.
-    published
-        Settings of the paper's own design, where they are not what is shipped.
     given
         What a trial asks for: an "action", a "response" (a number), or "both"; "either" where
         some trials ask for the one and some for the other, as `asks` says.
@@ -139,7 +137,6 @@ class Environment(ABC):
     panels: ClassVar[tuple[Panel, ...]] = ()
     setting_table: ClassVar[dict[str, Setting]] = {}
     size: str | None = None
-    published: ClassVar[Mapping[str, Any]] = {}
     given: ClassVar[Given] = "action"
     n_actions: int
     response_range: tuple[float, float] = (0.0, 1.0)
@@ -546,7 +543,7 @@ class Environment(ABC):
             trial += 1
         return trial
 
-    def turn_to(self, trial: int) -> Observation:
+    def _turn_to(self, trial: int) -> Observation:
         """Show a trial of the present session out of its turn.
 
         For experiments in which none hangs on those before it: see `check_questions`.

@@ -122,6 +122,7 @@ class Setting:
     last : whether it stands behind the settings of the base class, not before them
     kind : its type, as the class annotates it
     searched : what a search for the best design tries; None if it cannot be searched
+    published : the paper's own value, where a search may begin from another one
     """
 
     default: Any
@@ -132,6 +133,7 @@ class Setting:
     last: bool = False
     kind: str = "Any"
     searched: Searched | None = None
+    published: Any = None
 
 
 def setting(
@@ -143,9 +145,11 @@ def setting(
     called: str = "",
     last: bool = False,
     searched: Searched | None = None,
+    published: Any = None,
 ) -> Any:
     """Say that an attribute of an experiment can be set; see `Setting`."""
-    return Setting(default, rule, help, size, called, last, searched=searched)
+    told = {"searched": searched, "published": published}
+    return Setting(default, rule, help, size, called, last, **told)
 
 
 def settings_of(cls: type, inherited: Mapping[str, Setting]) -> dict[str, Setting]:

@@ -141,7 +141,7 @@ class ChosenSession(Session):
         self._seen = None
         if found is not None:
             self._picked = found
-            seen = self.environment.turn_to(found.place)
+            seen = self.environment._turn_to(found.place)
             trial = found.place if self._own_numbers else len(self.rows)
             self._seen = {**seen, "trial": trial}
 

@@ -224,7 +224,6 @@ class TemporalDiscounting(Retelling):
         "pay_to_have_now": ("amount", "premium"),
         "wait": ("amount", "months"),
     }
-    published: ClassVar = {"design": "adaptive", "n_repeats": 1}
     noun = "option"
     thought = "I weigh how much there is against how long it takes."
 
@@ -234,6 +233,7 @@ class TemporalDiscounting(Retelling):
         'The questionnaire, "adaptive", or the "grid".',
         called="design",
         searched=among(*PLANS),
+        published="adaptive",
     )
     amount: int = setting(
         500, Whole(1), "The smaller sum of the questionnaire, the larger one of the grid."
@@ -277,6 +277,7 @@ class TemporalDiscounting(Retelling):
         Whole(1),
         "How often the whole grid is gone through; 1 for the questionnaire.",
         searched=span(1, 4),
+        published=1,
     )
 
     def prepare(self) -> None:

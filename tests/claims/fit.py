@@ -671,7 +671,7 @@ def _crossed_factor(facts, words):
     assert int(words["n"]) == facts.trials[words["factor"]].nunique()
 
 
-def _without(facts, words):
+def _compared_without(facts, words):
     names = {"the formula": "formula", "crossed factors": "crossed", "correlations": "correlated"}
     told = [names[each] for each in words["what"].split(" and ")]
     options = facts.content["options"]
@@ -1079,7 +1079,7 @@ REPORT = Report(
             "The comparison is without {what}: each model is a group of its own whose parameters "
             "differ over subjects, and nothing else.",
             "the options of the JSON",
-            _without,
+            _compared_without,
         ),
         Explanation(ABOUT_CONTRASTS),
         Explanation(DIFFERENCES),

@@ -18,7 +18,7 @@ from knownminds.inference.posteriors.evidence import evidence, evidence_given
 from knownminds.validation.cli import main
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
-from knownminds.validation.design.candidates import Shares, Space, declared_in
+from knownminds.validation.design.candidates import Shares, Space, declared_in, published_in
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.report import page_of, read_result
@@ -187,7 +187,7 @@ def test_all_that_an_experiment_declares_searchable_can_be_set(name):
             made = make(name, **{**place.settings, **repeats, setting: value})
             assert made.settings[setting] is not None
             json.dumps(value)
-    paper = make(name, **{**place.settings, **place.published})
+    paper = make(name, **{**place.settings, **published_in(place)})
     assert paper.name == name
 
 

@@ -125,7 +125,7 @@ def test_runaways_are_not_called_estimates_that_do_not_vary(plain):
 def test_a_group_that_did_not_converge_is_told(monkeypatch):
     """Point estimates stand in for the sampled group."""
 
-    def sampled(data, fixed, fit_lapse, *address, threads=None):
+    def sampled(data, fixed, fit_lapse, *address, **running):
         point = maximum_a_posteriori(data.model, data, fixed=fixed, workers=1)
         reasons = ("R-hat of alpha is 1.2, above 1.01",)
         return SimpleNamespace(

@@ -257,6 +257,15 @@ def declared_in(place: Environment) -> dict[str, Searched]:
     }
 
 
+def published_in(place: Environment) -> dict[str, Any]:
+    """Return the paper's own values of the settings that declare them, by the names people use."""
+    return {
+        setting.called or name: setting.published
+        for name, setting in place.setting_table.items()
+        if setting.published is not None
+    }
+
+
 def candidates(
     space: Space,
     costs: Costs,
@@ -284,7 +293,7 @@ def candidates(
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
     own = [(SHIPPED, place, None)]
-    paper = {**place.settings, **place.published}
+    paper = {**place.settings, **published_in(place)}
     if paper != place.settings:
         own.append((PUBLISHED, make(place.name, **paper), None))
     for role, environment, each in (*own, *_built(space, costs, n, trials)):

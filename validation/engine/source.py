@@ -39,6 +39,7 @@ COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
 SAYS = (
     "question.py",
     "questions.py",
+    "candidates.py",
     "reported.py",
     "studies.py",
     "options.py",
