@@ -27,10 +27,23 @@ KINDS = {
 }
 
 
-def run(kind, replicates, out=None):
+COMMAND = (
+    "knownminds calibrate instrumental_learning --set n_visits=12 --model rescorla_wagner "
+    "--method hierarchical --subjects 20"
+)
+ASKED = {
+    "correlated": "--correlated",
+    "correlated, control": "--correlated --control",
+    "within": f'--sessions 2 --formula "{FORMULA}"',
+    "within, control": f'--sessions 2 --formula "{FORMULA}" --control',
+}
+REPLICATES = 80
+
+
+def run(kind, replicates, out=None, workers=1):
     return calibrate(
         InstrumentalLearning(12), "rescorla_wagner", method="hierarchical", subjects=20, seed=SEED,
-        replicates=replicates, workers=1, out=out, **KINDS[kind],
+        replicates=replicates, workers=workers, out=out, **KINDS[kind],
     )  # fmt: skip
 
 
@@ -40,16 +53,32 @@ def ranks_of(folder):
     return {c.removeprefix("rank "): table[c].to_numpy() for c in table if c.startswith("rank ")}
 
 
+def told(kind, found, folder):
+    """What is stored of a study: its command, the verdicts, and the ranks of its beginning."""
+    ranks = ranks_of(folder)
+    return {
+        "command": f"{COMMAND} {ASKED[kind]} --replicates {REPLICATES} --seed {SEED}",
+        "replicates": found.attempted,
+        "statuses": dict(found.statuses),
+        "quantities": {
+            name: {"verdict": q.word, "p": q.p_value, "mean": q.mean, "spread": q.spread}
+            for name, q in found.quantities.items()
+        },
+        "first": {name: ranks[name][:2].tolist() for name in ranks},
+    }
+
+
 @pytest.mark.long
 def test_groups_are_calibrated_and_controls_are_not_anew(tmp_path):
     numbers = {}
-    for k, (kind, before) in enumerate(stored(NAME).items()):
-        found = run(kind, before["replicates"], tmp_path / str(k))
-        # What is seen of the changes came later, and is stored of the control alone.
-        told = {name: found[name].word for name in before["quantities"]}
-        assert told == {name: q["verdict"] for name, q in before["quantities"].items()}
-        numbers[kind] = before
-    keep(NAME, numbers, SEED, __file__)
+    for kind in KINDS:
+        folder = tmp_path / kind.replace(", ", "_")
+        numbers[kind] = told(kind, run(kind, REPLICATES, folder, workers=2), folder)
+    kept = keep(NAME, numbers, SEED, __file__)
+    for kind, anew in numbers.items():
+        verdicts = {name: q["verdict"] for name, q in anew["quantities"].items()}
+        before = {name: q["verdict"] for name, q in kept[kind]["quantities"].items()}
+        assert verdicts == before, kind
 
 
 def test_stored_groups_are_calibrated_and_controls_are_not():
