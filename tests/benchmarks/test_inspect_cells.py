@@ -51,4 +51,5 @@ def test_a_log_fills_the_cell_it_was_made_of(tmp_path):
     answers = {who: part["response"].tolist() for who, part in own.groupby("participant")}
     # The answers are told to three digits in words.
     assert answers[model] == pytest.approx(answers["rational"], abs=6e-4)
-    assert set(own["temperature"].dropna()) == {1.0}
+    asked = own.groupby("participant")["temperature"].unique()
+    assert [asked[who].tolist() for who in (model, "rational")] == [[1.0], ["none"]]

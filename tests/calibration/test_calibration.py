@@ -237,7 +237,7 @@ def test_replicates_whose_computation_breaks_fail_alone(monkeypatch):
 def groups(monkeypatch, draw, replicates=100, verdict="converged", reasons=(), out=None):
     """Calibrate groups whose posterior is drawn by `draw`(rng, S, N): mean, sd and z."""
 
-    def sampled(data, fixed, fit_lapse, seed, *address, threads=None):
+    def sampled(data, fixed, fit_lapse, seed, *address, **running):
         mean, sd, z = draw(session_stream(seed, *address, 5), 400, len(data))
         dims, names = ("chain", "draw", "parameter"), list(ONE_RATE.parameters.names)
         return SimpleNamespace(

@@ -86,6 +86,9 @@ def check_parses(words):
     named = given.get("measure") or []
     assert set([named] if isinstance(named, str) else named) <= set(MEASURES), named
     known = set(make(place).settings) if place else set()
+    llm = given.get("llm") or []
+    asked = [llm] if isinstance(llm, str) else llm
+    minds = [*minds, *(one.removeprefix("synthetic:") for one in asked if "synthetic:" in one)]
     known |= {name for mind in minds for name in AGENTS[mind].parameters.names}
     if place:
         named = {text.partition("=")[0] for text in given.get("values") or []}

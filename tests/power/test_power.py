@@ -455,7 +455,7 @@ def test_units_without_a_value_are_excluded_and_data_sets_without_two_fail(norma
 def sampled_groups(monkeypatch, centres, draws):
     """Let posteriors of groups be given: normal around these centres, one for each condition."""
 
-    def sample(data, fixed, fit_lapse, seed, key, replicate, condition, threads=None):
+    def sample(data, fixed, fit_lapse, seed, key, replicate, condition, **running):
         rng = session_stream(seed, replicate, condition)
         dims, size = ("chain", "draw", "parameter"), (2, draws[condition] // 2, 4)
         variables = {

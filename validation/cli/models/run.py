@@ -256,7 +256,8 @@ def _run_one(given: AskRun, caps: Caps, say: Callable[[Any], object]) -> None:
 
     place, truth = _resolved(given)
     stop = resolve_stop(place, given.stop)
-    asked = replace(given, sessions=given.sessions or (stop.looks[-1] if stop else 1))
+    least = stop.looks[-1] if stop else 1
+    asked = replace(given, sessions=least if given.sessions is None else given.sessions)
     assert asked.sessions is not None
     overrides = dict([parse_price(f"{asked.llm}={asked.price}")]) if asked.price else {}
     folder = asked.out or folder_of(place, asked.llm)
