@@ -211,7 +211,7 @@ class HierarchicalFit(SubjectResult):
         ess_tail.
         """
         rows = {}
-        for term, draws, support in self._terms():
+        for term, draws, support in self.terms():
             low, high = np.quantile(draws, [0.05, 0.95])
             row = {"mean": draws.mean(), "sd": draws.std(ddof=1), "low": low, "high": high}
             if support is not None:
@@ -221,7 +221,7 @@ class HierarchicalFit(SubjectResult):
         frame = pd.DataFrame.from_dict(rows, orient="index")
         return frame.join(self.convergence.table)
 
-    def _terms(self) -> list[tuple[str, Array, Support | None]]:
+    def terms(self) -> list[tuple[str, Array, Support | None]]:
         terms: list[tuple[str, Array, Support | None]] = []
         for name in self.names:
             draws = self.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()

@@ -373,7 +373,7 @@ def _together(
     session; and of how far effects spread, the spread of the subjects' own changes. A fit without
     these has them as well.
     """
-    draws = {name: values for name, values, _ in fit._terms()}
+    draws = {name: values for name, values, _ in fit.terms()} if subjects.terms else {}
     found = {
         name: (float(value[0]), draws[name][thin])
         for name, value in subjects.terms.items()
