@@ -222,6 +222,7 @@ class HierarchicalFit(SubjectResult):
         return frame.join(self.convergence.table)
 
     def terms(self) -> list[tuple[str, Array, Support | None]]:
+        """Return what describes the group: name, draws [S], and the scale they are told on."""
         terms: list[tuple[str, Array, Support | None]] = []
         for name in self.names:
             draws = self.posterior["group_mean"].sel(parameter=name).to_numpy().ravel()
