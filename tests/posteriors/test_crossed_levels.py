@@ -72,7 +72,7 @@ def test_what_is_said_of_a_crossed_fit_is_proved(crossed_fit, monkeypatch):
     result = fit(
         trials, "weighted_bayes", method="hierarchical", unit=names, crossed=names, workers=1
     )
-    draws = {term: values for term, values, _ in found._terms()}
+    draws = {term: values for term, values, _ in found.terms()}
     facts = SimpleNamespace(content=result.to_dict(), trials=trials.frame, draws=draws)
     told = [sentence for sentence in result.sentences if " r = " not in sentence]
     check(REPORT, told, facts)

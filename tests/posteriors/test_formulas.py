@@ -223,7 +223,7 @@ def test_a_report_quotes_contrasts_and_every_sentence_is_proved(fitted, monkeypa
         against=["random_responder"],
     )  # fmt: skip
     assert result.n_subjects == 2 * N
-    draws = {term: values for term, values, _ in whole._terms()}
+    draws = {term: values for term, values, _ in whole.terms()}
     facts = SimpleNamespace(
         content=result.to_dict(), trials=trials.frame, draws=draws, contrasts=by_hand(whole)
     )

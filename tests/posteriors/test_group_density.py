@@ -199,7 +199,7 @@ def test_a_group_that_is_alike_is_a_finding_and_one_that_differs_is_not_called_s
         assert found.verdict == "converged"
         told[spread] = _about_spreads(found)
         facts = SimpleNamespace(
-            content={"model": model.name}, draws={t: d for t, d, _ in found._terms()}
+            content={"model": model.name}, draws={t: d for t, d, _ in found.terms()}
         )
         check(REPORT, told[spread], facts)
     assert any(s.startswith("b_prior: no difference between subjects") for s in told[0.0])
