@@ -984,7 +984,10 @@ class Killing:
 @linux
 def test_an_answer_that_was_read_is_not_asked_for_again_after_a_kill(tmp_path, nursery):
     killing = Killing(tmp_path).live(nursery, 4, 32, 8)
-    assert killing.again(killing.read) == 0
+    # Were answers not kept as they are read, some of up to 8 a kill would be lost each time. That a
+    # kill falls between reading and writing remains possible (see the hundred kills): .012 are
+    # expected of 4 kills, 1 or fewer with 99.99%.
+    assert killing.again(killing.read) <= 1
     assert len(killing.read) > 16
     assert len(set(killing.bill)) == 32 * 32
 
