@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from knownminds.validation.cli import main
 from knownminds.validation.pages import figures as draw
 
 
@@ -39,3 +40,10 @@ def about(places: Mapping[str, Any], **more: Any) -> SimpleNamespace:
     kept = {"people": None, "features": None, "context": "", "seed": 0, "known": (), "truth": {},
             "kept": None}  # fmt: skip
     return SimpleNamespace(places=places, **(kept | more))
+
+
+def typed(*words: object) -> object:
+    """Run a command as if it were typed, and return its exit code."""
+    with pytest.raises(SystemExit) as end:
+        main(list(map(str, words)))
+    return end.value.code

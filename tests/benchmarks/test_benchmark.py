@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from benchmark_pages import laid_out
+from benchmark_pages import laid_out, typed
 from benchmark_server import REFUSING, serving, with_models
 from claims import check
 from claims.benchmark_cogbench import REPORT as COGBENCH
@@ -41,7 +41,6 @@ from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.registry import BENCHMARKS, About
 from knownminds.validation.benchmarks.running import players_of, run_benchmark
 from knownminds.validation.benchmarks.stability import stability
-from knownminds.validation.cli import main
 from knownminds.validation.data.phenotype import METRICS, NULL_AGENTS, Phenotype
 
 PLAN = """
@@ -71,12 +70,6 @@ MODELS = {
     "refuser": ("rational", REFUSING, False),
     "repeater": ("rational", None, True),
 }
-
-
-def typed(*words):
-    with pytest.raises(SystemExit) as end:
-        main(list(map(str, words)))
-    return end.value.code
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from benchmark_pages import typed
 from claims import check
 from claims.benchmark_known import REPORT
 
@@ -10,7 +11,6 @@ from knownminds.validation.benchmarks.benchmark import begin, read_benchmark
 from knownminds.validation.benchmarks.known import recovered_parameters, recovery
 from knownminds.validation.benchmarks.plan import read_plan
 from knownminds.validation.benchmarks.running import blocked_of, players_of, run_benchmark
-from knownminds.validation.cli import main
 from knownminds.validation.costs.budget import budget
 
 PLAN = """
@@ -38,12 +38,6 @@ for _name, _image in (("marker_location", 0.04), ("marker_location/constant_imag
         f'"{_name}" = {{ model = "cue_combiner_optimal", sigma_text = 0.02, '
         f"sigma_image = {_image}, sigma = 0.003 }}\n"
     )
-
-
-def typed(*words):
-    with pytest.raises(SystemExit) as end:
-        main(list(map(str, words)))
-    return end.value.code
 
 
 @pytest.fixture(scope="module")
