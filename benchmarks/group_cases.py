@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from baselines import days_of, hybrid_in_jax, learner_in_jax
+from collider import tasks
 
 from knownminds.agents import (
     HyperbolicDiscounter,
@@ -60,30 +61,13 @@ def discounter_in_jax(theta, action, sooner, soon, later, late):
     return jax.nn.log_sigmoid((2.0 * action - 1.0) * x).sum()
 
 
-def _answers_to_tasks(p, b, m1, m2):
-    """The answers to the eleven questions in one direction; numbers of any library."""
-    keep = 1.0 - b
-    one, other = 1.0 - keep * (1.0 - m1), 1.0 - keep * (1.0 - m2)
-    both = 1.0 - keep * (1.0 - m1) * (1.0 - m2)
-
-    def share(u, v):
-        return p * u / (p * u + (1.0 - p) * v)
-
-    present, absent = p * both + (1.0 - p) * one, p * other + (1.0 - p) * b
-    return (
-        b, other, both, p, p,
-        share(both, other), share(present, absent), share(one, b),
-        share(1.0 - both, 1.0 - other), share(1.0 - present, 1.0 - absent), share(1.0 - one, keep),
-    )  # fmt: skip
-
-
 def noisy_or_in_jax(theta, count, mean, spread, at_0, at_100):
     """Log-likelihood of one causal reasoner in JAX, from the sums of its answers."""
     import jax.numpy as jnp
     from jax.scipy.stats import norm
 
     p, b, m1, m2, sigma = theta
-    told = jnp.stack(_answers_to_tasks(p, b, m1, m2) + _answers_to_tasks(p, b, m2, m1))
+    told = jnp.stack(tasks(p, b, m1, m2) + tasks(p, b, m2, m1))
     total = -0.5 * (count * (mean - told) ** 2 + spread).sum() / sigma**2
     total -= count.sum() * jnp.log(100.0 * sigma * jnp.sqrt(2 * jnp.pi))
     total += jnp.where(at_0 > 0, at_0 * norm.logcdf(-told / sigma), 0.0).sum()
