@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import comb
+from math import comb, factorial
 
 import numpy as np
 from numpy.typing import NDArray
+
+DIGITS = 60  # of what is no fraction
 
 
 @dataclass(frozen=True)
@@ -92,3 +96,87 @@ def uniform_sum(n: int, faces: int) -> Chance:
 def share_of(weight: int) -> Fraction:
     """Return the probability of what comes `weight` times as often as it does not."""
     return Fraction(weight, weight + 1)
+
+
+def mixed(chances: Sequence[Chance], weights: Sequence[Fraction]) -> Chance:
+    """Return the chances of an outcome by laws of which one holds, each as probable as it weighs.
+
+    All have the same outcomes; weights need not sum to 1.
+    """
+    total = sum(weights, Fraction(0))
+    rows = zip(*(each.shares for each in chances), strict=True)
+    shares = (sum((w * p for w, p in zip(weights, row, strict=True)), Fraction(0)) for row in rows)
+    return Chance(chances[0].outcomes, tuple(share / total for share in shares))
+
+
+def poisson_up_to(mean: Fraction, most: int) -> Chance:
+    """Return the chances of 0 to `most` by a Poisson law, the last with all of the tail.
+
+    exp(-m) m^k / k!, with exp(-m) to 60 digits; what is missing to 1 is the tail.
+    """
+    with localcontext() as context:
+        context.prec = DIGITS
+        nothing = Fraction((-Decimal(mean.numerator) / Decimal(mean.denominator)).exp())
+    return _with_tail([nothing * mean**k / factorial(k) for k in range(most)])
+
+
+def geometric_up_to(mean: Fraction, most: int) -> Chance:
+    """Return the chances of 0 to `most` misses before the first hit, the last with all of the tail.
+
+    p (1 - p)^k with p = 1 / (1 + m), whose mean is m.
+    """
+    hit = 1 / (1 + mean)
+    return _with_tail([hit * (1 - hit) ** k for k in range(most)])
+
+
+def _with_tail(shares: list[Fraction]) -> Chance:
+    return Chance(tuple(range(len(shares) + 1)), (*shares, 1 - sum(shares)))
+
+
+def chained(n: int, share: Fraction, correlation: Fraction) -> Chance:
+    """Return the chances of k successes in a chain of n, each tied to the one before it.
+
+    Each has the probability p by itself and the correlation r with the one before: behind a
+    success it is p + r (1 - p), behind a failure p (1 - r); those k places apart have the
+    correlation r^k.
+
+    Raises
+    ------
+    ValueError
+        If no chain has this correlation.
+    """
+    return _chain(n, share, correlation, {True: share, False: 1 - share})
+
+
+def chained_after(n: int, share: Fraction, correlation: Fraction, first: bool) -> Chance:
+    """Return the chances of k successes in such a chain of which the first is known."""
+    return _chain(n, share, correlation, {first: Fraction(1), not first: Fraction(0)})
+
+
+def least_correlation(share: Fraction) -> Fraction:
+    """Return the least correlation that two coins with this probability can have."""
+    return -min(share / (1 - share), (1 - share) / share)
+
+
+def _chain(
+    n: int, share: Fraction, correlation: Fraction, first: Mapping[bool, Fraction]
+) -> Chance:
+    least = least_correlation(share)
+    if not least <= correlation <= 1:
+        raise ValueError(
+            f"Coins that come up with the probability {float(share):.3g} have correlations from "
+            f"{float(least):.3g} to 1; got {float(correlation):g}. Take one of these, or coins "
+            "that are nearer to fair."
+        )
+    after = {True: share + correlation * (1 - share), False: share * (1 - correlation)}
+    # The probability of each number so far, by whether the last was a success.
+    held = {(int(state), state): p for state, p in first.items()}
+    for _ in range(n - 1):
+        found: dict[tuple[int, bool], Fraction] = defaultdict(Fraction)
+        for (count, state), p in held.items():
+            found[count + 1, True] += p * after[state]
+            found[count, False] += p * (1 - after[state])
+        held = found
+    none = Fraction(0)
+    shares = (held.get((k, True), none) + held.get((k, False), none) for k in range(n + 1))
+    return Chance(tuple(range(n + 1)), tuple(shares))

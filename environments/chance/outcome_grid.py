@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, Fields, OneOf, Told, setting
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, Seen, looked, read_off
 from knownminds.environments.replies import Replies
 from knownminds.environments.words.answer import Answer, parse_beginning, parse_label
@@ -27,6 +27,7 @@ from knownminds.environments.words.prompt import (
     Role,
     load_templates,
 )
+from knownminds.environments.words.screen import Screen
 
 from .chance import Chance
 
@@ -60,8 +61,12 @@ FORM_REQUIRED = {
     "stated": ("context", "outcome", "options"),
     "whole": ("context", "question", "options"),
 }
-PAST = ("previous", "observation", "second")  # what is known before the outcome is asked for
+# What is known before the outcome is asked for.
+PAST = ("previous", "observation", "second", "earlier", "seen", "fact")
 MOST_OUTCOMES = 34  # of 3 dice with 12 faces
+# What people are asked, who choose among the outcomes and write nothing.
+COMPLETED = "Which of these completes the last sentence?"
+IN_THE_GAP = "How probable is it that what belongs in the gap is {}?"
 Values = tuple[int, ...]  # a context, by the columns of its scenario
 
 
@@ -214,6 +219,7 @@ class BrokenOff(Environment):
     own: ClassVar[Mapping[str, tuple[int, int, str]]]
     scenario: ClassVar[int]  # the first digit of `cell`
     digits: ClassVar[tuple[int, ...]]  # how many digits each of them takes in `cell`
+    least: ClassVar[Mapping[str, int]] = {}  # of columns that go below -1
     words: ClassVar[Mapping[str, frozenset[str]]]
     required: ClassVar[Mapping[str, tuple[str, ...]]]
     done: ClassVar[tuple[str, ...]]  # the templates that tell what is done
@@ -332,14 +338,19 @@ class BrokenOff(Environment):
         """
         if not set(cls.own) <= set(frame):
             return cls()
-        asked = {
+        asked = cls._asked(frame)
+        form: Form = "stated" if max(asked.get("correct", ()), default=NONE) >= 0 else "question"
+        settings: dict[str, Any] = {"form": form, **cls._told_by(asked)}
+        return cls(**settings)
+
+    @classmethod
+    def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:
+        """Return what each column of trials holds, by its name."""
+        return {
             name: set(pd.to_numeric(frame[name], errors="coerce").dropna().astype(int).tolist())
             for name in (*cls.own, "correct")
             if name in frame
         }
-        form: Form = "stated" if max(asked.get("correct", ()), default=NONE) >= 0 else "question"
-        settings: dict[str, Any] = {"form": form, **cls._told_by(asked)}
-        return cls(**settings)
 
     @classmethod
     @abstractmethod
@@ -400,20 +411,21 @@ class BrokenOff(Environment):
         """Return the number of each context, [contexts], from its columns, [contexts, own].
 
         Its digits are the number of the scenario and then the columns, each one larger than it
-        is, so that there is room for -1.
+        is, so that there is room for -1 (or for what else is the `least`).
         """
         cell = np.full(len(values), cls.scenario, dtype=np.int64)
-        for column, digits in zip(np.asarray(values, dtype=np.int64).T, cls.digits, strict=True):
-            cell = cell * 10**digits + column + 1
+        columns = np.asarray(values, dtype=np.int64).T
+        for name, column, digits in zip(cls.own, columns, cls.digits, strict=True):
+            cell = cell * 10**digits + column - cls.least.get(name, NONE)
         return cell
 
     @classmethod
     def values_of(cls, cell: int) -> Values:
         """Return the columns of the context with this number."""
         found = []
-        for digits in reversed(cls.digits):
+        for name, digits in zip(reversed(list(cls.own)), reversed(cls.digits), strict=True):
             cell, rest = divmod(cell, 10**digits)
-            found.append(rest - 1)
+            found.append(rest + cls.least.get(name, NONE))
         if cell != cls.scenario:
             raise ValueError(f"Contexts of {cls.name} begin with {cls.scenario}; got {cell}.")
         return tuple(reversed(found))
@@ -489,14 +501,42 @@ class BrokenOff(Environment):
             asked = self._words["stated"].render(context=text, outcome=outcome, options=options)
         return Prompt((Message(role, asked),))
 
+    def screen(self, observation: Observation) -> Screen:
+        """Return the context and what is asked of it; what is chosen among are the outcomes.
+
+        In the form "stated" these are the probabilities themselves.
+
+        Raises
+        ------
+        ValueError
+            If a text is to be continued.
+        """
+        if self.form == "continuation":
+            raise ValueError(
+                "Texts that break off are continued by language models alone; people choose. Set "
+                "form to question or stated."
+            )
+        values = self._values(observation)
+        if self.form == "question":
+            text = f"{self._texts[values]} …\n\n{COMPLETED}"
+            return Screen("", text, tuple(self._names(values)))
+        place = int(observation["asked"])
+        if self.asking == "whole":
+            text = "\n\n".join(self._whole(values, place))
+        else:
+            text = f"{self._texts[values]} …\n\n{IN_THE_GAP.format(self._names(values)[place])}"
+        return Screen("", text, self.options(observation))
+
     def parse(self, text: str, observation: Observation) -> Answer:
-        """Read the outcome, or the letter; one that is not on offer is malformed.
+        """Read the outcome, or the letter, which its own option may follow.
+
+        What is not on offer is malformed.
 
         In the form "continuation" it is what the text begins with, however it goes on.
         """
         if self.form == "continuation":
             return parse_beginning(text, self._labels(observation))
-        return parse_label(text, self._labels(observation))
+        return parse_label(text, self._labels(observation), texts=self.options(observation))
 
     @property
     def replies(self) -> Replies:

@@ -1,4 +1,4 @@
-"""The four scenarios of revealed belief: their contexts by number, and their complete grid."""
+"""The scenarios of revealed belief: their contexts by number, and the complete grid of four."""
 
 from __future__ import annotations
 
@@ -9,15 +9,22 @@ from .choice import SIZES as N_OPTIONS
 from .choice import Choice
 from .coins import SIZES as N_COINS
 from .coins import Coins
+from .counts import Counts
 from .dice import FACES, Dice
 from .dice import SIZES as N_DICE
+from .linked_coins import SIZES as N_LINKED
+from .linked_coins import LinkedCoins
 from .outcome_grid import Asking, BrokenOff, Context, Distractors, Form
 from .preference import Preference
 
 SCENARIOS: dict[str, type[BrokenOff]] = {
     scenario.name: scenario for scenario in (Dice, Coins, Choice, Preference)
 }
-_BY_NUMBER = {scenario.scenario: scenario for scenario in SCENARIOS.values()}
+# Beyond those of the paper: laws without an end, several observations, correlation, asides.
+FURTHER: dict[str, type[BrokenOff]] = {
+    scenario.name: scenario for scenario in (Counts, LinkedCoins)
+}
+_BY_NUMBER = {own.scenario: own for own in (*SCENARIOS.values(), *FURTHER.values())}
 
 
 @lru_cache(maxsize=4096)
@@ -33,7 +40,7 @@ def context_of(cell: int) -> Context:
     scenario = _BY_NUMBER.get(int(digits[0])) if digits.isdigit() else None
     if scenario is None or len(digits) != 1 + sum(scenario.digits):
         raise ValueError(
-            f"Cells are numbers of contexts of {', '.join(SCENARIOS)}; got {cell}. "
+            f"Cells are numbers of contexts of {', '.join((*SCENARIOS, *FURTHER))}; got {cell}. "
             "Leave the column out, so that it is made from the others."
         )
     return scenario.context_at(scenario.values_of(cell))
@@ -62,3 +69,19 @@ def complete_grid(
         *(Choice(options, **how) for options in N_OPTIONS),
         Preference(**how),
     )
+
+
+def further_grid(
+    form: Form = "continuation",
+    distractors: Distractors = "published",
+    asking: Asking = "whole",
+) -> tuple[BrokenOff, ...]:
+    """Return the experiments beyond the paper's grid, `counts` and `linked_coins` of all sizes.
+
+    Parameters
+    ----------
+    form, distractors, asking
+        As told of `BrokenOff`.
+    """
+    how: dict[str, Any] = {"form": form, "distractors": distractors, "asking": asking}
+    return (Counts(**how), *(LinkedCoins(coins, **how) for coins in N_LINKED))

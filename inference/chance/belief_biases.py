@@ -8,7 +8,6 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 from scipy.special import logit
@@ -18,6 +17,7 @@ from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials, make, unknown
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff, Context
 from knownminds.environments.chance.scenarios import context_of
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import Dial, Measure, SubjectMeasure, Values, t_tests
 

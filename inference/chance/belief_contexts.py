@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
-from knownminds.environments.chance import choice, coins, dice, preference
+from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
+from knownminds.environments.later import pandas as pd
 
 from .distribution_distance import FLOOR, distances_of
 from .revealed_belief import RevealedBeliefs, context_name
@@ -21,6 +21,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "coins": coins.KINDS,
     "choice": choice.KINDS,
     "preference": preference.KINDS,
+    "counts": counts.KINDS,
+    "linked_coins": linked_coins.KINDS,
 }
 # What a context has in common with its baseline; everything else is absent there.
 SHARED: Mapping[str, tuple[str, ...]] = {
@@ -28,6 +30,8 @@ SHARED: Mapping[str, tuple[str, ...]] = {
     "coins": ("coins", "face", "weight"),
     "choice": ("options",),
     "preference": ("pair", "first", "weight"),
+    "counts": ("law", "mean"),
+    "linked_coins": ("coins", "face", "weight", "correlation"),
 }
 ABSENT = -1
 REPLICATES = 400  # of samples from the truth

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import scipy
 from numba import njit
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from knownminds.agents import BeliefSampler
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import unknown
 from knownminds.environments.chance.outcome_grid import MARKS
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.nested_starts import REACH

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 
 from .revealed_belief import Booleans, RevealedBeliefs, Unplaced, wilson

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Outcome, Trials
 from knownminds.environments.chance.outcome_grid import MARKS, BrokenOff
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.csv_cells import csv_text, unguarded
 
 Integers = NDArray[np.int64]
@@ -106,7 +106,8 @@ def set_ups_of(environment: Environment) -> tuple[SetUp, ...]:
     if not isinstance(environment, BrokenOff):
         raise ValueError(
             "Beliefs are revealed where an outcome has to be told, whose probability is known; "
-            f"{environment.name} asks for none. Use coins, dice, choice or preference."
+            f"{environment.name} asks for none. Use coins, dice, choice, preference, "
+            "counts or linked_coins."
         )
     if environment.form == "stated":
         raise ValueError(

@@ -83,11 +83,17 @@ def test_reading_takes_every_prompt_back_to_its_context(form):
         ("continuation", " Be", "malformed", None),
         ("continuation", " A-side", "malformed", None),
         ("stated", "E", "ok", 4),  # a letter of the answer, and no option of the wheel
+        ("stated", "B) {1}", "repaired", 1),  # with what was shown behind it
+        ("stated", "The right answer is **B) {1}**.", "repaired", 1),
+        ("stated", "(B) {1}", "repaired", 1),
+        ("stated", "B) {0}", "malformed", None),  # with what was shown behind another
+        ("stated", "A) {0} or B) {1}", "malformed", None),
     ],
 )
 def test_only_an_option_on_offer_is_an_answer(form, text, outcome, action):
     environment = Choice(4, form=form)
-    answer = environment.parse(text, observations(environment)[0])
+    seen = observations(environment)[0]
+    answer = environment.parse(text.format(*environment.options(seen)), seen)
     assert (answer.outcome, answer.action) == (outcome, action)
 
 

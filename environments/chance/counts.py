@@ -1,0 +1,256 @@
+"""Counts: a text about a counter breaks off, and the number that it shows has to complete it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, floor, log
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from knownminds.environments.fields import SomeOf, Told, Whole, setting
+from knownminds.environments.later import pandas as pd
+
+from .chance import Chance, geometric_up_to, mixed, poisson_up_to
+from .outcome_grid import (
+    NONE,
+    BrokenOff,
+    Context,
+    Values,
+    part_told,
+)
+
+Law = Literal["poisson", "geometric"]
+Kind = Literal["single", "independent", "learned", "aside"]
+LAWS: tuple[str, ...] = get_args(Law)
+KINDS: tuple[str, ...] = get_args(Kind)
+MOST = 9  # what the counter can show
+LARGEST = 20.0  # mean
+TENTHS = 10  # in which means are kept
+PERCENT = 100
+N_EARLIER = 4
+EARLIER = tuple(f"earlier_{k}" for k in range(1, N_EARLIER + 1))
+FACTS = (1, 8)
+LEARNED = KINDS.index("learned")
+AFTER = ("independent", "learned")  # earlier counts
+
+_DONE = tuple(f"{kind}_{law}" for kind in KINDS for law in LAWS)
+
+
+def _means(name: str, given: Any) -> tuple[float, ...]:
+    """Check means, which are sorted from small to large."""
+    try:
+        values = np.unique(np.atleast_1d(np.array(given, dtype=float)))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    tenths = values * TENTHS
+    inside = np.all((values > 0) & (values <= LARGEST))
+    if not len(values) or not inside or not np.allclose(tenths, np.round(tenths)):
+        raise ValueError(
+            f"{name} are rates above 0 and up to {LARGEST:g}, with one decimal; got {given!r}."
+        )
+    return tuple((np.round(tenths) / TENTHS).tolist())
+
+
+def _two_means(name: str, given: Any) -> tuple[float, ...]:
+    found = _means(name, given)
+    if len(found) != 2:
+        raise ValueError(f"{name} are two rates that differ; got {given!r}.")
+    return found
+
+
+def _prior(name: str, given: Any) -> tuple[float, ...]:
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    if values.shape != (2,) or not np.all(values > 0):
+        raise ValueError(f"{name} is two probabilities above 0; got {given!r}.")
+    if abs(values.sum() - 1) > 1e-9:
+        raise ValueError(
+            f"Probabilities sum to 1; those of {name} sum to {values.sum():g}. Give two that do, "
+            "such as 0.5 and 0.5."
+        )
+    hundredths = values * PERCENT
+    if not np.allclose(hundredths, np.round(hundredths)) or hundredths[0] > 98:
+        raise ValueError(f"{name} has whole hundredths, the first up to 0.98; got {given!r}.")
+    return tuple((np.round(hundredths) / PERCENT).tolist())
+
+
+class Counts(BrokenOff):
+    """What a counter shows at which something comes at random; every trial is its own context.
+
+    The law is a Poisson law (how many come in an hour) or a geometric one (how many misses before
+    the first hit), with a mean that is told. The counter has one digit: it shows 9 where there
+    were more, so that the last outcome holds the whole tail.
+
+    A session goes once through its contexts, in mixed order: one count ("single"); one after
+    several earlier counts that have no influence on it ("independent"); one after several earlier
+    counts where the mean is one of two and nobody knows which ("learned"); and one after a fact
+    that has nothing to do with it but names a number ("aside"). Earlier counts are alike, just
+    below or above the mean (or the count that speaks for neither of two means), or low and high
+    in turn. Nothing is paid, and no prompt tells of earlier trials.
+
+    The action is what the counter shows. The truth of a "learned" context is the posterior
+    predictive law: each of the two laws by the probability that its mean has after the earlier
+    counts. It is enumerated in exact fractions; those of a Poisson law begin with exp(-mean) to
+    60 digits.
+    """
+
+    name = "counts"
+    summary = "what a counter shows, by Poisson and geometric laws, 30 contexts, no rewards"
+    source = "the scenarios are ours, after Mondal and others 2024"
+    own: ClassVar = {
+        "law": (0, 1, "0 Poisson, 1 geometric"),
+        "mean": (1, 200, "of the law, in tenths; of learned contexts the smaller one"),
+        "other": (-1, 200, "the larger mean of learned contexts, in tenths; -1 for none"),
+        "prior": (-1, 98, "how probable the smaller mean is beforehand, in percent; -1 for none"),
+        "kind": (0, 3, "0 single, 1 independent, 2 learned, 3 aside"),
+        **{name: (-1, 8, "an earlier count; -1 where there is none") for name in EARLIER},
+        "fact": (-1, 8, "number that is named and does not matter; -1 for none"),
+    }
+    scenario = 5
+    digits = (1, 3, 3, 2, 1, 1, 1, 1, 1, 1)
+    n_actions = MOST + 1
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        **{f"setup_{law}": frozenset[str]() for law in LAWS},
+        **{f"known_{law}": frozenset({"mean"}) for law in LAWS},
+        **{f"unknown_{law}": frozenset({"mean", "other", "prior"}) for law in LAWS},
+        **{f"single_{law}": frozenset[str]() for law in LAWS},
+        **{
+            f"{k}_{law}": frozenset({"earlier"}) for k in ("independent", "learned") for law in LAWS
+        },
+        **{f"aside_{law}": frozenset({"fact"}) for law in LAWS},
+        "and": frozenset({"before", "last"}),
+    }
+    done = _DONE
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        **{f"known_{law}": ("mean",) for law in LAWS},
+        **{f"unknown_{law}": ("mean", "other", "prior") for law in LAWS},
+        **{f"{kind}_{law}": ("earlier",) for kind in AFTER for law in LAWS},
+        **{f"aside_{law}": ("fact",) for law in LAWS},
+        "and": ("before", "last"),
+    }
+
+    laws: tuple[Law, ...] = setting(LAWS, SomeOf(LAWS), "Which laws are asked.")
+    means: tuple[float, ...] = setting(
+        (2.0, 4.0), Told(_means, "rates above 0 with one decimal"), "Means where they are known."
+    )
+    candidates: tuple[float, ...] = setting(
+        (1.0, 6.0),
+        Told(_two_means, "two rates above 0 with one decimal"),
+        "The two means of learned contexts.",
+    )
+    prior: tuple[float, ...] = setting(
+        (0.5, 0.5),
+        Told(_prior, "two probabilities that sum to 1, in hundredths"),
+        "How probable each of the two is before anything was counted.",
+    )
+    n_earlier: int = setting(3, Whole(2, N_EARLIER), "How many earlier counts are told.")
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+
+    @classmethod
+    def _asked(cls, frame: pd.DataFrame) -> dict[str, set[int]]:
+        numbers = {name: pd.to_numeric(frame[name], errors="coerce") for name in cls.own}
+        learned = numbers["kind"] == LEARNED
+        count = (frame[list(EARLIER)].apply(pd.to_numeric, errors="coerce") >= 0).sum(axis=1)
+        parts = {"mean": numbers["mean"][~learned], "low": numbers["mean"][learned]}
+        parts["count"] = count[count > 0]
+        return super()._asked(frame) | {
+            name: set(part.dropna().astype(int).tolist()) for name, part in parts.items()
+        }
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        told = {**part_told("laws", asked["law"], LAWS), **part_told("kinds", asked["kind"], KINDS)}
+        if asked["mean"]:
+            told["means"] = [mean / TENTHS for mean in sorted(asked["mean"])]
+        pair = [*asked["low"], *(other for other in asked["other"] if other != NONE)]
+        if len(set(pair)) == 2:
+            told["candidates"] = [mean / TENTHS for mean in pair]
+        prior = [share for share in asked["prior"] if share != NONE]
+        if len(prior) == 1:
+            told["prior"] = [prior[0] / PERCENT, 1 - prior[0] / PERCENT]
+        if len(asked["count"]) == 1:
+            told["n_earlier"] = next(iter(asked["count"]))
+        return told
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        law, mean, other, prior, kind, *earlier, _ = values
+        counts = [count for count in earlier if count != NONE]
+        chance = _law(law, mean)
+        if kind == LEARNED:
+            two = (chance, _law(law, other))
+            weights = [Fraction(prior, PERCENT), 1 - Fraction(prior, PERCENT)]
+            for count in counts:
+                weights = [w * each.shares[count] for w, each in zip(weights, two, strict=True)]
+            chance = mixed(two, weights)
+        return Context.of_numbers(cls.name, values, chance, counts[-1] if counts else None)
+
+    def _all(self) -> Iterator[Values]:
+        for name in self.laws:
+            law = LAWS.index(name)
+            for kind in self.kinds:
+                code, none = KINDS.index(kind), (NONE,) * N_EARLIER
+                if kind == "learned":
+                    low, high = (round(mean * TENTHS) for mean in self.candidates)
+                    prior = round(self.prior[0] * PERCENT)
+                    even = _even_count(name, *self.candidates)
+                    for run in _runs(*self.candidates, even, self.n_earlier):
+                        yield law, low, high, prior, code, *run, NONE
+                    continue
+                for known in self.means:
+                    begin = (law, round(known * TENTHS), NONE, NONE, code)
+                    if kind == "independent":
+                        for run in _runs(known / 2, known * 2, known - 0.5, self.n_earlier):
+                            yield *begin, *run, NONE
+                    else:
+                        for fact in FACTS if kind == "aside" else (NONE,):
+                            yield *begin, *none, fact
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        law, mean, other, prior, kind, *earlier, fact = values
+        counts = [str(count) for count in earlier if count != NONE]
+        listed = ""
+        if counts:
+            *before, last = counts
+            listed = self._words["and"].render(before=", ".join(before), last=last)
+        told = {
+            "mean": f"{mean / TENTHS:g}",
+            "other": f"{other / TENTHS:g}",
+            "prior": prior,
+            "earlier": listed,
+            "fact": fact,
+        }
+        known = "unknown" if kind == LEARNED else "known"
+        setup = (f"setup_{LAWS[law]}", f"{known}_{LAWS[law]}")
+        return setup, f"{KINDS[kind]}_{LAWS[law]}", told
+
+    def _names(self, values: Values) -> list[str]:
+        return [str(outcome) for outcome in range(MOST + 1)]
+
+
+def _law(law: int, mean: int) -> Chance:
+    one = Fraction(mean, TENTHS)
+    return (poisson_up_to if LAWS[law] == "poisson" else geometric_up_to)(one, MOST)
+
+
+def _runs(low: float, high: float, between: float, n: int) -> list[Values]:
+    """Return earlier counts all just below a number, all just above it, and far apart in turn."""
+    below = min(floor(between), MOST - 2)
+    rest = (NONE,) * (N_EARLIER - n)
+    least = min(floor(low), MOST - 2)
+    most = max(min(ceil(high), MOST - 1), least + 1)
+    turns = tuple((least, most)[k % 2] for k in range(n))
+    return [(*run, *rest) for run in dict.fromkeys([(below,) * n, (below + 1,) * n, turns])]
+
+
+def _even_count(law: str, low: float, high: float) -> float:
+    """Return the count that is as probable by one mean as by the other."""
+    if law == "poisson":
+        return (high - low) / log(high / low)
+    tries = log((1 + high) / (1 + low))
+    return tries / (log(high / low) - tries)

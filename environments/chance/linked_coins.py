@@ -1,0 +1,174 @@
+"""Linked coins: tosses hang on each other, and how many show a face has to complete a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from knownminds.environments.fields import OneOf, SomeOf, Told, setting
+
+from .chance import chained, chained_after, share_of
+from .coins import FACES, Face
+from .outcome_grid import (
+    NONE,
+    BrokenOff,
+    Context,
+    Values,
+    part_told,
+    size_told,
+    weights,
+    weights_told,
+)
+
+Kind = Literal["single", "seen", "aside"]
+KINDS: tuple[str, ...] = get_args(Kind)
+SIZES = (2, 3, 4)
+HEAVIEST = 98  # what the number of a context has room for
+PERCENT = 100
+
+_COINS = frozenset({"n_coins", "face", "other"})
+
+
+def _correlations(name: str, given: Any) -> tuple[float, ...]:
+    """Check correlations, which are sorted from small to large."""
+    try:
+        values = np.unique(np.atleast_1d(np.array(given, dtype=float)))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
+    percent = values * PERCENT
+    inside = np.all(np.abs(values) <= 1)
+    if not len(values) or not inside or not np.allclose(percent, np.round(percent)):
+        raise ValueError(
+            f"{name} are numbers from -1 to 1 in whole hundredths, such as 0.6; got {given!r}."
+        )
+    return tuple((np.round(percent) / PERCENT).tolist())
+
+
+class LinkedCoins(BrokenOff):
+    """How many coins show a face where each hangs on the one before; every trial is a context.
+
+    Each coin shows the face with the probability p = k / (k + 1), and has the correlation r with
+    the one before it: behind the face it comes with p + r (1 - p), behind the other side with
+    p (1 - r). Both are told as shares. A correlation below -p / (1 - p) or -(1 - p) / p is none
+    that coins can have.
+
+    A session goes once through its contexts, in mixed order: the face that is counted, how much
+    more often it comes up than the other, the correlation, and whether nothing is known
+    ("single"), the first coin has been seen ("seen"), or a fact is told that has nothing to do
+    with the coins but names a number ("aside"). That makes 40 contexts. Nothing is paid, and no
+    prompt tells of earlier trials.
+
+    The action is how many of all coins show the face. The truth is that of the joint law of all
+    coins, enumerated in exact fractions; numbers that what was seen excludes keep their action.
+    """
+
+    name = "linked_coins"
+    summary = "how many of 2 to 4 coins with correlated tosses show a face, 40 contexts, no rewards"
+    source = "the scenario is ours, after Mondal and others 2024"
+    own: ClassVar = {
+        "coins": (2, 4, "how many coins"),
+        "face": (0, 1, "the one that is counted: 0 heads, 1 tails"),
+        "weight": (1, 98, "how many times as often it comes up as the other"),
+        "correlation": (-100, 100, "of a coin with the one before it, in percent"),
+        "kind": (0, 2, "0 single, 1 seen, 2 aside"),
+        "seen": (-1, 1, "whether the first coin shows the face; -1 where it is not seen"),
+        "fact": (-1, 4, "number that is named and does not matter; -1 for none"),
+    }
+    scenario = 6
+    digits = (1, 1, 2, 3, 1, 1, 1)
+    least: ClassVar[Mapping[str, int]] = {"correlation": -100}
+    n_actions = 4  # and one more than there are coins where these are not 3
+    words: ClassVar[Mapping[str, frozenset[str]]] = {
+        "setup": frozenset({"n_coins"}),
+        "fair": _COINS,
+        "weighted": _COINS | {"weight"},
+        "linked": _COINS | {"hits", "of_hits", "misses", "of_misses"},
+        "single": _COINS,
+        "seen": _COINS | {"seen"},
+        "aside": _COINS | {"fact"},
+        "heads": frozenset[str](),
+        "tails": frozenset[str](),
+    }
+    done = KINDS
+    required: ClassVar[Mapping[str, tuple[str, ...]]] = {
+        "setup": ("n_coins",),
+        "weighted": ("weight",),
+        "linked": ("hits", "of_hits", "misses", "of_misses"),
+        "single": ("face",),
+        "seen": ("face", "seen"),
+        "aside": ("face", "fact"),
+    }
+
+    n_coins: int = setting(3, OneOf(SIZES), "2 to 4.")
+    faces: tuple[Face, ...] = setting(FACES, SomeOf(FACES), "Which faces are counted.")
+    weights: tuple[int, ...] = setting(
+        (1, 2),
+        weights(HEAVIEST),
+        "How many times as often as the other face the counted one comes up; whole numbers.",
+    )
+    correlations: tuple[float, ...] = setting(
+        (-0.4, 0.6),
+        Told(_correlations, "numbers from -1 to 1 in hundredths"),
+        "Correlations of each coin with the one before it.",
+    )
+    kinds: tuple[Kind, ...] = setting(KINDS, SomeOf(KINDS), "Which part of the grid is asked.")
+
+    @classmethod
+    def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
+        linked = [link / PERCENT for link in sorted(asked["correlation"]) if abs(link) <= PERCENT]
+        return {
+            **size_told("n_coins", "coins", asked["coins"], SIZES),
+            **part_told("faces", asked["face"], FACES),
+            **weights_told(asked["weight"], HEAVIEST),
+            **({"correlations": linked} if linked else {}),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
+
+    @classmethod
+    def context_at(cls, values: Values) -> Context:
+        """Return the context that these columns tell."""
+        coins, _, weight, percent, _, seen, _ = values
+        share, correlation = share_of(weight), Fraction(percent, PERCENT)
+        if seen == NONE:
+            chance = chained(coins, share, correlation)
+        else:
+            chance = chained_after(coins, share, correlation, bool(seen))
+        return Context.of_numbers(cls.name, values, chance, None)
+
+    def _all(self) -> Iterator[Values]:
+        every = product(self.faces, self.weights, self.correlations, self.kinds)
+        for face, weight, link, kind in every:
+            begin = (self.n_coins, FACES.index(face), weight, round(link * PERCENT))
+            code = KINDS.index(kind)
+            if kind == "seen":
+                for seen in (0, 1):
+                    yield *begin, code, seen, NONE
+            else:
+                for fact in (1, self.n_coins) if kind == "aside" else (NONE,):
+                    yield *begin, code, NONE, fact
+
+    def _parts(self, values: Values) -> tuple[Sequence[str], str, dict[str, Any]]:
+        coins, face, weight, percent, kind, seen, fact = values
+        names = [self._words[FACES[k]].text for k in (face, 1 - face)]
+        share, link = share_of(weight), Fraction(percent, PERCENT)
+        again, anew = share + link * (1 - share), share * (1 - link)
+        told = {
+            "n_coins": coins,
+            "face": names[0],
+            "other": names[1],
+            "weight": weight,
+            "hits": again.numerator,
+            "of_hits": again.denominator,
+            "misses": anew.numerator,
+            "of_misses": anew.denominator,
+            "seen": names[1 - max(seen, 0)],
+            "fact": fact,
+        }
+        return ("setup", "fair" if weight == 1 else "weighted", "linked"), KINDS[kind], told
+
+    def _names(self, values: Values) -> list[str]:
+        return [str(outcome) for outcome in range(values[0] + 1)]

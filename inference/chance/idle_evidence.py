@@ -1,0 +1,360 @@
+"""How far evidence that should not matter moves what is believed, as a signed effect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents import Agent, CorrelationWeigher, EvidenceWeigher
+from knownminds.agents.parameters import Array
+from knownminds.environments import Environment, Trials, make, unknown
+from knownminds.environments.chance import counts, linked_coins
+from knownminds.environments.chance.counts import EARLIER
+from knownminds.environments.later import pandas as pd
+from knownminds.environments.record.result import Result, records
+from knownminds.inference.measure import (
+    Dial,
+    Measure,
+    SubjectMeasure,
+    Values,
+    t_tests,
+    with_columns,
+)
+
+from .belief_contexts import baseline_of, kind_of, values_of_context
+from .distribution_distance import set_bounds, units_of
+from .revealed_belief import CONFIDENCE, RevealedBeliefs, wilson
+
+# Which contexts tell something that has no influence, and what it is called.
+IDLE: Mapping[str, str] = {"independent": "earlier outcome", "aside": "idle fact"}
+ABSENT = -1
+
+
+@dataclass(frozen=True)
+class BeliefShifts(Result):
+    """How much more an outcome is believed in once evidence that should not matter has named it.
+
+    Parameters
+    ----------
+    shifts : One row per scenario and evidence ("earlier outcome" or "idle fact"): value, the mean
+        shift, with its interval over the contexts that the evidence is added to (low, high; NaN
+        for fewer than two of these), p_value of none, contexts and baselines.
+    by_context : One row per context with such evidence: outcome, its share with the evidence
+        (belief) and without (baseline_belief), value, and its own interval: Newcombe's for sampled
+        beliefs, all that is possible for top-k tables, a point for exact ones.
+    mass : Of the intervals.
+    """
+
+    shifts: pd.DataFrame
+    by_context: pd.DataFrame
+    mass: float
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row per scenario and evidence."""
+        return self.shifts
+
+    def content(self) -> Any:
+        """What `to_json` holds."""
+        return {"mass": self.mass, "shifts": records(self.shifts, digits=15)}
+
+    def __str__(self) -> str:
+        """Each shift with its interval."""
+        lines = [f"{'scenario':<14}{'evidence':<18}{'shift':>28}{'contexts':>10}"]
+        for row in self.shifts.to_dict("records"):
+            cell = f"{row['value']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
+            lines.append(
+                f"{row['scenario']:<14}{row['evidence']:<18}{cell:>28}{row['contexts']:>10}"
+            )
+        lines.append(
+            "What an outcome is believed to have more, once evidence that should not matter names "
+            f"it, than without; {self.mass:.0%} t intervals over what the evidence is added to."
+        )
+        return "\n".join(lines)
+
+
+def belief_shifts(beliefs: RevealedBeliefs, *, mass: float = CONFIDENCE) -> BeliefShifts:
+    """Compute how far evidence that should not matter moves beliefs towards what it names.
+
+    Evidence is an earlier outcome that has no influence (kind "independent"; of several, the last
+    one), or a fact that names a number ("aside"). The shift is the share of the named outcome with
+    the evidence minus its share in the context that lacks it alone: above 0 towards what is named,
+    below 0 away from it. A mind that is not moved has 0, whatever else it believes.
+
+    Contexts with the same baseline share its error, so that the interval of a mean is Student's
+    over the means of such groups. Flagged contexts, and those whose baseline was not asked or is
+    flagged, are left out.
+    """
+    if not 0 < mass < 1:
+        raise ValueError(f"mass is between 0 and 1; got {mass!r}.")
+    names = list(zip(beliefs.scenarios, beliefs.contexts, strict=True))
+    number = {name: k for k, name in enumerate(names)}
+    rows = []
+    for k, (scenario, context) in enumerate(names):
+        evidence = IDLE.get(kind_of(scenario, context))
+        plain = number.get((scenario, baseline_of(scenario, context)))
+        if evidence is None or plain is None or beliefs.flagged[k] or beliefs.flagged[plain]:
+            continue
+        fact = values_of_context(context).get("fact", ABSENT)
+        named = str(fact) if fact != ABSENT else beliefs.previous[k]
+        if named not in beliefs.outcomes_of(k) or named not in beliefs.outcomes_of(plain):
+            continue
+        (one, low, high), (two, least, most) = (
+            _share(beliefs, at, named, mass) for at in (k, plain)
+        )
+        if beliefs.draws[k] and beliefs.draws[plain]:
+            below = np.hypot(one - low, most - two)
+            above = np.hypot(high - one, two - least)
+            ends = (one - two - below, one - two + above)
+        else:
+            ends = (low - most, high - least)
+        rows.append(
+            {
+                "scenario": scenario,
+                "evidence": evidence,
+                "context": context,
+                "baseline": beliefs.contexts[plain],
+                "outcome": named,
+                "belief": one,
+                "baseline_belief": two,
+                "value": one - two,
+                "low": ends[0],
+                "high": ends[1],
+            }
+        )
+    table = pd.DataFrame(rows, columns=_COLUMNS)
+    found = [
+        _mean_shift(scenario, evidence, own, mass)
+        for (scenario, evidence), own in table.groupby(["scenario", "evidence"], sort=False)
+    ]
+    return BeliefShifts(pd.DataFrame(found, columns=_MEANS), table, mass)
+
+
+_COLUMNS = [
+    "scenario", "evidence", "context", "baseline", "outcome", "belief", "baseline_belief", "value",
+    "low", "high",
+]  # fmt: skip
+_MEANS = ["scenario", "evidence", "value", "low", "high", "p_value", "contexts", "baselines"]
+
+
+def _share(beliefs: RevealedBeliefs, at: int, named: str, mass: float) -> tuple[float, ...]:
+    """Return the share of an outcome in a context, and the ends of its interval."""
+    rows = beliefs.rows(at)
+    place = beliefs.outcomes_of(at).index(named)
+    p = beliefs.probability[rows]
+    if beliefs.draws[at]:
+        counts = beliefs.count[rows].astype(float)
+        low, high = wilson(counts[[place]], counts.sum(keepdims=True), mass)
+    else:
+        low, high = set_bounds(p, units_of(beliefs, at), np.eye(len(p))[[place]])
+    return float(p[place] / p.sum()), float(low[0]), float(high[0])
+
+
+def _mean_shift(scenario: str, evidence: str, own: pd.DataFrame, mass: float) -> dict[str, Any]:
+    groups = own.groupby("baseline", sort=False)["value"].mean().to_numpy()
+    tests = t_tests(groups[None, :], mass=mass)
+    return {
+        "scenario": scenario,
+        "evidence": evidence,
+        "value": float(groups.mean()),
+        "low": float(tests.low[0]),
+        "high": float(tests.high[0]),
+        "p_value": float(tests.p_value[0]),
+        "contexts": len(own),
+        "baselines": len(groups),
+    }
+
+
+# What a context has in common with the one that lacks the evidence.
+_SHARED: Mapping[str, tuple[str, ...]] = {
+    "counts": ("law", "mean"),
+    "linked_coins": ("coins", "face", "weight", "correlation"),
+}
+_KIND_CODES: Mapping[str, Mapping[str, int]] = {
+    name: {kind: code for code, kind in enumerate(kinds)}
+    for name, kinds in (("counts", counts.KINDS), ("linked_coins", linked_coins.KINDS))
+}
+
+
+class IdlePull(SubjectMeasure):
+    """How much more often an outcome is said once evidence that should not matter has named it.
+
+    Over the contexts with such evidence, the share of answers that say what it names minus the
+    share of the same outcome in the context that lacks the evidence alone: above 0 towards what is
+    named, below 0 away from it. Who is not moved has 0, whatever else is believed.
+
+    How large it is in a mind with a given bias hangs on the contexts, so its truth is that of an
+    experiment: by default the first of `environments` as it is shipped.
+
+    Parameters
+    ----------
+    kind
+        "aside": a fact names a number. "independent": the last of several earlier counts, which
+        the text says to have no influence.
+    """
+
+    bounds = (-1.0, 1.0)
+    source = "ours; anchoring on what does not matter: Tversky and Kahneman 1974"
+    rational = "random_responder"
+    violator = "evidence_weigher"
+
+    def __init__(self, kind: str, environment: Environment | None = None):
+        if kind not in IDLE:
+            raise ValueError(unknown("kind", kind, IDLE))
+        self.kind, self.environment = kind, environment
+        self.name = {"aside": "idle_fact_pull", "independent": "idle_count_pull"}[kind]
+        what = {
+            "aside": "a number is said once a fact that does not matter names it",
+            "independent": "a count is said right after earlier ones without influence",
+        }[kind]
+        self.summary = f"how much more often {what}"
+        self.environments = ("counts", "linked_coins") if kind == "aside" else ("counts",)
+        self.dial = Dial({"bias_fact" if kind == "aside" else "bias_repeat": 1.0})
+        place = environment if environment is not None else make(self.environments[0])
+        if place.name == "linked_coins":
+            self.violator = "correlation_weigher"
+
+    def in_place(self, environment: Environment) -> Measure:
+        """Return the measure whose truth is that over the contexts of the experiment.
+
+        Raises
+        ------
+        ValueError
+            If it has no context with such evidence beside the same one without.
+        """
+        kinds = environment.settings.get("kinds", ())
+        form = environment.settings.get("form")
+        named = environment.name in self.environments
+        if not named or form == "stated" or not {self.kind, "single"} <= set(kinds):
+            raise ValueError(
+                f"{self.name} is read off what is said in {', '.join(self.environments)} with and "
+                f'without such evidence; got {environment!r}. Set kinds to "single" and '
+                f'"{self.kind}" at least.'
+            )
+        return IdlePull(self.kind, environment)
+
+    def values(self, trials: Trials) -> Values:
+        """Return each subject's mean difference over the contexts with evidence."""
+        frame = trials.frame
+        subject, names = pd.factorize(frame["subject"])
+        total, n = np.zeros(len(names)), np.zeros(len(names))
+        for place in self._places_of(frame):
+            own = (frame["environment"] == place).to_numpy() if "environment" in frame else None
+            part = frame if own is None else frame[own]
+            who = subject if own is None else subject[own]
+            more, contexts = self._differences(place, part, who, len(names))
+            total += more
+            n += contexts
+        with np.errstate(invalid="ignore"):
+            value = total / n
+        reason = "no answers with and without evidence that should not matter"
+        return Values(value, tuple("" if k else reason for k in n))
+
+    def reads(self, trials: Trials) -> NDArray[np.bool_]:
+        """Say which trials have such evidence, or are what they are held against, [rows]."""
+        frame = trials.frame
+        found = np.zeros(len(frame), dtype=bool)
+        for place in self._places_of(frame):
+            kinds = _KIND_CODES[place]
+            code = frame["kind"].to_numpy(dtype=float)
+            found |= np.isin(code, [kinds["single"], kinds[self.kind]])
+        return found
+
+    def truth(self, model: type[Agent], theta: Array) -> Array:
+        """Return the mean difference over the contexts of the experiment, [n]."""
+        if not issubclass(model, EvidenceWeigher | CorrelationWeigher):
+            if model.name in (self.rational, "belief_sampler") and self.kind == "aside":
+                return np.zeros(len(theta))
+            if model.name == self.rational:
+                return np.zeros(len(theta))
+            raise ValueError(
+                f"{self.name} is known of evidence_weigher, correlation_weigher and who is not "
+                f"moved; got {model.name}."
+            )
+        found: Array = np.mean(
+            [
+                _shares(model, theta, told)[named] - _shares(model, theta, plain)[named]
+                for told, plain, named in self._pairs
+            ],
+            axis=0,
+        )
+        return found
+
+    def _places_of(self, frame: pd.DataFrame) -> list[str]:
+        if "environment" in frame:
+            return [p for p in self.environments if (frame["environment"] == p).any()]
+        if self.environment is not None:
+            return [self.environment.name]
+        return ["counts" if "law" in frame else "linked_coins"]
+
+    def _differences(
+        self, place: str, frame: pd.DataFrame, subject: NDArray[np.int64], n: int
+    ) -> tuple[Array, Array]:
+        """Return by subject the sum of differences, and over how many contexts, [n] each."""
+        shared, codes = list(_SHARED[place]), _KIND_CODES[place]
+        frame = with_columns(Trials(frame), self.name, [*shared, "kind", "action"])
+        action = pd.to_numeric(frame["action"], errors="coerce").to_numpy(dtype=float)
+        kind = frame["kind"].to_numpy(dtype=float)
+        group = frame.groupby(shared, sort=False).ngroup().to_numpy()
+        named = self._named(frame)
+        asked = np.isfinite(action) & (action >= 0)
+        plain = asked & (kind == codes["single"])
+        more, contexts = np.zeros(n), np.zeros(n)
+        told = asked & (kind == codes[self.kind])
+        for number, outcome in {*zip(group[told].tolist(), named[told].tolist(), strict=True)}:
+            sides = []
+            for rows in (told & (named == outcome), plain):
+                at = rows & (group == number)
+                asked_n = np.bincount(subject[at], minlength=n)
+                said = np.bincount(subject[at], action[at] == outcome, minlength=n)
+                with np.errstate(invalid="ignore"):
+                    sides.append(said / asked_n)
+            difference = sides[0] - sides[1]
+            known = np.isfinite(difference)
+            more += np.where(known, difference, 0.0)
+            contexts += known
+        return more, contexts
+
+    def _named(self, frame: pd.DataFrame) -> Array:
+        """Return the outcome that the evidence names, NaN for none, [rows]."""
+        if self.kind == "aside":
+            return frame["fact"].to_numpy(dtype=float)
+        earlier = frame[list(EARLIER)].astype(float)
+        last: Array = earlier.where(earlier >= 0).ffill(axis=1).iloc[:, -1].to_numpy(dtype=float)
+        return last
+
+    @cached_property
+    def _pairs(self) -> list[tuple[dict[str, int], dict[str, int], int]]:
+        place: Any = self.environment or make(self.environments[0])
+        kinds = _KIND_CODES[place.name]
+        contexts = [dict(zip(place.own, context.values, strict=True)) for context in place.contexts]
+        shared = _SHARED[place.name]
+        plain = {
+            tuple(told[name] for name in shared): told
+            for told in contexts
+            if told["kind"] == kinds["single"]
+        }
+        pairs = []
+        for told in contexts:
+            if told["kind"] == kinds[self.kind]:
+                named = int(self._named(pd.DataFrame([told]))[0])
+                pairs.append((told, plain[tuple(told[name] for name in shared)], named))
+        return pairs
+
+
+def _shares(model: type[Agent], theta: Array, told: Mapping[str, int]) -> Array:
+    """Return the probability of each outcome in a context, [outcomes, n], of minds theta[n, P]."""
+    trial: Any = SimpleNamespace(**told)
+    mind: Any = model.__new__(model)
+    for name, values in zip(model.parameters.names, theta.T, strict=True):
+        setattr(mind, name, values)
+    mind.actions = told["coins"] + 1 if "coins" in told else model.n_actions
+    heights = np.array([np.broadcast_to(h, len(theta)) for h in mind.respond(trial)])
+    weights = np.exp(heights - heights.max(axis=0))
+    found: Array = weights / weights.sum(axis=0)
+    return found

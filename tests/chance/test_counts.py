@@ -1,0 +1,172 @@
+"""What a counter shows: Poisson and geometric laws, several earlier counts, and idle facts."""
+
+import math
+import re
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from knownminds.environments import Counts, Trials, context_of, make
+from knownminds.environments.chance.chance import mixed, poisson_up_to, uniform
+
+
+def law_of(name, mean):
+    """Enumerate the law in plain floats, the tail term by term."""
+    if name == "poisson":
+        terms = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(400)]
+    else:
+        terms = [(mean / (1 + mean)) ** k / (1 + mean) for k in range(4000)]
+    return [*terms[:9], math.fsum(terms[9:])]
+
+
+def reference(text):
+    """Read a text as a person would, and enumerate what it says."""
+    name = "poisson" if "gate" in text else "geometric"
+    numbers = [float(n) for n in re.findall(r"(\d+(?:\.\d+)?) (?:people|throws miss)", text)]
+    two = re.search(r"(\d+) chances in 100", text)
+    if not two:
+        (mean,) = numbers
+        return law_of(name, mean)
+    low = numbers[0]
+    high = float(re.search(r"the other (\d+(?:\.\d+)?)\.", text).group(1))
+    told = re.search(r"(?:showed|counter to) ([\d, and]+)\.", text).group(1)
+    earlier = [int(n) for n in re.findall(r"\d+", told)]
+    weights = []
+    for prior, mean in ((float(two.group(1)) / 100, low), (1 - float(two.group(1)) / 100, high)):
+        law = law_of(name, mean)
+        weights.append(prior * math.prod(law[k] for k in earlier))
+    laws = [law_of(name, mean) for mean in (low, high)]
+    return [
+        sum(w * law[k] for w, law in zip(weights, laws, strict=True)) / sum(weights)
+        for k in range(10)
+    ]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {
+            "means": (0.3, 6.5),
+            "candidates": (0.8, 7.0),
+            "prior": (0.2, 0.8),
+            "n_earlier": 4,
+        },
+    ],
+)
+def test_each_text_has_the_law_that_it_tells(settings):
+    place = Counts(form="continuation", **settings)
+    seen = set()
+    for context in place.contexts:
+        text = place._texts[context.values]
+        # The tail is what is missing to 1 here, and a sum of its own there.
+        np.testing.assert_allclose(
+            context.chance.probabilities, reference(text), rtol=1e-9, atol=1e-13
+        )
+        seen.add(context.values[4])
+    assert seen == {0, 1, 2, 3}
+
+
+def test_the_predictive_law_is_the_share_among_simulated_worlds():
+    place = Counts(kinds="learned", laws="geometric", prior=(0.3, 0.7), n_earlier=2)
+    context = place.contexts[0]
+    earlier = [count for count in context.values[5:9] if count >= 0]
+    rng = np.random.default_rng(0)
+    mean = np.where(rng.random(400_000) < 0.3, 1.0, 6.0)
+    drawn = rng.geometric(1 / (1 + mean[:, None]), (400_000, 3)) - 1
+    same = (drawn[:, :2] == earlier).all(axis=1)
+    assert same.sum() > 2000
+    shown = np.bincount(np.minimum(drawn[same, 2], 9), minlength=10) / same.sum()
+    p = context.chance.probabilities
+    error = np.sqrt(p * (1 - p) / same.sum())
+    assert np.all(np.abs(shown - p) < 4 * error)  # 10 shares: p = .0006 that one is farther off
+
+
+def test_evidence_without_influence_leaves_the_truth_as_it_is():
+    truths = {}
+    for context in Counts().contexts:
+        law, mean, _, _, kind, *_ = context.values
+        if kind != 2:
+            truths.setdefault((law, mean), set()).add(context.chance.shares)
+    assert len(truths) == 4
+    assert all(len(shares) == 1 for shares in truths.values())
+
+
+def test_the_tail_is_exact():
+    chance = poisson_up_to(Fraction(1, 10), 9)
+    by_series = math.fsum(math.exp(-0.1) * 0.1**k / math.factorial(k) for k in range(9, 30))
+    assert chance.probabilities[9] == pytest.approx(by_series, rel=1e-12)  # 1e-15 of the whole
+    half = mixed((uniform(2), uniform(2)), (Fraction(2), Fraction(1)))
+    assert half.shares == (Fraction(1, 2), Fraction(1, 2))
+
+
+def test_contexts_have_numbers_that_lead_back_to_them():
+    for settings in ({}, {"means": (20.0, 0.1), "candidates": (0.1, 20.0), "prior": (0.98, 0.02)}):
+        place = Counts(n_earlier=4, **settings)
+        cells = place.cells(np.array(list(place._grid)))
+        assert len(set(cells.tolist())) == len(place._grid)
+        assert cells.max() < 2**53  # whole in double precision
+        for cell, context in zip(cells.tolist(), place.contexts, strict=True):
+            again = context_of(cell)
+            assert again.values == context.values
+            assert again.chance == context.chance
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"means": (3.0,), "candidates": (1.0, 6.0), "prior": (0.25, 0.75), "n_earlier": 2},
+        {"kinds": ("learned",), "laws": ("geometric",), "candidates": (1.0, 6.0)},
+        {"form": "stated"},
+    ],
+)
+def test_trials_without_settings_tell_their_experiment(settings):
+    place = Counts(**settings)
+    drawn = place.draw(np.random.default_rng(1)).table
+    frame = pd.DataFrame({name: drawn[name] for name in (*place.own, "correct")})
+    found = Counts.as_played(frame)
+    assert set(found._grid) == set(place._grid)
+    assert found.form == place.form
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"means": (2.0, 0.0)}, "means are rates above 0 and up to 20"),
+        ({"means": -1}, "means are rates above 0"),
+        ({"candidates": (1.0, 1.0)}, "candidates are two rates that differ"),
+        ({"prior": (0.5, 0.6)}, "Probabilities sum to 1; those of prior sum to 1.1"),
+        ({"prior": (0.125, 0.875)}, "whole hundredths"),
+        ({"prior": (1.0, 0.0)}, "two probabilities above 0"),
+    ],
+)
+def test_rates_and_probabilities_that_are_none_are_refused(settings, sentence):
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        make("counts", **settings)
+
+
+def test_the_command_line_refuses_them_in_a_sentence(knownminds, tmp_path):
+    for words, sentence in (
+        (["counts", "--set", "means=[0]"], "rates above 0"),
+        (["counts", "--set", "prior=[0.5,0.6]"], "Probabilities sum to 1"),
+        (["linked_coins", "--set", "correlations=[-0.9]"], "have correlations from -0.5 to 1"),
+    ):
+        code, out, err = knownminds("simulate", *words, "--out", tmp_path / "x.csv")
+        assert (code, out) == (2, "")
+        assert sentence in err
+        assert len(err.strip().splitlines()) == 1
+        assert not list(tmp_path.iterdir())
+
+
+def test_trials_of_other_contexts_are_refused():
+    place = Counts()
+    frame = place.draw(np.random.default_rng(1)).table
+    row = {name: int(column[0]) for name, column in frame.items()} | {"mean": 77, "action": 1}
+    with pytest.raises(ValueError, match="ask contexts of its grid"):
+        place.check(
+            Trials.from_frame(
+                pd.DataFrame([row | {"subject": "a", "trial": 0, "environment": "counts"}])
+            )
+        )
