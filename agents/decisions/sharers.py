@@ -1,0 +1,153 @@
+"""Sharers: selfish, averse to unequal shares, or giving as the others give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from knownminds.agents.compiler.definition import positive, real, unit
+from knownminds.agents.compiler.model import Model
+
+FEHR = "Fehr and Schmidt 1999"
+RESPONDER = 0  # role in an ultimatum game
+
+
+def _temperature() -> Any:
+    return positive(
+        "temperature: how little choices follow the values, which are 1 at all that is divided",
+        mean=-2.5,
+        sd=0.5,
+    )
+
+
+def _envy() -> Any:
+    return positive("envy: what a point that another has more costs", mean=-0.4, sd=0.8,
+                    source=FEHR)  # fmt: skip
+
+
+def _guilt() -> Any:
+    return unit("guilt: what a point that oneself has more costs", mean=-0.3, sd=1.0, source=FEHR)
+
+
+def _worth(own: Any, other: Any, alpha: Any, beta: Any) -> Any:
+    """Return own - alpha max(other - own, 0) - beta max(own - other, 0)."""
+    return own - alpha * np.maximum(other - own, 0.0) - beta * np.maximum(own - other, 0.0)
+
+
+class InequityAverse(Model):
+    """Values shares of a stake by its own, less envy and guilt, and chooses by softmax.
+
+    U(own, other) = own - alpha max(other - own, 0) - beta max(own - other, 0), amounts divided by
+    the stake; nothing for both has U = 0. V of an offer is U times the chance that it is accepted,
+    that of a rejection 0, and P(higher offer, or acceptance) = logistic((V(1) - V(0)) / tau).
+
+    A responder alone does not tell beta, as U of a share above one half is positive whatever
+    beta.
+    """
+
+    name = "inequity_averse"
+    summary = "accepts and makes offers by its own share, less envy and guilt"
+    source = FEHR
+    separate = ()
+
+    alpha: Any = _envy()
+    beta: Any = _guilt()
+    tau = _temperature()
+
+    def respond(self, trial: Any) -> Any:
+        """Return the log odds of accepting, or of the higher offer."""
+        less, more = trial.less / trial.stake, trial.more / trial.stake
+        responds = trial.role == RESPONDER
+        own_less, own_more = np.where(responds, less, 1.0 - less), np.where(
+            responds, more, 1.0 - more)  # fmt: skip
+        lower = _worth(own_less, 1.0 - own_less, self.alpha, self.beta)
+        higher = _worth(own_more, 1.0 - own_more, self.alpha, self.beta)
+        return (trial.more_chance * higher - trial.less_chance * lower) / self.tau
+
+
+class Selfish(InequityAverse):
+    """Values its own share alone, and chooses by softmax.
+
+    `InequityAverse` with alpha = beta = 0: accepts whatever it is offered, and makes the offer that
+    earns more in expectation.
+    """
+
+    name = "selfish"
+    summary = "accepts and makes offers by its own share alone"
+    source = "the rational player of Gueth, Schmittberger and Schwarze 1982"
+
+    alpha, beta = 0.0, 0.0
+    tau = InequityAverse.tau
+
+
+class InequityAverseContributor(Model):
+    """Contributes by what it earns, less envy and guilt towards the others, and by softmax.
+
+    With all amounts divided by the endowment, own contribution c and o put in by each of the
+    others, U(c) = 1 - c + m (c + (n - 1) o) / n - alpha max(c - o, 0) - beta max(o - c, 0), as the
+    others have c - o more than oneself. P(c) goes by exp(U(c) / tau). Without noise c = o where
+    beta > 1 - m / n and 0 where it is less (and m < n).
+    """
+
+    name = "inequity_averse_contributor"
+    summary = "contributes by what it earns, less envy and guilt towards the others"
+    source = FEHR
+    separate = ()
+    n_actions = None
+
+    alpha: Any = _envy()
+    beta: Any = _guilt()
+    tau = _temperature()
+
+    def respond(self, trial: Any) -> Any:
+        """Return the utility of each contribution, over tau."""
+        put_in = np.arange(self.actions) / (self.actions - 1.0)
+        others = trial.others / trial.endowment
+        brings = trial.multiplier / trial.group
+        kept = (brings - 1.0) * put_in
+        ahead = others - put_in
+        unequal = self.alpha * np.maximum(-ahead, 0.0) + self.beta * np.maximum(ahead, 0.0)
+        return (kept - unequal) / self.tau
+
+
+class SelfishContributor(InequityAverseContributor):
+    """Contributes by what it earns alone, and by softmax.
+
+    `InequityAverseContributor` with alpha = beta = 0: nothing, where m < n and tau is small.
+    """
+
+    name = "selfish_contributor"
+    summary = "contributes by what it earns alone"
+    source = "the free rider of Fischbacher, Gaechter and Fehr 2001"
+
+    alpha, beta = 0.0, 0.0
+    tau = InequityAverseContributor.tau
+
+
+class ConditionalCooperator(Model):
+    """Contributes a share that follows what the others put in along a line, with normal noise.
+
+    P(c) goes by exp(-(c - base - slope o)**2 / (2 sigma**2)) over the contributions that there
+    are, all of them shares of the endowment. Slope 1 and base 0 is a perfect conditional
+    cooperator, 0 and 0 a free rider.
+    """
+
+    name = "conditional_cooperator"
+    summary = "contributes along a line of what the others put in, with noise"
+    source = "Fischbacher, Gaechter and Fehr 2001"
+    separate = ()
+    n_actions = None
+
+    base = real("contribution where the others put in nothing, share of the endowment", mean=0.1,
+                sd=0.2)  # fmt: skip
+    slope = real("how much more it is for what the others put in more", mean=0.5, sd=0.4)
+    sigma = positive("standard deviation of contributions, share of the endowment", mean=-2.0,
+                     sd=0.5)  # fmt: skip
+
+    def respond(self, trial: Any) -> Any:
+        """Return the log probability of each contribution, up to a constant."""
+        put_in = np.arange(self.actions) / (self.actions - 1.0)
+        meant = self.base + self.slope * trial.others / trial.endowment
+        away = (put_in - meant) / self.sigma
+        return -0.5 * away * away

@@ -1,0 +1,279 @@
+"""The adjusting-amount procedure: a sum now that halves in on what a later one is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Whole, setting
+from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
+from knownminds.environments.rerun import ByNumber, Recorded
+from knownminds.environments.searched import among, span
+from knownminds.environments.side_by_side import follow_world
+from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.told_history import FIRST
+from knownminds.environments.world import World, where
+
+from .stated import LABELS, Places, StatedQuestions
+
+if TYPE_CHECKING:
+    from knownminds.environments.later import pandas as pd
+    from knownminds.environments.record.trials import Trials
+
+SOONER, LATER = 0, 1
+CLOSE = 1e-9
+
+
+class Halving(World):
+    """The sum now lies in the middle of what may be worth as much as the later one.
+
+    Bounds are shares of the later sum. Without an answer they stay, and the question comes again.
+    """
+
+    span = "ladder"
+
+    def begin(self) -> None:
+        """Anything from nothing to the whole later sum may be worth as much."""
+        self.low: Any = 0.0
+        self.high: Any = 1.0
+
+    def show(self, drawn: Any) -> dict[str, Any]:
+        """Offer the middle."""
+        return {"sooner_amount": drawn.later_amount * (0.5 * (self.low + self.high))}
+
+    def pay(self, drawn: Any, action: Any) -> Any:
+        """Narrow the bounds by the choice; nothing is paid.
+
+        Who waits for a gain, or pays a loss now, holds the later sum to be worth more than was
+        offered.
+        """
+        middle = 0.5 * (self.low + self.high)
+        above = where(drawn.later_amount > 0, LATER, SOONER)
+        below = where(drawn.later_amount > 0, SOONER, LATER)
+        self.low = where(action == above, middle, self.low)
+        self.high = where(action == below, middle, self.high)
+
+
+class _Ladders(ByNumber):
+    """Recorded ladders once more: sums now follow from the answers that are given this time."""
+
+    environment: AdjustingAmount
+
+    def tables(
+        self, recorded: Recorded, sessions: NDArray[np.int64], rng: np.random.Generator
+    ) -> dict[str, NDArray[Any]]:
+        """Make tables of the recorded ladders, by the numbers of their trials."""
+        tables = super().tables(recorded, sessions, rng)
+        del tables["sooner_amount"]
+        place = np.arange(recorded.there.shape[1]) // self.environment.questions
+        return {**tables, "ladder": np.broadcast_to(place, recorded.there[sessions].shape)}
+
+
+def _rising(name: str, given: Any) -> tuple[int, ...]:
+    numbers = tuple(Whole(1)(f"each of {name}", each) for each in given)
+    if not numbers or list(numbers) != sorted(set(numbers)):
+        raise ValueError(f"{name} are whole numbers from 1 on in rising order; got {list(given)}.")
+    return numbers
+
+
+def _ends(environment: AdjustingAmount) -> tuple[float, float]:
+    most = float(environment.amounts[-1])
+    return (-most if environment.losses else 0.0), most
+
+
+def _offered(rows: Rows) -> NDArray[np.float64]:
+    return rows["sooner_amount"] / rows["later_amount"]
+
+
+def _question(rows: Rows) -> NDArray[np.float64]:
+    return rows.count("ladder")
+
+
+class AdjustingAmount(StatedQuestions):
+    """A sum now (action 0) or a larger one later (1), where the sum now follows the last answer.
+
+    For each later sum and delay there is a ladder of `questions` questions. The first offers half
+    of the later sum now; each answer halves the interval in which the sum now lies that is worth
+    as much as the later one, and the next question offers its middle. After q questions the
+    *indifference point* is known up to 1 / 2**q of the later sum, as far as every answer says what
+    the participant holds; a single slip keeps it on the wrong side for good. Ladders come in
+    mixed order, gains and losses (negative sums) among each other; every question stands alone.
+
+    The likelihood of answers is that of the same questions asked in any other way: what is
+    asked hangs on what was answered before and on nothing else that is not known. So fits of
+    discounters are what they are for a fixed list, and their precision is a matter of where the
+    questions lie.
+    """
+
+    name = "adjusting_amount"
+    summary = "a sum now or a later one, the sum now adjusted to the last answer, no rewards"
+    source = "Du, Green and Myerson 2002; Richards, Zhang, Mitchell and de Wit 1999"
+    fields = Fields(
+        Field("sooner_amount", _ends, "the sum now", dependent=True),
+        Field("sooner_delay", (0, np.inf), "until the sum now", unit="months"),
+        Field("later_amount", _ends, "the later sum"),
+        Field("later_delay", (1, np.inf), "until the later sum", unit="months"),
+        FIRST,
+        Field("ladder", (0, np.inf), "which ladder of the session, from 0", "hidden"),
+    )
+    panels = (
+        Panel(
+            "waiting by what is offered now",
+            "sum now, share of the later one",
+            "later sum chosen",
+            looked(chose(LATER), _offered),
+        ),
+        Panel(
+            "offers by delay",
+            "months until the later sum",
+            "sum now, share of the later one",
+            looked(_offered, read_off("later_delay")),
+        ),
+        Panel(
+            "waiting along the ladder",
+            "question of the ladder",
+            "later sum chosen",
+            looked(chose(LATER), _question),
+        ),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = None
+    world = Halving
+    asked = ("label_one", "one", "label_two", "two")
+    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
+        "receive": frozenset({"amount", "when"}),
+        "pay": frozenset({"amount", "when"}),
+        "now": frozenset(),
+        "months": frozenset({"months"}),
+    }
+    thought = "I weigh how much there is against how long it takes."
+
+    amounts: Sequence[int] = setting(
+        (640,),
+        Told(_rising, "whole numbers from 1 on in rising order"),
+        "Later sums.",
+    )
+    delays: Sequence[int] = setting(
+        (1, 3, 6, 12, 24, 60),
+        Told(_rising, "months in rising order"),
+        "Of the later sums, in months.",
+    )
+    losses: bool = setting(
+        True, YES_OR_NO, "Whether losses are asked as well.", searched=among(True, False)
+    )
+    questions: int = setting(6, Whole(1, 10), "Of a ladder.", searched=span(2, 10))
+    repeats: int = setting(
+        1, Whole(1), "How often each ladder is climbed.", size=True, searched=span(1, 8)
+    )
+
+    def prepare(self) -> None:
+        """Lay out the ladders and load the words."""
+        signs = (1, -1) if self.losses else (1,)
+        ladders = [(s * a, d) for s, a, d in product(signs, self.amounts, self.delays)]
+        self._ladders = np.array(ladders, dtype=np.int64)
+        super().prepare()
+
+    @property
+    def n_trials(self) -> int:
+        """The questions of every ladder, as often as it is climbed."""
+        return self.questions * self._n_climbed
+
+    @property
+    def _n_climbed(self) -> int:
+        return self.repeats * len(self._ladders)
+
+    @property
+    def n_draws(self) -> int:
+        """One number per ladder for its place, and one per question for what is named first."""
+        return self._n_climbed + self.n_trials
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the ladders in mixed order."""
+        n = len(uniforms)
+        order = np.argsort(uniforms[:, : self._n_climbed], axis=1) % len(self._ladders)
+        amount, delay = np.moveaxis(np.repeat(self._ladders[order], self.questions, axis=1), 2, 0)
+        ladder = np.repeat(np.arange(self._n_climbed), self.questions)
+        return {
+            "sooner_delay": np.zeros((n, self.n_trials), dtype=np.int64),
+            "later_amount": amount,
+            "later_delay": delay,
+            "first": (uniforms[:, self._n_climbed :] < 0.5).astype(np.int64),
+            "ladder": np.broadcast_to(ladder, (n, self.n_trials)),
+        }
+
+    @property
+    def rerun(self) -> _Ladders:
+        """Ladders once more, along other answers."""
+        return _Ladders(self)
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table of trials with the number of the ladder, by that of the trial."""
+        frame = trials.frame
+        if "ladder" in frame or "trial" not in frame:
+            return frame
+        return frame.assign(ladder=frame["trial"] // self.questions)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        later, sooner = trials.numbers("later_amount"), trials.numbers("sooner_amount")
+        trials.require(later != 0, "A later sum is not 0", later, "Leave such trials out.")
+        number = trials.frame["trial"].to_numpy(dtype=np.int64)
+        session = trials.session_codes
+        inside = (number >= 0) & (number < self.n_trials)
+        trials.require(
+            inside,
+            f"Trials are numbered from 0 to {self.n_trials - 1} ({self!r})",
+            number,
+            "Use the settings that they were asked with.",
+        )
+        shape = (int(session.max(initial=-1)) + 1, self.n_trials)
+        actions, amounts = np.full(shape, -1), np.ones(shape)
+        given = trials.frame["action"].to_numpy(dtype=float, na_value=-1.0)
+        actions[session, number], amounts[session, number] = given, later
+        ladder = np.broadcast_to(np.arange(self.n_trials) // self.questions, shape)
+        followed = follow_world(Halving, {"later_amount": amounts, "ladder": ladder}, actions)
+        expected = followed["sooner_amount"][session, number]
+        trials.require(
+            np.abs(sooner - expected) <= CLOSE * np.abs(later),
+            f"Sums now follow from the answers before them, in ladders of {self.questions} "
+            "questions",
+            sooner,
+            "Use the settings that they were asked with.",
+        )
+
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        return LABELS if observation["first"] == 0 else LABELS[::-1]
+
+    def _places(self, observation: Observation) -> Places:
+        told = [self._sentence(observation, side) for side in ("sooner", "later")]
+        first, labels = int(observation["first"]), self._labels(observation)
+        return {
+            "one": told[first],
+            "two": told[1 - first],
+            "label_one": labels[first],
+            "label_two": labels[1 - first],
+        }
+
+    def _sentence(self, observation: Observation, side: str) -> str:
+        amount, months = float(observation[f"{side}_amount"]), int(observation[f"{side}_delay"])
+        when = self._words["months"].render(months=months) if months else self._words["now"].text
+        form = self._words["receive" if amount > 0 else "pay"]
+        return form.render(amount=decimal(abs(amount)), when=when)
+
+    def _every(self) -> Iterator[dict[str, Any]]:
+        parts = 2**self.questions
+        for (amount, delay), part in product(self._ladders.tolist(), range(1, parts)):
+            seen = {
+                "sooner_amount": amount * (part / parts),
+                "sooner_delay": 0,
+                "later_amount": amount,
+                "later_delay": delay,
+            }
+            yield from ({**seen, "first": first} for first in (0, 1))

@@ -1,0 +1,164 @@
+"""Ambiguity: a bet on an urn of known proportions, or on one of which they are partly unknown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.fields import Field, Fields, Numbers, Told, setting
+from knownminds.environments.panels import Panel, Rows, looked
+from knownminds.environments.words.told_history import FIRST
+
+from .offers import Offers
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+BALLS = 100  # in an urn
+CLOSE = 1e-9
+
+
+def _increasing(what: str) -> Any:
+    numbers = Numbers(
+        f"are {what} in rising order",
+        lambda v: np.all((v >= 0) & (v <= 1)) and np.all(np.diff(v) > 0) and np.allclose(
+            v * BALLS, np.round(v * BALLS)),
+    )  # fmt: skip
+    return Told(lambda name, given: tuple(numbers(name, given).tolist()), str(numbers))
+
+
+def chose_ambiguous(columns: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Tell whether the bet with more unknown balls was chosen; NaN where they are alike."""
+    width = {
+        side: np.asarray(columns[f"{side}_most"], dtype=float)
+        - np.asarray(columns[f"{side}_least"], dtype=float)
+        for side in "ab"
+    }
+    action = np.asarray(columns["action"], dtype=float)
+    known = np.isfinite(action) & (np.abs(width["a"] - width["b"]) > CLOSE)
+    return np.where(known, (action == (width["b"] > width["a"])).astype(float), np.nan)
+
+
+def _lead(rows: Rows) -> NDArray[np.float64]:
+    """Return the known share less the middle of the one that is partly unknown."""
+    middle = {s: (rows[f"{s}_least"] + rows[f"{s}_most"]) / 2 for s in "ab"}
+    b_known = rows["b_most"] - rows["b_least"] < rows["a_most"] - rows["a_least"]
+    return np.where(b_known, middle["b"] - middle["a"], middle["a"] - middle["b"])
+
+
+def _width(rows: Rows) -> NDArray[np.float64]:
+    """Return how much of the ambiguous urn is unknown."""
+    a, b = (rows[f"{side}_most"] - rows[f"{side}_least"] for side in "ab")
+    return np.maximum(a, b)
+
+
+class Ambiguity(Offers):
+    """Which of two bets on drawing a red ball, from a known urn or one that is partly unknown.
+
+    Both bets pay the same prize. Of the ambiguous urn it is told how many of its 100 balls are red
+    at least and at most. Its middle is each of `middles` and the unknown part each of `widths`, as
+    far as both fit into an urn; against each stands a known urn with each of `steps` more or less
+    red balls, as far as it has between 1 and 99.
+
+    Performance is whether the urn with more red balls, or more of them in the middle of what may
+    be, was chosen.
+    """
+
+    name = "ambiguity"
+    summary = "a bet on an urn of known proportions or on a partly unknown one, no rewards"
+    source = "Ellsberg 1961; Dimmock, Kouwenberg and Wakker 2016"
+    fields = Fields(
+        *(
+            Field(f"{side}_{name}", (0.0, 1.0), f"{name} share of red balls in urn {side}")
+            for side in "ab"
+            for name in ("least", "most")
+        ),
+        FIRST,
+    )
+    panels = (
+        Panel(
+            "ambiguous bets by what the known one offers",
+            "known share of red balls less the middle of the other",
+            "ambiguous urn chosen",
+            looked(chose_ambiguous, _lead),  # type: ignore[arg-type]
+        ),
+        Panel(
+            "ambiguous bets by how much is unknown",
+            "share of balls of unknown colour, of the ambiguous urn",
+            "ambiguous urn chosen",
+            looked(chose_ambiguous, _width),  # type: ignore[arg-type]
+        ),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = (0.0, 1.0)
+    offered = ("least", "most")
+    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
+        "known": frozenset({"red", "other"}),
+        "unknown": frozenset({"least", "most"}),
+    }
+    thought = "I weigh how many red balls either urn may hold."
+
+    middles: Sequence[float] = setting(
+        (0.1, 0.25, 0.5, 0.75, 0.9),
+        _increasing("shares of red balls in hundredths"),
+        "Middles of what may be red in the ambiguous urn.",
+    )
+    widths: Sequence[float] = setting(
+        (0.2, 0.5, 1.0),
+        _increasing("shares of unknown balls in hundredths"),
+        "Unknown parts of the ambiguous urn.",
+    )
+    steps: Sequence[float] = setting(
+        (-0.3, -0.2, -0.1, -0.05, 0.0, 0.05, 0.1, 0.2, 0.3),
+        Numbers("are different numbers between -1 and 1, in hundredths",
+                lambda v: np.all(np.abs(v) < 1) and len(set(v.tolist())) == len(v)),
+        "Red balls of the known urn less the middle of the ambiguous one, as a share.",
+    )  # fmt: skip
+
+    def _problems(self) -> dict[str, NDArray[np.float64]]:
+        rows = []
+        for middle, width, step in product(self.middles, self.widths, self.steps):
+            low, high = round(middle - width / 2, 4), round(middle + width / 2, 4)
+            known = round(middle + step, 4)
+            if width > 0 and low >= 0 and high <= 1 and 0 < known < 1:
+                rows.append((known, known, low, high))
+        if not rows:
+            raise ValueError(
+                "An ambiguous urn has at least one unknown ball, and what may be red lies from 0 "
+                f"to 1; of middles {list(self.middles)} and widths {list(self.widths)} none fit "
+                "together. Take narrower ones."
+            )
+        names = ("a_least", "a_most", "b_least", "b_most")
+        return dict(zip(names, np.array(rows, dtype=float).T, strict=True))
+
+    def _sentence(self, offer: Mapping[str, float]) -> str:
+        least, most = (f"{round(BALLS * offer[name], 2):g}" for name in ("least", "most"))
+        if least == most:
+            other = f"{round(BALLS * (1 - offer['least']), 2):g}"
+            return self._words["known"].render(red=least, other=other)
+        return self._words["unknown"].render(least=least, most=most)
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return whether the larger middle was chosen; NaN where they are alike."""
+        x = {name: trials.numbers(name) for name in self.fields.stimulus}
+        lead = x["b_least"] + x["b_most"] - x["a_least"] - x["a_most"]
+        action = trials.numbers("action")
+        known = np.isfinite(action) & (np.abs(lead) > CLOSE)
+        return np.where(known, (action == (lead > 0)).astype(float), np.nan)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        for side in "ab":
+            least, most = trials.numbers(f"{side}_least"), trials.numbers(f"{side}_most")
+            trials.require(
+                least <= most,
+                f"The least share of red balls in urn {side} is not above the most",
+                least,
+                "Exchange the two columns.",
+            )

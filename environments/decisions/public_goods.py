@@ -1,0 +1,180 @@
+"""The public-goods game: what one puts into a common pool when the others put in so much."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+from knownminds.environments.fields import Field, Fields, Numbers, Told, Whole, setting
+from knownminds.environments.panels import Panel, Rows, looked, read_off
+from knownminds.environments.searched import span
+from knownminds.environments.words.answer import decimal
+
+from .stated import Places, StatedQuestions
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+COLUMNS = ("endowment", "group", "multiplier", "others")
+_above = Numbers(
+    "are different numbers above 0",
+    lambda v: np.all(np.isfinite(v) & (v > 0)) and len(set(v.tolist())) == len(v),
+)
+
+
+def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return what a contribution earns in tokens, e - c + m (c + (n - 1) o) / n.
+
+    With endowment e, own contribution c (the action), multiplier m, group size n, and o put in by
+    each of the others. NaN without an action.
+    """
+    x = {name: np.asarray(columns[name], dtype=float) for name in (*COLUMNS, "action")}
+    pool = x["action"] + (x["group"] - 1) * x["others"]
+    return np.asarray(x["endowment"] - x["action"] + x["multiplier"] * pool / x["group"])
+
+
+def _put_in(rows: Rows) -> NDArray[np.float64]:
+    return rows["action"] / rows["endowment"]
+
+
+def _beyond(rows: Rows) -> NDArray[np.float64]:
+    """Tell whether a token put in brings its owner less than it costs."""
+    return (rows["multiplier"] / rows["group"] >= 0.5).astype(float)
+
+
+class PublicGoods(StatedQuestions):
+    """How many tokens of an endowment to put into a common pool, after the others have.
+
+    A round is played with other people each time. Every member of the group has the endowment; what
+    is put in is multiplied and shared out equally among all, so that a token brings its owner
+    multiplier / group. It is told what each of the others has put in: every amount from 0 to the
+    endowment, with every multiplier, in mixed order. The action is the own contribution.
+
+    Nothing is told between rounds, and all can be paid at the end. Multipliers differ because
+    who is averse to having more than the others puts in as much as they where a token kept
+    brings less than that aversion, 1 - multiplier / group < beta, and nothing otherwise: with
+    one multiplier such a mind shows no more than on which side of it beta lies.
+
+    Performance is what the contribution earns in tokens, see `earned`.
+    """
+
+    name = "public_goods"
+    summary = "how much of an endowment to put into a common pool, others' shares told, no rewards"
+    source = "Fischbacher, Gaechter and Fehr 2001"
+    fields = Fields(
+        Field("endowment", (1, np.inf), "what each member has", unit="tokens"),
+        Field("group", (2, np.inf), "members, oneself included"),
+        Field("multiplier", (0.0, np.inf), "by which what is put in grows before it is shared"),
+        Field("others", (0, np.inf), "what each of the others has put in", unit="tokens"),
+    )
+    panels = (
+        Panel(
+            "contributions by those of the others",
+            "put in by each of the others, tokens",
+            "share of the endowment put in",
+            looked(_put_in, read_off("others"), _beyond),
+            series=("a token brings back less than half", "half or more"),
+        ),
+        Panel(
+            "contributions by the multiplier",
+            "multiplier",
+            "share of the endowment put in",
+            looked(_put_in, read_off("multiplier")),
+        ),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = (0.0, np.inf)
+    asked = ("endowment", "group", "rest", "multiplier", "others")
+    answered = ("endowment",)
+    sentences: ClassVar[Mapping[str, frozenset[str]]] = {}
+    noun = "tokens"
+    thought = "I weigh what I keep against what the group gets."
+
+    endowment: int = setting(10, Whole(1, 100), "Tokens of each member.")
+    group: int = setting(4, Whole(2), "How many members a group has, oneself included.")
+    multipliers: Sequence[float] = setting(
+        (1.2, 1.6, 2.4, 3.2),
+        Told(lambda name, given: tuple(_above(name, given).tolist()), str(_above)),
+        "By which what is put in grows before it is shared.",
+    )
+    repeats: int = setting(
+        1, Whole(1), "How often each round is played.", size=True, searched=span(1, 8)
+    )
+
+    def prepare(self) -> None:
+        """Lay out the rounds and load the words."""
+        self.n_actions = self.endowment + 1
+        rounds = list(product(self.multipliers, range(self.endowment + 1)))
+        multiplier, others = np.array(rounds).T
+        self._columns: dict[str, NDArray[Any]] = {
+            "endowment": np.full(len(rounds), self.endowment),
+            "group": np.full(len(rounds), self.group),
+            "multiplier": multiplier,
+            "others": others.astype(np.int64),
+        }
+        super().prepare()
+
+    @property
+    def n_trials(self) -> int:
+        """Each multiplier with each contribution of the others, as often as it is played."""
+        return self.repeats * len(self._columns["others"])
+
+    @property
+    def n_draws(self) -> int:
+        """One number per round, for its place."""
+        return self.n_trials
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the rounds in mixed order."""
+        order = np.argsort(uniforms, axis=1) % len(self._columns["others"])
+        return {name: column[order] for name, column in self._columns.items()}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return what each contribution earns, in tokens."""
+        return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        x = {name: trials.numbers(name) for name in COLUMNS}
+        trials.require(
+            x["endowment"] == self.endowment,
+            f"Each member has {self.endowment} tokens (setting endowment)",
+            x["endowment"],
+            "Set endowment to what they had.",
+        )
+        trials.require(
+            (x["group"] >= 2) & (x["multiplier"] > 0),
+            "A group has at least two members and a multiplier above 0",
+            x["group"],
+            "Correct them.",
+        )
+        trials.require(
+            (x["others"] >= 0) & (x["others"] <= x["endowment"]),
+            "What each of the others puts in lies between 0 and the endowment",
+            x["others"],
+            "Correct it.",
+        )
+
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        return [str(tokens) for tokens in range(self.n_actions)]
+
+    def _places(self, observation: Observation) -> Places:
+        group = int(observation["group"])
+        return {
+            "endowment": int(observation["endowment"]),
+            "group": group,
+            "rest": group - 1,
+            "multiplier": decimal(float(observation["multiplier"])),
+            "others": int(observation["others"]),
+        }
+
+    def _every(self) -> Iterator[dict[str, Any]]:
+        for k in range(len(self._columns["others"])):
+            yield {name: column[k].item() for name, column in self._columns.items()}

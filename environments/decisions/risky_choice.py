@@ -1,0 +1,202 @@
+"""Risky choice: which of two gambles, with stated gains, losses and probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.fields import Field, Fields, Told, setting
+from knownminds.environments.panels import Panel, Rows, looked
+from knownminds.environments.searched import among
+from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.told_history import FIRST
+
+from .gambles import SETS, columns_of, problems_of
+from .offers import Offers
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+PLACES = ("low", "middle", "high")
+CLOSE = 1e-9  # probabilities sum to 1 within it
+
+
+def _amounts(environment: RiskyChoice) -> tuple[float, float]:
+    shown = [environment._columns[f"{s}_{place}"] for s in "ab" for place in PLACES]
+    return float(np.min(shown)), float(np.max(shown))
+
+
+def expected(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
+    """Return the expected value of a gamble, "a" or "b", by columns."""
+    parts = [
+        np.asarray(columns[f"{side}_{place}"], dtype=float)
+        * np.asarray(columns[f"{side}_{place}_chance"], dtype=float)
+        for place in PLACES
+    ]
+    return np.asarray(sum(parts), dtype=float)
+
+
+def _variance(columns: Mapping[str, Any], side: str) -> NDArray[np.float64]:
+    mean = expected(columns, side)
+    parts = [
+        np.asarray(columns[f"{side}_{place}_chance"], dtype=float)
+        * (np.asarray(columns[f"{side}_{place}"], dtype=float) - mean) ** 2
+        for place in PLACES
+    ]
+    return np.asarray(sum(parts), dtype=float)
+
+
+def took_risk(columns: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Tell whether the gamble of larger variance was chosen; NaN where they are alike."""
+    a, b = _variance(columns, "a"), _variance(columns, "b")
+    action = np.asarray(columns["action"], dtype=float)
+    taken = np.where(action == (b > a), 1.0, 0.0)
+    return np.where(np.isfinite(action) & (np.abs(a - b) > CLOSE), taken, np.nan)
+
+
+def sure_and_risky(
+    columns: Mapping[str, Any],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return sure amount, stake and its chance where a sure amount meets a stake or nothing.
+
+    Elsewhere all three are NaN: where both gambles are uncertain or both are sure, where there
+    are two stakes, and where gains meet losses. Each is [rows].
+    """
+    sure, stake, chance = (np.full(len(np.asarray(columns["a_low"])), np.nan) for _ in range(3))
+    for certain, risky in (("a", "b"), ("b", "a")):
+        x = {p: np.asarray(columns[f"{risky}_{p}"], dtype=float) for p in PLACES}
+        p = {p: np.asarray(columns[f"{risky}_{p}_chance"], dtype=float) for p in PLACES}
+        amount = np.asarray(columns[f"{certain}_low"], dtype=float)
+        fits = (np.asarray(columns[f"{certain}_low_chance"], dtype=float) == 1) & (p["high"] == 0)
+        fits &= p["middle"] > 0  # two outcomes, low and middle
+        gain, loss = fits & (x["low"] == 0) & (amount > 0), fits & (x["middle"] == 0) & (amount < 0)
+        sure = np.where(gain | loss, amount, sure)
+        stake = np.where(gain, x["middle"], np.where(loss, x["low"], stake))
+        chance = np.where(gain, p["middle"], np.where(loss, p["low"], chance))
+    return sure, stake, chance
+
+
+def _stake_chance(rows: Rows) -> NDArray[np.float64]:
+    return sure_and_risky(rows)[2]  # type: ignore[arg-type]
+
+
+def _loses(rows: Rows) -> NDArray[np.float64]:
+    stake = sure_and_risky(rows)[1]  # type: ignore[arg-type]
+    return np.where(np.isfinite(stake), stake < 0, np.nan)
+
+
+def _ratio(rows: Rows) -> NDArray[np.float64]:
+    """Return gain over loss of the gamble that has both."""
+    found = np.full(len(rows), np.nan)
+    for side in "ab":
+        low, high = rows[f"{side}_low"], rows[f"{side}_high"]
+        both = (low < 0) & (high > 0)
+        found = np.where(both, high / np.where(both, -low, 1.0), found)
+    return found
+
+
+class RiskyChoice(Offers):
+    """Which of two gambles with stated gains, losses and probabilities; nothing is paid.
+
+    A gamble has one to three outcomes. The problems that ship as "prospect" are 140 of a sure
+    amount against a stake (a gain or a loss of 100 or 400, with one of seven chances from .05 to
+    .95; five sure amounts, the middle one of which is the mean of the stake), 21 even chances of
+    a gain or a loss against nothing, and 32 pairs of even chances of which one is wider. The
+    first tell the curve of utility and the weights of probabilities apart, the second what
+    losses weigh, the last what the curve does alone. "fourfold" are the first and "mixed" the
+    second of these; a list of pairs of gambles takes their place.
+
+    Performance is whether the gamble with the larger expected value was chosen.
+    """
+
+    name = "risky_choice"
+    summary = "which of two gambles with stated gains, losses and probabilities, no rewards"
+    source = "Kahneman and Tversky 1979; Tversky and Kahneman 1992"
+    fields = Fields(
+        *(
+            field
+            for side in "ab"
+            for field in (
+                *(Field(f"{side}_{p}", _amounts, f"{p} amount of gamble {side}", unit="points")
+                  for p in PLACES),
+                *(Field(f"{side}_{p}_chance", (0.0, 1.0), f"probability of the {p} amount of "
+                        f"gamble {side}") for p in PLACES),
+            )
+        ),
+        FIRST,
+    )  # fmt: skip
+    panels = (
+        Panel(
+            "fourfold pattern",
+            "probability of the stake",
+            "stake chosen over a sure amount",
+            looked(took_risk, _stake_chance, _loses),  # type: ignore[arg-type]
+            series=("gains", "losses"),
+        ),
+        Panel(
+            "gains and losses together",
+            "gain, times the loss",
+            "chosen over nothing",
+            looked(took_risk, _ratio),  # type: ignore[arg-type]
+        ),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = (0.0, 1.0)
+    offered = (*PLACES, *(f"{place}_chance" for place in PLACES))
+    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
+        "win": frozenset({"amount"}),
+        "lose": frozenset({"amount"}),
+        "nothing": frozenset(),
+        "certain": frozenset({"outcome"}),
+        "chance": frozenset({"outcome", "percent"}),
+    }
+    thought = "I weigh what may come of either option by how likely it is."
+
+    problems: Any = setting(
+        "prospect",
+        Told(problems_of, f"one of {', '.join(SETS)}, or a list of pairs of gambles"),
+        "Which problems are asked: the name of a set, or pairs of gambles, each a list of "
+        "[amount, probability].",
+        searched=among(*SETS),
+    )
+
+    def _problems(self) -> dict[str, NDArray[np.float64]]:
+        chosen = SETS[self.problems]() if isinstance(self.problems, str) else self.problems
+        return columns_of(chosen)
+
+    def _sentence(self, offer: Mapping[str, float]) -> str:
+        parts = []
+        for place in PLACES:
+            amount, chance = offer[place], offer[f"{place}_chance"]
+            if chance == 0:
+                continue
+            kind = "win" if amount > 0 else "lose" if amount < 0 else "nothing"
+            outcome = self._words[kind].render(amount=decimal(abs(amount)))
+            form = self._words["certain" if chance == 1 else "chance"]
+            parts.append(form.render(outcome=outcome, percent=decimal(round(100 * chance, 10))))
+        return "; ".join(parts)
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return whether the larger expected value was chosen; NaN where they are alike."""
+        columns = {name: trials.numbers(name) for name in self.fields.stimulus}
+        lead = expected(columns, "b") - expected(columns, "a")
+        action = trials.numbers("action")
+        known = np.isfinite(action) & (np.abs(lead) > CLOSE * (1 + np.abs(lead)))
+        return np.where(known, (action == (lead > 0)).astype(float), np.nan)
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        for side in "ab":
+            chances = [trials.numbers(f"{side}_{place}_chance") for place in PLACES]
+            total = np.sum(chances, axis=0)
+            trials.require(
+                (np.abs(total - 1) < 1e-6) & (np.min(chances, axis=0) >= 0),
+                f"The probabilities of gamble {side} are 0 or more and sum to 1",
+                total,
+                "Correct them; where there are fewer than three outcomes, the chance is 0.",
+            )

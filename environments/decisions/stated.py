@@ -1,0 +1,134 @@
+"""What experiments share whose questions stand alone: words, answers by a label, reading back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import WORDS, OneOf, setting
+from knownminds.environments.words.answer import Answer, parse_label
+from knownminds.environments.words.final_answers import MARKER, marker_of
+from knownminds.environments.words.prompt import (
+    OTHER_WORDS,
+    Message,
+    Prompt,
+    Template,
+    load_templates,
+)
+from knownminds.environments.words.told_history import REASONINGS, Reasoning
+
+LABELS = ("K", "M")
+Places = Mapping[str, object]  # what stands in the placeholders of a question, but its number
+
+
+class StatedQuestions(Environment):
+    """Questions that stand alone and are answered by a label; nothing is paid in between.
+
+    A subclass says what stands in the placeholders of its question, which labels its actions
+    have, and which questions there are at all, by which prompts are read back.
+
+    Attributes
+    ----------
+    asked, answered
+        Placeholders of the templates "question" (all of them needed) and "answer_...".
+    sentences
+        Further templates, each with its placeholders, all of them needed.
+    noun
+        What an answer may call itself before the label.
+    thought
+        What a simulated participant thinks aloud.
+    """
+
+    n_actions = 2
+    feedback = False
+    past = "none"
+    asked: ClassVar[Collection[str]]
+    answered: ClassVar[Collection[str]] = ()
+    sentences: ClassVar[Mapping[str, frozenset[str]]]
+    noun: ClassVar[str] = "option"
+    thought: ClassVar[str]
+    shipped: Path
+
+    reasoning: Reasoning = setting(
+        "none",
+        OneOf(REASONINGS),
+        '"none" asks for the answer alone; "chain_of_thought" and "step_back" for thoughts first '
+        "and the answer in a marked last line.",
+        last=True,
+    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS, last=True)
+
+    @abstractmethod
+    def _places(self, observation: Observation) -> Places:
+        """Return what stands in the placeholders of a question, but for its number."""
+
+    @abstractmethod
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        """Return the label of each action."""
+
+    @abstractmethod
+    def _every(self) -> Iterator[dict[str, Any]]:
+        """Go through all that a trial may show, but for its number."""
+
+    def prepare(self) -> None:
+        """Load the words."""
+        asked = frozenset({"number", *self.asked})
+        wanted = {
+            **self.sentences,
+            "introduction": frozenset(),
+            "question": asked,
+            **{f"answer_{reasoning}": frozenset(self.answered) for reasoning in REASONINGS},
+        }
+        required = {**self.sentences, "question": asked}
+        self._words = load_templates(self.templates, wanted, required, self.shipped)
+        answer = self._words[f"answer_{self.reasoning}"].text
+        self._marker = (marker_of(answer) or MARKER) if self.reasoning != "none" else MARKER
+        whole = "\n\n".join((self._words["introduction"].text, self._words["question"].text))
+        self._asked = Template(f"{whole}\n{answer}")
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put a question into words."""
+        places = self._places(observation)
+        text = self._asked.render(number=int(observation["trial"]) + 1, **places)
+        return Prompt((Message("user", text),))
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read which label the answer names."""
+        marked = self.reasoning != "none"
+        return parse_label(text, self._labels(observation), marked, self.noun, self._marker)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        said = self._labels(observation)[choice]
+        return said if self.reasoning == "none" else f"{self.thought}\n{self._marker} {said}"
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a prompt back to what it shows."""
+        found = self._asked.read(messages[0].content) if len(messages) == 1 else None
+        if found is not None:
+            number = int(found.pop("number"))
+            seen = self._known.get(frozenset(found.items()))
+            if seen is not None:
+                return [], {"trial": number - 1, **seen}
+        raise ValueError(
+            f"The prompt is none of {self!r}. Use the settings and templates it was made with."
+        )
+
+    @cached_property
+    def _known(self) -> dict[frozenset[tuple[str, str]], dict[str, Any]]:
+        """What is shown, by what then stands in the placeholders."""
+        names = self._asked.names
+        known: dict[frozenset[tuple[str, str]], dict[str, Any]] = {}
+        for seen in self._every():
+            places = self._places({"trial": 0, **seen})
+            key = frozenset((n, str(value)) for n, value in places.items() if n in names)
+            if known.setdefault(key, seen) != seen:
+                raise ValueError(
+                    f"Each question has words of its own; {known[key]} and {seen} read alike. Let "
+                    "the templates tell them apart."
+                )
+        return known

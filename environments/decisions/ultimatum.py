@@ -1,0 +1,280 @@
+"""The ultimatum game: offers to accept or reject, and offers to make, of a share of a stake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Observation
+from knownminds.environments.fields import Field, Fields, Number, SomeOf, Told, Whole, setting
+from knownminds.environments.panels import Panel, Rows, chose, looked
+from knownminds.environments.searched import span
+from knownminds.environments.words.answer import decimal
+from knownminds.environments.words.told_history import FIRST
+
+from .stated import LABELS, Places, StatedQuestions
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+ROLES = ("responder", "proposer")
+RESPONDER, PROPOSER = 0, 1
+COLUMNS = ("role", "stake", "less", "less_chance", "more", "more_chance")
+# As shares of the stake. Below one half an offer tells of envy, above it of guilt.
+OFFERS = (0.04, 0.08, 0.12, 0.16, 0.2, 0.24, 0.28, 0.32, 0.36, 0.4, 0.44, 0.48,
+          0.5, 0.6, 0.7, 0.8, 0.9, 1.0)  # fmt: skip
+LOW_OFFERS, EVEN = (0.0, 0.1, 0.2), 0.5
+# Chances that the lower and the even offer are accepted; guilt that makes both worth the same
+# rises along the row, from .1 to .9 where the lower offer is nothing.
+CHANCES = ((0.55, 1.0), (0.65, 1.0), (0.75, 1.0), (0.85, 1.0), (0.95, 1.0),
+           (1.0, 0.9), (1.0, 0.7), (1.0, 0.55), (1.0, 0.4), (1.0, 0.2))  # fmt: skip
+CLOSE = 1e-9
+
+Proposal = tuple[float, float]  # an offer and the chance that it is accepted
+
+
+def _offers(name: str, given: Any) -> tuple[float, ...] | None:
+    """Take different amounts from 0 on; None for those that ship."""
+    if given is None:
+        return None
+    rule = f"{name} are different amounts from 0 to the stake, or None"
+    try:
+        amounts = [float(each) for each in given]
+    except (TypeError, ValueError):
+        amounts = []
+    good = np.isfinite(amounts).all() and min(amounts, default=-1) >= 0
+    if not good or len(set(amounts)) < len(amounts):
+        raise ValueError(f"{rule}; got {given!r}.")
+    return tuple(amounts)
+
+
+def _proposals(name: str, given: Any) -> tuple[tuple[Proposal, Proposal], ...] | None:
+    """Take pairs of a lower and a higher offer, each with its chance; None for those that ship."""
+    if given is None:
+        return None
+    rule = (
+        f"{name} are pairs of a lower and a higher offer, each an amount and the chance that it is "
+        "accepted, above 0 and up to 1, as in [[0, 1], [50, 0.8]]"
+    )
+    taken = []
+    for pair in given if isinstance(given, Iterable) and not isinstance(given, str) else ():
+        try:
+            (low, p), (high, q) = pair
+            one, other = (float(low), float(p)), (float(high), float(q))
+        except (TypeError, ValueError):
+            raise ValueError(f"{rule}; got {pair!r}.") from None
+        if not (0 <= one[0] < other[0] and 0 < one[1] <= 1 and 0 < other[1] <= 1):
+            raise ValueError(f"{rule}; got {pair!r}.")
+        taken.append((one, other))
+    if not taken or len(set(taken)) < len(taken):
+        raise ValueError(f"{rule}, at least one and each once; got {given!r}.")
+    return tuple(taken)
+
+
+def earned(columns: Mapping[str, Any]) -> NDArray[np.float64]:
+    """Return what an action earns in points, the mean where an acceptance is left to chance.
+
+    A responder who accepts earns the offer and one who rejects nothing; a proposer keeps the rest
+    of the stake, times the chance that the offer is accepted. NaN without an action.
+    """
+    x = {name: np.asarray(columns[name], dtype=float) for name in (*COLUMNS, "action")}
+    more = x["action"] == 1
+    offer = np.where(more, x["more"], x["less"])
+    chance = np.where(more, x["more_chance"], x["less_chance"])
+    own = np.where(x["role"] == RESPONDER, offer, x["stake"] - offer)
+    return np.where(np.isfinite(x["action"]), chance * own, np.nan)
+
+
+def _share(rows: Rows) -> NDArray[np.float64]:
+    """Return the offer to a responder as a share of the stake."""
+    return np.where(rows["role"] == RESPONDER, rows["more"] / rows["stake"], np.nan)
+
+
+def _gain(rows: Rows) -> NDArray[np.float64]:
+    """Return what the higher of two offers earns a proposer beyond the lower, in stakes."""
+    more = rows["more_chance"] * (rows["stake"] - rows["more"])
+    less = rows["less_chance"] * (rows["stake"] - rows["less"])
+    return np.where(rows["role"] == PROPOSER, (more - less) / rows["stake"], np.nan)
+
+
+class Ultimatum(StatedQuestions):
+    """Offers of a share of a stake to accept (action 1) or reject (0), and offers to make.
+
+    As responder one is offered a part of the stake by somebody who would keep the rest; who rejects
+    leaves both with nothing. As proposer one makes the lower (action 0) or the higher (1) of two
+    offers. In the place of the other a computer accepts each with a chance that is told. Every
+    question stands alone, nothing is told between them, and all can be paid at the end.
+
+    Of the 48 questions that ship, 12 offer a responder less than half (who is averse to having
+    less gives up points there) and 6 half or more; 30 ask a proposer. *A responder alone does not
+    tell guilt*: who minds having more by less than all that it brings never rejects such an
+    offer. A proposer gives up points to have less, at prices that differ by the chances.
+
+    Performance is what the action earns in points, see `earned`.
+    """
+
+    name = "ultimatum"
+    summary = "offers of a share of a stake, to accept or reject and to make, no rewards"
+    source = "Gueth, Schmittberger and Schwarze 1982; Blanco, Engelmann and Normann 2011"
+    fields = Fields(
+        Field("role", (0, 1), "0 responder, 1 proposer"),
+        Field("stake", (0.0, np.inf), "what is divided", unit="points"),
+        Field("less", (0.0, np.inf), "offer by action 0; 0 where it rejects", unit="points"),
+        Field("less_chance", (0.0, 1.0), "that it is accepted; 0 where it is a rejection"),
+        Field("more", (0.0, np.inf), "offer by action 1, or the one that it accepts",
+              unit="points"),
+        Field("more_chance", (0.0, 1.0), "that it is accepted"),
+        FIRST,
+    )  # fmt: skip
+    panels = (
+        Panel("offers accepted", "offer, share of the stake", "accepted", looked(chose(1), _share)),
+        Panel(
+            "higher offers by what they earn",
+            "expected points of the higher offer less those of the lower, in stakes",
+            "higher offer made",
+            looked(chose(1), _gain),
+        ),
+    )
+    shipped = Path(__file__).with_suffix(".toml")
+    performance_bounds = (0.0, np.inf)
+    asked = ("situation", "label_one", "label_two")
+    answered = ("label_one", "label_two")
+    sentences: ClassVar[Mapping[str, frozenset[str]]] = {
+        "responder": frozenset({"stake", "offer", "rest"}),
+        "proposer": frozenset({"stake", "label_one", "one", "label_two", "two"}),
+        "offer": frozenset({"offer", "rest", "percent"}),
+        "accept": frozenset(),
+        "reject": frozenset(),
+    }
+    thought = "I weigh what I would have against what the other would have."
+
+    stake: float = setting(100.0, Number(above=0.0), "What is divided, in points.")
+    offers: tuple[float, ...] | None = setting(
+        None,
+        Told(_offers, "different amounts from 0 to the stake, or None"),
+        "Offers to a responder in points; None for 18 from 4% of the stake to all of it.",
+    )
+    proposals: tuple[tuple[Proposal, Proposal], ...] | None = setting(
+        None,
+        Told(_proposals, "pairs of offers, each an amount and a chance, or None"),
+        "Pairs of offers between which a proposer chooses, [[lower, chance], [higher, chance]]; "
+        "None for 30 of nothing to a fifth of the stake against half of it.",
+    )
+    roles: Sequence[str] = setting(ROLES, SomeOf(ROLES), "Which questions are asked.")
+    repeats: int = setting(
+        1, Whole(1), "How often each question is asked.", size=True, searched=span(1, 8)
+    )
+
+    def prepare(self) -> None:
+        """Lay out the questions and load the words."""
+        self._columns = self._questions()
+        super().prepare()
+        for name in ("accept", "reject"):
+            if not self._words[name].text.strip():
+                raise ValueError(f"The template {name!r} is a word; {self.templates} has none.")
+
+    @property
+    def n_trials(self) -> int:
+        """Each question, as often as it is asked."""
+        return self.repeats * len(self._columns["role"])
+
+    @property
+    def n_draws(self) -> int:
+        """Two numbers per question: its place, and what is named first."""
+        return 2 * self.n_trials
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions in mixed order."""
+        place, first = np.moveaxis(uniforms.reshape(len(uniforms), 2, -1), 1, 0)
+        order = np.argsort(place, axis=1) % len(self._columns["role"])
+        tables: dict[str, NDArray[Any]] = {n: c[order] for n, c in self._columns.items()}
+        return {**tables, "first": (first < 0.5).astype(np.int64)}
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return what each action earns, in points."""
+        return earned({name: trials.numbers(name) for name in (*COLUMNS, "action")})
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial this experiment cannot have produced."""
+        super().check(trials)
+        x = {name: trials.numbers(name) for name in COLUMNS}
+        trials.require(x["stake"] > 0, "A stake is above 0", x["stake"], "Correct it.")
+        trials.require(
+            (x["less"] >= 0) & (x["less"] < x["more"]) & (x["more"] <= x["stake"] + CLOSE)
+            | (x["role"] == RESPONDER) & (x["less"] == x["more"]),
+            "Offers lie between 0 and the stake, `less` below `more`",
+            x["more"],
+            "Correct them, or exchange the two columns.",
+        )
+        trials.require(
+            (x["role"] == PROPOSER) | ((x["less_chance"] == 0) & (x["more_chance"] == 1)),
+            "A responder accepts (more_chance 1) or rejects (less 0, less_chance 0)",
+            x["more_chance"],
+            "Set them so where role is 0.",
+        )
+
+    def _questions(self) -> dict[str, NDArray[Any]]:
+        rows: list[tuple[float, ...]] = []
+        if "responder" in self.roles:
+            offers = [round(share * self.stake, 9) for share in OFFERS]
+            offers = list(self.offers) if self.offers is not None else offers
+            self._check_within("offers", offers)
+            rows += [(RESPONDER, 0.0, 0.0, offer, 1.0) for offer in offers]
+        if "proposer" in self.roles:
+            pairs = self.proposals or tuple(
+                ((round(low * self.stake, 9), p), (EVEN * self.stake, q))
+                for low, (p, q) in product(LOW_OFFERS, CHANCES)
+            )
+            self._check_within("proposals", [high for _, (high, _) in pairs])
+            rows += [(PROPOSER, low, p, high, q) for (low, p), (high, q) in pairs]
+        role, *others = np.array(rows, dtype=float).T
+        amounts = dict(zip(("less", "less_chance", "more", "more_chance"), others, strict=True))
+        stake = np.full(len(role), self.stake)
+        return {"role": role.astype(np.int64), "stake": stake, **amounts}
+
+    def _check_within(self, name: str, amounts: Sequence[float]) -> None:
+        beyond = [amount for amount in amounts if amount > self.stake + CLOSE]
+        if beyond or not amounts:
+            got = f"{beyond[0]:g} of {self.stake:g}" if beyond else "none"
+            raise ValueError(
+                f"{name.capitalize()} lie between 0 and the stake, and there is at least one; got "
+                f"{got}. Lower it, or raise the stake."
+            )
+
+    def _labels(self, observation: Observation) -> Sequence[str]:
+        if observation["role"] == RESPONDER:
+            return [self._words[name].text for name in ("reject", "accept")]
+        return LABELS if observation["first"] == 0 else LABELS[::-1]
+
+    def _places(self, observation: Observation) -> Places:
+        stake, labels = float(observation["stake"]), self._labels(observation)
+        first = int(observation["first"])
+        named = {"label_one": labels[first], "label_two": labels[1 - first]}
+        if observation["role"] == RESPONDER:
+            offer = float(observation["more"])
+            rest = decimal(round(stake - offer, 9))
+            told = {"stake": decimal(stake), "offer": decimal(offer), "rest": rest}
+            return {**named, "situation": self._words["responder"].render(**told)}
+        ways = [self._offer(stake, observation, name) for name in ("less", "more")]
+        situation = self._words["proposer"].render(
+            **named, stake=decimal(stake), one=ways[first], two=ways[1 - first]
+        )
+        return {**named, "situation": situation}
+
+    def _offer(self, stake: float, observation: Observation, name: str) -> str:
+        offer, chance = float(observation[name]), float(observation[f"{name}_chance"])
+        return self._words["offer"].render(
+            offer=decimal(offer),
+            rest=decimal(round(stake - offer, 9)),
+            percent=decimal(round(100 * chance, 9)),
+        )
+
+    def _every(self) -> Iterator[dict[str, Any]]:
+        for k in range(len(self._columns["role"])):
+            seen = {name: column[k].item() for name, column in self._columns.items()}
+            yield from ({**seen, "first": first} for first in (0, 1))

@@ -1,0 +1,144 @@
+"""What ladders of adjusted amounts tell: indifference points and the area under their curve."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import AdjustingAmount, Trials
+from knownminds.environments.decisions.adjusting_amount import LATER
+from knownminds.environments.later import pandas as pd
+from knownminds.inference.measure import Dial, sessions_of, with_columns
+from knownminds.inference.session_measure import SessionMeasure
+
+COLUMNS = ("sooner_amount", "later_amount", "later_delay", "ladder", "action")
+
+
+def indifference_points(trials: Trials) -> pd.DataFrame:
+    """Read off each ladder which sum now is worth as much as the later one.
+
+    Parameters
+    ----------
+    trials
+        Of `adjusting_amount`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per ladder: subject, session, ladder, amount (the later sum, negative for a loss),
+        delay (months), point (the sum that would be offered next), and low and high, the largest
+        sum below which and the smallest above which the answers put it. Sums have the sign of the
+        later one and low <= point <= high in size; without an answer they are NaN.
+
+    Raises
+    ------
+    ValueError
+        If a column is missing.
+    """
+    frame = with_columns(trials, "indifference_points", COLUMNS)
+    columns = {name: trials.numbers(name) for name in COLUMNS}
+    points = _points(sessions_of(trials), columns)
+    named = frame[["subject", "session"]].iloc[points.pop("row")].reset_index(drop=True)
+    sign = np.sign(points["amount"])
+    return named.assign(
+        ladder=points["ladder"].astype(int),
+        amount=points["amount"],
+        delay=points["delay"],
+        **{name: sign * points[name] for name in ("point", "low", "high")},
+    )
+
+
+def area_under_curve(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the area under the curve of indifference points over delay, by session and amount.
+
+    Points are shares of the later sum and delays shares of the longest one; the curve begins at
+    1 without delay, and between delays it is straight (Myerson, Green and Warusawitharana 2001). 1
+    is no discounting. Of ladders climbed several times the mean is taken at each delay.
+
+    Parameters
+    ----------
+    points
+        What `indifference_points` returns.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per subject, session and amount: area, and low and high, the areas under the lower
+        and the upper ends of the points' intervals, as far as the ladders' steps tell.
+    """
+    by = ["subject", "session", "amount"]
+    shares = points.assign(**{n: points[n] / points["amount"] for n in ("point", "low", "high")})
+    rows = []
+    for key, own in shares.groupby(by, sort=False):
+        at = own.groupby("delay")[["point", "low", "high"]].mean()
+        delay = np.concatenate([[0.0], at.index.to_numpy(dtype=float)])
+        areas = {
+            name: float(np.trapezoid(np.concatenate([[1.0], at[name]]), delay / delay[-1]))
+            for name in at
+        }
+        rows.append({**dict(zip(by, key, strict=True)), "area": areas.pop("point"), **areas})
+    return pd.DataFrame(rows, columns=[*by, "area", "low", "high"])
+
+
+def _points(session: NDArray[np.int64], columns: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the points of all ladders, in size, with a row of each; each [ladders]."""
+    key = np.column_stack([session, columns["ladder"]])
+    _, row, code = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    code, n = code.ravel(), len(row)
+    amount = columns["later_amount"][row]
+    size, action = np.abs(columns["sooner_amount"]), columns["action"]
+    answered = np.isfinite(action)
+    above = answered & ((action == LATER) == (columns["later_amount"] > 0))
+    low, high = np.zeros(n), np.abs(amount)
+    np.maximum.at(low, code[above], size[above])
+    np.minimum.at(high, code[answered & ~above], size[answered & ~above])
+    low[np.bincount(code, answered, n) == 0] = np.nan
+    high = np.where(np.isnan(low), np.nan, high)
+    return {
+        "row": row,
+        "session": session[row].astype(float),
+        "ladder": columns["ladder"][row],
+        "amount": amount,
+        "delay": columns["later_delay"][row],
+        "point": (low + high) / 2,
+        "low": low,
+        "high": high,
+    }
+
+
+class AreaUnderCurve(SessionMeasure):
+    """Area under the curve of indifference points of gains, read off ladders.
+
+    1 where later sums are worth as much as those now, near 0 where they are worth nothing. No
+    form of discounting is assumed. Several later sums are averaged. See `area_under_curve`, which
+    has the areas of losses too, and what the steps of ladders leave open.
+    """
+
+    kind = AdjustingAmount
+    name = "area_under_curve"
+    summary = "area under the discounting curve of gains, read off ladders"
+    source = "Myerson, Green and Warusawitharana 2001"
+    columns = COLUMNS
+    reason = "a ladder of gains has no answer"
+    bounds = (0.0, 1.0)
+    violator = "hyperbolic_discounter"
+    dial = Dial({"k": -1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the mean area over later sums, [sessions]."""
+        points = pd.DataFrame(_points(session, columns))
+        gains = points[points["amount"] > 0].assign(share=points["point"] / points["amount"])
+        curves = gains.groupby(["session", "amount", "delay"])["share"].mean(skipna=False)
+        table = curves.unstack("delay")
+        delays = np.array([0.0, *table.columns])
+        shares = np.column_stack([np.ones(len(table)), table.to_numpy()])
+        areas = pd.Series(np.trapezoid(shares, delays / delays[-1], axis=1), table.index)
+        found: Array = np.full(int(session.max(initial=-1)) + 1, np.nan)
+        means = areas.groupby("session").mean()
+        found[means.index.to_numpy(dtype=np.int64)] = means.to_numpy()
+        return found

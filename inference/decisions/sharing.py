@@ -1,0 +1,104 @@
+"""What people give up for fair shares: low offers rejected, generous ones made, giving in kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import PublicGoods, Ultimatum
+from knownminds.environments.decisions.ultimatum import COLUMNS as OFFERED
+from knownminds.environments.decisions.ultimatum import PROPOSER, RESPONDER
+from knownminds.inference.measure import Dial
+from knownminds.inference.session_measure import SessionMeasure, mean_by
+
+LOW = 0.3  # of the stake; offers below are rejected often
+CLOSE = 1e-9
+
+
+class RejectedOffers(SessionMeasure):
+    """Share of low offers that a responder rejects; low are those below 30% of the stake.
+
+    Who goes by the own earnings rejects them by mistake alone.
+    """
+
+    kind = Ultimatum
+    name = "low_offers_rejected"
+    summary = "share of offers below 30% of the stake that were rejected"
+    source = "Gueth, Schmittberger and Schwarze 1982"
+    columns = (*OFFERED, "action")
+    reason = "no offer below 30% of the stake was answered"
+    bounds = (0.0, 1.0)
+    violator = "inequity_averse"
+    dial = Dial({"alpha": 1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the share of rejections, [sessions]."""
+        low = columns["more"] < LOW * columns["stake"] - CLOSE
+        held = (columns["role"] == RESPONDER) & low & np.isfinite(columns["action"])
+        n = int(session.max(initial=-1)) + 1
+        return mean_by(session[held], (columns["action"] == 0).astype(float)[held], n)
+
+
+class GenerousOffers(SessionMeasure):
+    """Share of proposals in which the higher offer was made although the lower one earns more.
+
+    Both offers' earnings are what is kept times the chance that the offer is accepted. Who goes by
+    the own earnings makes the higher one by mistake alone.
+    """
+
+    kind = Ultimatum
+    name = "generous_offers"
+    summary = "share of proposals where the higher offer was made and the lower one earns more"
+    source = "Blanco, Engelmann and Normann 2011"
+    columns = (*OFFERED, "action")
+    reason = "no proposal in which the lower offer earns more was answered"
+    bounds = (0.0, 1.0)
+    violator = "inequity_averse"
+    dial = Dial({"beta": 1.0}, reach=2.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the share of higher offers, [sessions]."""
+        less = columns["less_chance"] * (columns["stake"] - columns["less"])
+        more = columns["more_chance"] * (columns["stake"] - columns["more"])
+        costs = less > more + CLOSE * columns["stake"]
+        held = (columns["role"] == PROPOSER) & costs & np.isfinite(columns["action"])
+        n = int(session.max(initial=-1)) + 1
+        return mean_by(session[held], (columns["action"] == 1).astype(float)[held], n)
+
+
+class ConditionalCooperation(SessionMeasure):
+    """Slope of contributions on what each of the others has put in, by least squares.
+
+    0 is giving whatever the others give, nothing for instance; 1 is giving as they do. Where what
+    others give and the multiplier are crossed, as in the design, it is 0 for who goes by the own
+    earnings.
+    """
+
+    kind = PublicGoods
+    name = "conditional_cooperation"
+    summary = "slope of contributions on those of the others"
+    source = "Fischbacher, Gaechter and Fehr 2001"
+    columns = ("others", "action")
+    reason = "contributions to fewer than two different ones of the others"
+    null = 0.0
+    rational = "selfish_contributor"
+    violator = "conditional_cooperator"
+    dial = Dial({"slope": 1.0}, reach=1.0, steps=9)
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the slope, [sessions]."""
+        held = np.isfinite(columns["action"]) & np.isfinite(columns["others"])
+        whose, n = session[held], int(session.max(initial=-1)) + 1
+        x, y = columns["others"][held], columns["action"][held]
+        x = x - mean_by(whose, x, n)[whose]
+        spread = np.bincount(whose, x * x, n)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope: Array = np.bincount(whose, x * y, n) / np.where(spread > CLOSE, spread, np.nan)
+        return slope
