@@ -13,28 +13,28 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
-from math import exp, inf, log, pi, sqrt
+from math import exp, log, pi
 from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtri
+from scipy.special import ndtri
 
-from knownminds.agents.agent import Integers, Responder, merging
+from knownminds.agents.agent import Integers, merging
 from knownminds.agents.exponential import log_share_below, mixed_with_lapse
 from knownminds.agents.parameters import POSITIVE, UNIT, Array, Parameter
 from knownminds.environments.causes.causal_graph import GRAPHS, Graph, conditional, direction_of
 from knownminds.environments.environment import Environment, Observation
 
+from .percentages import TINY, WHOLE, PercentJudge
+
 LANES = 32  # as in sequences.py
-TINY = 1e-300  # whose logarithm and quantile are finite
 EDGE = 1e-9  # probabilities are held this far from 0 and 1, where every state is possible
 STEEPEST = 300.0  # log odds beyond which a logistic function is as good as 0 or 1
 ENDLESS = 4e5  # steps: longer walks count as endless, whose visits are the probabilities
 SETTLED = 1e-15  # a walk whose flows are smaller than this has arrived
 RARE = 1e-17  # of a walk's number of steps: no longer followed
-WHOLE = 101.0  # numbers from 0 to 100
 HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
 
 # What the weights of the states are.
@@ -445,26 +445,19 @@ NOISE = Parameter(
 )
 
 
-class CausalReasoner(Responder):
+class CausalReasoner(PercentJudge):
     """An agent with a causal graph, which answers questions on a scale from 0 to 100.
 
-    An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100. The likelihood is
-    that of answers so censored: a density per unit between the ends, a probability at them. A lapse
-    is any number from 0 to 100: rounded to whole numbers, all 101 are equally likely.
+    An answer is 100 times (prediction + sigma N(0, 1)), cut off at 0 and 100.
 
     Attributes
     ----------
-    censored
-        Whether the likelihood knows that answers were cut off.
     graphs
         The graphs that the model can reason about.
     """
 
     columns = ("response", "graph", "query", "first", "second", "third")
     design = ("graph", "query", "first", "second", "third")
-    separate = ()
-    n_uniforms = 2
-    censored: ClassVar[bool] = True
     graphs: ClassVar[Sequence[Graph]] = GRAPHS
     prepare = staticmethod(merging(merge))
 
@@ -502,44 +495,6 @@ class CausalReasoner(Responder):
         """Forget nothing but what need not be computed again."""
         self._weights: dict[Graph, Array] = {}
         self._known: dict[tuple[int, ...], float] = {}
-
-    def log_density(
-        self, observation: Observation, response: float, action: int | None = None
-    ) -> float:
-        """Return the log density of an answer, per unit; at the ends the log probability."""
-        y, mean, sigma = response / 100.0, self.predict(observation), float(self.theta[-1])
-        if self.censored and y <= 0.0:
-            return float(log_ndtr(-mean / sigma))
-        if self.censored and y >= 1.0:
-            return float(log_ndtr((mean - 1.0) / sigma))
-        return -0.5 * ((y - mean) / sigma) ** 2 - log(100.0 * sigma * sqrt(2.0 * pi))
-
-    def log_probability(
-        self,
-        observation: Observation,
-        action: int | None,
-        response: float | None,
-        response_range: tuple[float, float] = (0.0, 100.0),
-    ) -> float:
-        """Return the log density of an answer, lapses included."""
-        if response is None:
-            return 0.0
-        own = self.log_density(observation, response)
-        if not self.lapse:
-            return own
-        at_an_end = self.censored and not 0.0 < response < 100.0
-        mixed = (1.0 - self.lapse) * exp(own) + self.lapse * (0.5 if at_an_end else 1.0) / WHOLE
-        return log(mixed) if mixed > 0.0 else -inf
-
-    def choose(self, observation: Observation, rng: np.random.Generator) -> float:
-        """Draw an answer with two uniform numbers."""
-        lapses, u = rng.random(2).tolist()
-        if lapses < self.lapse:
-            answer = WHOLE * u - 0.5
-        else:
-            noise = float(self.theta[-1]) * float(ndtri(max(u, TINY)))
-            answer = 100.0 * (self.predict(observation) + noise)
-        return float(min(max(answer, 0.0), 100.0))
 
 
 def held(value: float) -> float:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
@@ -28,16 +25,10 @@ from knownminds.environments.fields import (
     coded,
     setting,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, looked, read_off
 from knownminds.environments.searched import among, span
-from knownminds.environments.words.answer import (
-    Answer,
-    Outcome,
-    _told,
-    _unreadable,
-    decimal,
-    parse_number,
-)
+from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.cover_stories import (
     SENSES,
     SHIPPED,
@@ -46,10 +37,11 @@ from knownminds.environments.words.cover_stories import (
     filler,
     load_stories,
 )
-from knownminds.environments.words.final_answers import without_thoughts
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
+from knownminds.environments.words.screen import Screen
 
 from .causal_graph import (
+    ABSENT,
     DIRECTIONS,
     EDGES,
     GRAPHS,
@@ -60,40 +52,22 @@ from .causal_graph import (
     Directions,
     Graph,
     Question,
+    conditional,
+    noisy_or_joint,
     questions,
 )
+from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+from .random_names import CONTENTS, LENGTH, Content, random_name
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
 
-Content = Literal[
-    "meaningful", "all", "alnum", "num_symb", "letters", "letters_digits", "digits_symbols"
-]
 Overload = Literal["none", "d", "e", "de"]
-Form = Literal["numeric", "chain_of_thought"]
-CONTENTS: tuple[str, ...] = get_args(Content)
 OVERLOADS: tuple[str, ...] = get_args(Overload)
-FORMS: tuple[str, ...] = get_args(Form)
 
 Context = tuple[int, int, int, int, int, int, int]  # query, told, domain, sense, round
 Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
 
-_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_DIGITS = "0123456789"
-_SYMBOLS = "!#$+=?@^~"  # none that quotes, brackets, marks up or ends a sentence
-# The thesis's kinds: each character is drawn from one alphabet.
-_MIXED = {
-    "all": _LETTERS + _DIGITS + _SYMBOLS,
-    "alnum": _LETTERS + _DIGITS,
-    "num_symb": _DIGITS + _SYMBOLS,
-}
-_ALPHABETS = {  # of the greater and the smaller part of a name
-    "letters": (_LETTERS, _LETTERS),
-    "letters_digits": (_LETTERS, _DIGITS),
-    "digits_symbols": (_DIGITS, _SYMBOLS),
-}
-_NAME = 10  # characters of a name
-_SECOND = 4  # how many of them come from the second alphabet
 _PLACES = ("first", "second", "third")
 _TOLD = "what is told of the {} variable: -1 nothing, 0 absent, 1 present"
 
@@ -134,12 +108,6 @@ REQUIRED = {
     "abstract_link": ("cause", "effect", "more"),
     **{f"abstract_{place}_{sense}": ("name",) for place in _PLACES for sense in "pm"},
 }
-
-_THOUGHT = "I go along the links from what I learned to what I am asked."
-_FRAME = re.compile(
-    r"<answer>\s*<reasoning>.*</reasoning>\s*<likelihood>[^<]*</likelihood>\s*</answer>", re.DOTALL
-)
-_OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
 
 
 def _question(rows: Rows) -> NDArray[np.float64]:
@@ -335,7 +303,7 @@ class Collider(Environment):
     def n_draws(self) -> int:
         """One number per trial, to put them in order, and two per character of a name."""
         named = 0 if self.content == "meaningful" else 3 * len(self._all_domains)
-        return self.n_trials + 2 * _NAME * named
+        return self.n_trials + 2 * LENGTH * named
 
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the questions in the order in which they are asked, round by round."""
@@ -350,8 +318,8 @@ class Collider(Environment):
         """Return the names of the variables, by domain; none where they mean something."""
         if self.content == "meaningful":
             return ()
-        drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, _NAME)
-        return {"names": [[_name(u, self.content) for u in triple] for triple in drawn]}
+        drawn = uniforms[self.n_trials :].reshape(len(self._all_domains), 3, 2, LENGTH)
+        return {"names": [[random_name(u, self.content) for u in triple] for triple in drawn]}
 
     @classmethod
     def as_played(cls, frame: pd.DataFrame) -> Self:
@@ -416,6 +384,23 @@ class Collider(Environment):
                 "such rows out."
             )
 
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the answers of a noisy-OR: priors .5, strengths .8, leak .1.
+
+        Stories tell no numbers; these are in the middle of what people's answers say.
+        """
+        told = [columns[name] for name in ("query", "first", "second", "third")]
+        return 100.0 * conditional(noisy_or_joint(self.graph, 0.5, 0.1, (0.8, 0.8)), *told)
+
+    def shortcuts(self, observation: Observation) -> Mapping[str, float]:
+        """Return how many variables are told to be present, to be absent, and which is asked."""
+        told = [observation[name] for name in ("first", "second", "third")]
+        return {
+            "variables told to be present": told.count(PRESENT),
+            "variables told to be absent": told.count(ABSENT),
+            "the effect is asked": float(observation["query"] == 2),
+        }
+
     def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
         """Put the question into words; earlier trials are not told."""
         texts, _ = self._in_words(self.design.labels)
@@ -423,6 +408,12 @@ class Collider(Environment):
         if context not in texts:
             raise ValueError(f"{dict(observation)} is no question of {self!r}.")
         return Prompt((Message("user", texts[context]),))
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return the question, without what is said of the form of an answer."""
+        text = self.render(observation, ()).messages[0].content
+        answer = self._words[f"answer_{self.answer}"].text
+        return Screen("", text.replace(answer, "").strip(), asks="response")
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.
@@ -436,18 +427,11 @@ class Collider(Environment):
         the same rules; nothing else is read. It is malformed if either tag is missing or stands
         more than once. What else departs from the frame is repaired and noted.
         """
-        if self.answer == "chain_of_thought":
-            return _parse_frame(text)
-        return parse_number(text, 0.0, 100.0)
+        return parse_likelihood(text, self.answer)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""
-        number = decimal(choice)
-        if self.answer == "numeric":
-            return number
-        return (
-            f"<answer><reasoning>{_THOUGHT}</reasoning><likelihood>{number}</likelihood></answer>"
-        )
+        return say_likelihood(choice, self.answer)
 
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to its observation; there are no turns in it.
@@ -636,46 +620,9 @@ class Collider(Environment):
         return by_name[value]
 
 
-def _name(uniforms: NDArray[np.float64], content: str) -> str:
-    """Make a name of ten characters from uniforms[2, 10]."""
-    place, chosen = uniforms
-    if content in _MIXED:
-        mixed = _MIXED[content]
-        return "".join(mixed[int(u * len(mixed))] for u in chosen)
-    second = np.isin(np.arange(_NAME), np.argsort(place)[:_SECOND])
-    alphabets = _ALPHABETS[content]
-    picked = (alphabets[int(s)] for s in second)
-    return "".join(
-        letters[int(u * len(letters))] for letters, u in zip(picked, chosen, strict=True)
-    )
-
-
 def _opening(phrase: str) -> str:
     """Return a phrase as it opens a sentence."""
     return phrase[:1].upper() + phrase[1:]
-
-
-def _parse_frame(text: str) -> Answer:
-    """Read the one likelihood in an XML frame."""
-    if not text.strip():
-        return Answer(Outcome.EMPTY, text=text, note="no text")
-    notes: list[str] = []
-    said = without_thoughts(text, notes)
-    opened, closed = list(_OPEN.finditer(said)), list(_CLOSE.finditer(said))
-    if not opened or not closed:
-        return _unreadable(text, "expected <likelihood>NUMBER</likelihood>", said)
-    if len(opened) > 1 or len(closed) > 1 or closed[0].start() < opened[0].end():
-        return Answer(Outcome.MALFORMED, text=text, note="expected one <likelihood>")
-    inside = said[opened[0].end() : closed[0].start()]
-    answer = parse_number(inside, 0.0, 100.0)
-    if answer.response is None:
-        outcome = Outcome.MALFORMED if answer.outcome is Outcome.EMPTY else answer.outcome
-        return replace(answer, outcome=outcome, text=text)
-    notes += [answer.note] if answer.note else []
-    if not _FRAME.fullmatch(said):
-        notes.append("other than the frame" if not _FRAME.search(said) else "text around the frame")
-    outcome = Outcome.REPAIRED if notes else Outcome.OK
-    return replace(answer, outcome=outcome, text=text, note=_told(notes))
 
 
 def _positions(trials: Trials, column: str, known: tuple[str, ...]) -> NDArray[np.int64]:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 from knownminds.inference.ties import tied

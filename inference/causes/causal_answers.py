@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent
@@ -21,6 +20,7 @@ from knownminds.environments.causes.causal_graph import (
     direction_of,
     task_of,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.cover_stories import SENSES, SHIPPED, load_stories
 
 QUESTION = ("query", "first", "second", "third")

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Estimate, SubjectMeasure, Values, t_tests
 
 from .causal_answers import CELL_OF_TASKS, both_directions, causal_answers, judgements, told_cell

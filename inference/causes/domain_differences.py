@@ -8,11 +8,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.ties import tied
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pandas as pd
 import scipy
 from numba import njit
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, task_of
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.environments.words.names import unknown
 from knownminds.inference.fits.batches import in_batches
@@ -27,6 +27,7 @@ Integers = NDArray[np.int64]
 
 N_TASKS = len(ROMAN)
 BOX = 1e-6  # estimates are held this far from 0 and 1, where some evidence is impossible
+FLAT = 1e-18  # sum of squares that rounding leaves of equal answers from 0 to 1
 SAME_END = 1e-8  # starts whose mean loss ends this close to the best agree with it
 MOST_ROUNDS = 200
 TOUCHED = 1e-6  # a null direction has a component along a parameter above this
@@ -623,7 +624,7 @@ def leave_one_task_out(
         around = ((own - own.mean()) ** 2).sum() if len(own) else 0.0
         if len(own) < 3:
             reason.append(f"answers to {len(own)} tasks, 3 are the least")
-        elif not around > 0.0:
+        elif not around > FLAT:
             reason.append("the same mean answer to all tasks")
         else:
             squares = ((told[i][:, held[i]] - own) ** 2).sum(axis=1)
@@ -731,7 +732,7 @@ def _summary(
             said.append(f"{', '.join(ends)} at the end of the range")
         message.append("; ".join(said))
     with np.errstate(invalid="ignore", divide="ignore"):
-        r2 = np.where(around > 0.0, 1.0 - squared / around, np.nan)
+        r2 = np.where(around > FLAT, 1.0 - squared / around, np.nan)
     return LeastSquaresFit(
         names=names,
         scoring=scoring,

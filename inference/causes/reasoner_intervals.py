@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import direction_of, task_of
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.measure import interval_tests
 
 from .causal_answers import QUESTION, causal_answers
 from .least_squares_reasoner import (
+    FLAT,
     N_TASKS,
     PLACES,
     Integers,
@@ -292,8 +293,8 @@ def _quantities(cells: _Cells, at: Integers, size: int, theta: Array) -> dict[st
             "loss": 0.5 * off / answers,
             "rmse": np.sqrt(off / answers),
             "mae": np.bincount(place, residual, minlength=len(at)) / answers,
-            "r2": np.where(around > 0, 1.0 - off / around, np.nan),
-            "reasoning_consistency": np.where(spread > 0, 1.0 - missed / spread, np.nan),
+            "r2": np.where(around > FLAT, 1.0 - off / around, np.nan),
+            "reasoning_consistency": np.where(spread > FLAT, 1.0 - missed / spread, np.nan),
         }
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import ClassVar, Self
 
 import numpy as np
-import pandas as pd
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
 from knownminds.environments.causes.causal_graph import questions
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Estimate, SubjectMeasure, Values, interval_tests, t_tests
 
 from .causal_answers import QUESTION, SCALE, causal_answers, judgements

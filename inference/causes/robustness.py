@@ -8,8 +8,8 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.measure import t_tests
 
@@ -132,7 +132,8 @@ def robustness(
                     for a, value in size.items()
                 ]
     adjust(rows)
-    return Robustness(pd.DataFrame(rows), _by_agent(pd.DataFrame(sizes)))
+    largest = pd.DataFrame(sizes, columns=["factor", "agent", "quantity", "size"])
+    return Robustness(pd.DataFrame(rows), _by_agent(largest))
 
 
 def _differences(

@@ -1,0 +1,573 @@
+"""Causal inference: how likely a variable of a network is, given what is seen and what is done."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.design import session_stream
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import (
+    WORDS,
+    Field,
+    Fields,
+    OneOf,
+    SomeOf,
+    Told,
+    Whole,
+    setting,
+)
+from knownminds.environments.later import pandas as pd
+from knownminds.environments.panels import Numbers, Panel, Rows, looked, read_off
+from knownminds.environments.searched import among, span
+from knownminds.environments.words.answer import Answer, decimal
+from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_stories
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
+from knownminds.environments.words.screen import Screen
+
+from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+from .network_questions import (
+    BASES,
+    CODES,
+    INTERVENTIONS,
+    MADE_ABSENT,
+    MOST,
+    NETWORK,
+    NOT_TOLD,
+    QUESTION,
+    SEEN_PRESENT,
+    STRENGTHS,
+    TOLD,
+    checked,
+    columns_of,
+    exact_answers,
+    network_of,
+    questions,
+)
+from .networks import NAMED_GRAPHS, CausalNetwork, Edge
+from .random_names import LENGTH, random_name
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Content = Literal["meaningful", "letters"]
+Interventions = Literal["some", "none", "all"]
+CONTENTS: tuple[str, ...] = get_args(Content)
+DOMAINS = tuple(load_stories(SHIPPED))
+LETTERS = "ABCD"
+
+Context = tuple[int, int, int, int, int, int, int]  # query, told of four, domain, round
+Names = tuple[tuple[str, ...], ...]  # of the variables of each domain, where they mean nothing
+
+_EDGE = re.compile(r"\s*([A-Za-z]\w*)\s*(?:->|>)\s*([A-Za-z]\w*)\s*")
+_FIGURES = 10  # significant digits in which numbers are told
+_PLAIN = frozenset[str]()
+_SAID = frozenset({"many", "percent", "present"})
+_LINK = frozenset({"many", "percent", "cause", "effect"})
+WANTED = {
+    "prompt": frozenset(
+        {"introduction", "variables", "bases", "links", "one", "told", "asked", "answer"}
+    ),
+    "variable": frozenset({"description", "one", "many", "present", "absent"}),
+    "base_first": _SAID,
+    "base_effect": _SAID,
+    "produces": _LINK,
+    "prevents": _LINK,
+    "seen": frozenset({"fact"}),
+    "made": frozenset({"fact"}),
+    **{f"answer_{form}": _PLAIN for form in FORMS},
+    "round": frozenset({"round", "repeats"}),
+    **{f"{d}_fourth{part}": _PLAIN for d in DOMAINS for part in ("", "_present", "_absent")},
+    "abstract_introduction": _PLAIN,
+    "abstract_description": frozenset({"name"}),
+    "abstract_one": _PLAIN,
+    "abstract_many": _PLAIN,
+    "abstract_present": frozenset({"name"}),
+    "abstract_absent": frozenset({"name"}),
+}
+REQUIRED = {
+    "prompt": ("variables", "bases", "links", "told", "asked", "answer"),
+    "base_first": ("percent", "present"),
+    "base_effect": ("percent", "present"),
+    "produces": ("percent", "cause", "effect"),
+    "prevents": ("percent", "cause", "effect"),
+    "seen": ("fact",),
+    "made": ("fact",),
+    "round": ("round",),
+    "abstract_present": ("name",),
+    "abstract_absent": ("name",),
+}
+
+
+def edges_of(name: str, given: Any) -> str:
+    """Take a graph: a name, or edges as "A>B, B>C" or as pairs; returned as a text."""
+    rule = (
+        f"{name} is one of {', '.join(NAMED_GRAPHS)}, or edges between A, B, C and D such as "
+        f'"A>B, B>C"; got {given!r}.'
+    )
+    if isinstance(given, str) and given in NAMED_GRAPHS:
+        return given
+    if isinstance(given, str):
+        found = [_EDGE.fullmatch(part) for part in re.split(r"[,;]", given)]
+        pairs = [(edge[1], edge[2]) for edge in found if edge]
+        if len(pairs) < len(found):
+            raise ValueError(f"{rule} Choose a name, or write edges with commas between them.")
+    else:
+        many = isinstance(given, Sequence) and all(isinstance(pair, Sequence) for pair in given)
+        rows = [tuple(pair) for pair in given] if many else []
+        if not rows or any(len(row) != 2 for row in rows):
+            raise ValueError(f"{rule} Choose a name, or give pairs of cause and effect.")
+        pairs = [(row[0], row[1]) for row in rows]
+    strange = sorted({str(v) for pair in pairs for v in pair if v not in tuple(LETTERS)})
+    if strange:
+        raise ValueError(
+            f"The variables of {name} are A, B, C and D; got {', '.join(strange)}. Rename them."
+        )
+    if len(set(pairs)) < len(pairs):
+        raise ValueError(f"{rule} Name each edge once.")
+    CausalNetwork(dict.fromkeys(pairs, 0.5))  # which refuses a cycle
+    return ", ".join(f"{cause}>{effect}" for cause, effect in pairs)
+
+
+def _numbers(low: float, each: str) -> Told:
+    """Take a number from low to 1, or a row of them, `each` for one."""
+    what = f"a number from {low:g} to 1, or a row of such numbers, one for each {each}"
+
+    def take(name: str, given: Any) -> float | tuple[float, ...]:
+        many = isinstance(given, Iterable) and not isinstance(given, str)
+        values = tuple(given) if many else (given,)
+        good = [
+            isinstance(v, int | float | np.number)
+            and not isinstance(v, bool)
+            and low <= float(v) <= 1.0
+            for v in values
+        ]
+        if not values or not all(good):
+            raise ValueError(f"{name} is {what}; got {given!r}. Correct it.")
+        numbers = tuple(float(v) for v in values)
+        return numbers if many else numbers[0]
+
+    return Told(take, what)
+
+
+def _exact(rows: Rows) -> Numbers:
+    """Return the exact answers, from 0 to 100."""
+    return 100.0 * exact_answers({name: rows[name] for name in (*NETWORK, *QUESTION)})
+
+
+def _surplus(rows: Rows) -> Numbers:
+    """Return by how much answers lie above the exact ones."""
+    return np.asarray(rows["response"]) - _exact(rows)
+
+
+def _n_told(rows: Rows) -> Numbers:
+    """Count the variables of which a question tells."""
+    told = np.stack([rows[name] != NOT_TOLD for name in TOLD])
+    return np.asarray(told.sum(axis=0), dtype=np.float64)
+
+
+def _tells(rows: Rows) -> NDArray[np.int64]:
+    """Number the rows by whether something was brought about."""
+    made = np.stack([rows[name] >= MADE_ABSENT for name in TOLD]).any(axis=0)
+    return np.asarray(made, dtype=np.int64)
+
+
+class CausalInference(Environment):
+    """Judgements of likelihood on a causal network of two to four variables, seen or acted upon.
+
+    A prompt tells of variables that are present or absent, how often each is present by itself,
+    and which of them bring about or prevent which others, how often in a hundred. It says what is
+    observed of one or more of them, or that somebody has made one of them present or absent from
+    outside, and asks how likely another one is to be present, from 0 to 100. All strengths are
+    told, so that there is an exact answer: a sum over the states of the network (`CausalNetwork`),
+    in which an intervention cuts a variable off from its causes. `performance` is 1 minus the
+    distance of the answer from it, as a share of the scale. Each trial stands alone: nothing is
+    paid, and no prompt tells of earlier ones.
+
+    A session asks every question that tells of at least one and at most `told` variables, once
+    per domain and round, in an order of its own; questions that tell what is impossible are left
+    out. Variables stand in an order in which causes come before effects.
+    """
+
+    name = "causal_inference"
+    summary = "how likely a variable of a causal network is, seen or acted upon, 0 to 100"
+    source = "Pearl 2000; Waldmann and Hagmayer 2005; Rehder 2014; strengths as in Cheng 1997"
+    fields = Fields(
+        *(
+            Field(name, (0.0, 1.0), f"base rate of the {place} variable")
+            for name, place in zip(BASES, TOLD, strict=True)
+        ),
+        *(
+            Field(
+                name,
+                (-1.0, 1.0),
+                f"strength of {LETTERS[int(name[1]) - 1]} -> {LETTERS[int(name[2]) - 1]}, below 0 "
+                "if it prevents",
+            )
+            for name in STRENGTHS
+        ),
+        Field("query", (0, MOST - 1), "variable asked about, from 0"),
+        *(
+            Field(name, (NOT_TOLD, 3), f"what is told of the {name} variable: {CODES}")
+            for name in TOLD
+        ),
+        Field("domain", (0, len(DOMAINS) - 1), "which story", "wording"),
+        Field(
+            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
+    )
+    panels = (
+        Panel(
+            "answers against exact ones",
+            "exact answer",
+            "mean answer",
+            lambda rows: replace(looked(read_off("response"), _exact)(rows), series=_tells(rows)),
+            series=("observed", "brought about"),
+        ),
+        Panel(
+            "answers above exact ones",
+            "variables told",
+            "answer less the exact one",
+            looked(_surplus, _n_told),
+        ),
+    )
+    performance_bounds = (0.0, 1.0)
+    given = "response"
+    n_actions = 0
+    response_range = (0.0, 100.0)
+    feedback = False
+    past = "none"
+
+    graph: str = setting(
+        "common_effect",
+        Told(edges_of, f'one of {", ".join(NAMED_GRAPHS)}, or edges such as "A>B, B>C"'),
+        "Which variables bring about which: a name, or edges between A, B, C and D.",
+        searched=among(*NAMED_GRAPHS),
+    )
+    strengths: float | tuple[float, ...] = setting(
+        0.75,
+        _numbers(-1.0, "edge"),
+        "Of all edges, or of each in their order: how often a cause that is present brings its "
+        "effect about; below 0, how often it prevents it.",
+    )
+    bases: float | tuple[float, ...] = setting(
+        0.25,
+        _numbers(0.0, "variable"),
+        "Of all variables, or of each by its letter: how often it is present where no cause is.",
+    )
+    told: int = setting(
+        2,
+        Whole(1, MOST - 1),
+        "Of how many variables a question tells at most.",
+        searched=among(1, 2, 3),
+    )
+    interventions: Interventions = setting(
+        "some",
+        OneOf(INTERVENTIONS),
+        '"some" asks what is to be expected of observations and of interventions, "none" of '
+        'observations alone, "all" of interventions, whatever else is observed.',
+        searched=among(*INTERVENTIONS),
+    )
+    domains: tuple[str, ...] = setting(("weather",), SomeOf(DOMAINS), "Which stories are told.")
+    content: Content = setting(
+        "meaningful",
+        OneOf(CONTENTS),
+        '"meaningful" tells the stories, "letters" has random names of ten letters for variables, '
+        "drawn for each session.",
+    )
+    repeats: int = setting(
+        1,
+        Whole(1),
+        "How often a session asks each question, round by round. With more than one, a prompt "
+        "begins with the number of the round.",
+        size=True,
+        searched=span(1, 20),
+    )
+    answer: Form = setting(
+        "numeric",
+        OneOf(FORMS),
+        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
+        "frame.",
+    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
+
+    def prepare(self) -> None:
+        """Make the network, load stories and words, and lay out the questions."""
+        self.network = self._network()
+        self._columns = columns_of(self.network)
+        asked = questions(len(self.network.variables), self.told, self.interventions)
+        grid = {name: np.full(len(asked), value) for name, value in self._columns.items()}
+        grid |= dict(zip(QUESTION, np.array(asked).T, strict=True))
+        possible = [np.isfinite(exact_answers(grid, seeing)) for seeing in (False, True)]
+        self._asked = [q for q, able in zip(asked, possible[0] & possible[1], strict=True) if able]
+        if not self._asked:
+            raise ValueError(
+                "A session asks at least one question; with these strengths and bases everything "
+                "that could be told is impossible. Take some of them off 0 and 1."
+            )
+        self._contexts: list[Context] = [
+            (*question, DOMAINS.index(domain), r)
+            for r in range(self.repeats)
+            for domain in self.domains
+            for question in self._asked
+        ]
+        self._words = load_templates(
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
+        )
+        self._stories = {
+            DOMAINS.index(name): story for name, story in load_stories(SHIPPED).items()
+        }
+        self._known: tuple[Names, dict[Context, str], dict[str, Context]] = ((), {}, {})
+        self._check_words()
+
+    @property
+    def n_trials(self) -> int:
+        """Questions x domains x repeats."""
+        return len(self._contexts)
+
+    @property
+    def n_draws(self) -> int:
+        """One number per trial, to put them in order, and two per character of a name."""
+        named = 0 if self.content == "meaningful" else MOST * len(DOMAINS)
+        return self.n_trials + 2 * LENGTH * named
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions in the order in which they are asked, round by round."""
+        columns = np.array(self._contexts, dtype=np.int64).T
+        order = np.argsort(uniforms[:, : self.n_trials] + columns[-1], axis=1)
+        tables: dict[str, NDArray[Any]] = {
+            name: np.full(order.shape, value) for name, value in self._columns.items()
+        }
+        names = (*QUESTION, "domain", "round")
+        return tables | {n: column[order] for n, column in zip(names, columns, strict=True)}
+
+    def labels(self, uniforms: NDArray[np.float64]) -> Any:
+        """Return the names of the variables, by domain; none where they mean something."""
+        if self.content == "meaningful":
+            return ()
+        drawn = uniforms[self.n_trials :].reshape(len(DOMAINS), MOST, 2, LENGTH)
+        return {"names": [[random_name(u, "letters") for u in four] for four in drawn]}
+
+    @classmethod
+    def as_played(cls, frame: pd.DataFrame) -> Self:
+        """Return the experiment with the network that its trials tell."""
+        if not set(NETWORK) <= set(frame) or not len(frame):
+            return cls()
+        network = network_of({name: frame[name].iloc[0] for name in NETWORK})
+        return cls(
+            graph=[list(edge) for edge in network.strengths],
+            strengths=list(network.strengths.values()),
+            bases=[network.bases[name] for name in sorted(network.variables)],
+        )
+
+    def check(self, trials: Trials) -> None:
+        """Raise ValueError at the first trial that asks no question about a network."""
+        super().check(trials)
+        names = (*NETWORK, *QUESTION)
+        checked(np.stack([trials.numbers(name) for name in names]))
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 - |answer - exact answer| / 100, [rows]; NaN where there is no answer."""
+        columns = {name: trials.numbers(name) for name in (*NETWORK, *QUESTION)}
+        return 1.0 - np.abs(trials.numbers("response") / 100.0 - exact_answers(columns))
+
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the exact answers."""
+        return 100.0 * exact_answers(columns)
+
+    def shortcuts(self, observation: Observation) -> Mapping[str, float]:
+        """Return how many variables are told to be present and absent, and which is asked."""
+        told = [observation[name] for name in TOLD]
+        return {
+            "variables told to be present": float(sum(x in (1, 3) for x in told)),
+            "variables told to be absent": float(sum(x in (0, 2) for x in told)),
+            "place of the variable asked about": float(observation["query"]),
+        }
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the question into words; earlier trials are not told."""
+        texts, _ = self._in_words(self.design.labels)
+        context = _context(observation)
+        network = {name: observation[name] for name in NETWORK}
+        if context not in texts or network != self._columns:
+            raise ValueError(f"{dict(observation)} is no question of {self!r}.")
+        return Prompt((Message("user", texts[context]),))
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return the question, without what is said of the form of an answer."""
+        text = self.render(observation, ()).messages[0].content
+        answer = self._words[f"answer_{self.answer}"].text
+        return Screen("", text.replace(answer, "").strip(), asks="response")
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the number from 0 to 100, as `Collider.parse` does."""
+        return parse_likelihood(text, self.answer)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        return say_likelihood(choice, self.answer)
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        Raises ValueError if the messages are not a prompt of this environment with these settings
+        and, where variables have random names, of this session.
+        """
+        design = self.design
+        _, contexts = self._in_words(design.labels)
+        context = contexts.get(messages[0].content) if len(messages) == 1 else None
+        if context is None:
+            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a question of its grid; got "
+                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
+            )
+        names = (*QUESTION, "domain", "round")
+        asked = list(zip(*(design.table[name].tolist() for name in names), strict=True))
+        told = dict(zip(names, context, strict=True))
+        return [], {"trial": asked.index(context), **self._columns, **told}
+
+    def _network(self) -> CausalNetwork:
+        """Make the network from graph, strengths and bases."""
+        edges = NAMED_GRAPHS.get(self.graph) or tuple(
+            (edge[0], edge[-1]) for edge in self.graph.split(", ")
+        )
+        strengths = _one_each("strengths", self.strengths, len(edges), "edges", self.graph)
+        letters = sorted({name for edge in edges for name in edge})
+        bases = _one_each("bases", self.bases, len(letters), "variables", self.graph)
+        found: dict[Edge, float] = dict(zip(edges, strengths, strict=True))
+        return CausalNetwork(found, dict(zip(letters, bases, strict=True)))
+
+    def _check_words(self) -> None:
+        """Raise ValueError unless every question has words of its own."""
+        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
+            raise ValueError(
+                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
+                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
+            )
+        texts, contexts = self._in_words(self.draw(session_stream(0)).labels)
+        for context, text in texts.items():
+            if contexts[text] != context:
+                raise ValueError(
+                    f"Each question has words of its own; {contexts[text]} and {context} (query, "
+                    f"{', '.join(TOLD)}, domain, round) both read {text!r}. Let templates tell "
+                    "them apart."
+                )
+
+    def _in_words(self, labels: Any) -> tuple[dict[Context, str], dict[str, Context]]:
+        """Return the prompts of a session with these names, and what each asks."""
+        names: Names = tuple(map(tuple, labels["names"])) if labels else ()
+        if self._known[0] != names or not self._known[1]:
+            places = {context[-2] for context in self._contexts}
+            variables = {d: self._variables(d, names) for d in places}
+            told = {d: self._story(d, found, bool(names)) for d, found in variables.items()}
+            texts = {c: self._text(c, variables[c[-2]], told[c[-2]]) for c in self._contexts}
+            contexts = {text: context for context, text in reversed(texts.items())}
+            self._known = (names, texts, contexts)
+        return self._known[1], self._known[2]
+
+    def _variables(self, domain: int, names: Names) -> tuple[Variable, ...]:
+        """Return the four variables of a domain, or those that mean nothing."""
+        words = self._words
+        if names:
+            return tuple(
+                Variable(
+                    words["abstract_description"].render(name=name),
+                    words["abstract_present"].render(name=name),
+                    words["abstract_absent"].render(name=name),
+                    "",
+                )
+                for name in names[domain]
+            )
+        fourth = f"{DOMAINS[domain]}_fourth"
+        present, absent = (words[f"{fourth}_{value}"].text for value in ("present", "absent"))
+        last = Variable(words[fourth].text, present, absent, "")
+        return (*self._stories[domain].scene("ppp").variables, last)
+
+    def _story(self, domain: int, variables: Sequence[Variable], named: bool) -> dict[str, str]:
+        """Return what the prompts of a domain have in common."""
+        words, network, scene = self._words, self.network, self._stories[domain].scene("ppp")
+        one, many, introduction = scene.one, scene.many, scene.introduction
+        if named:
+            one, many = words["abstract_one"].text, words["abstract_many"].text
+            introduction = words["abstract_introduction"].text
+        called = dict(zip(network.variables, variables, strict=False))
+        lines = [
+            words["variable"].render(
+                description=v.description, one=one, many=many, present=v.present, absent=v.absent
+            )
+            for v in called.values()
+        ]
+        effects = {effect for _, effect in network.strengths}
+        bases = [
+            words["base_effect" if name in effects else "base_first"].render(
+                many=many, percent=_percent(network.bases[name]), present=called[name].present
+            )
+            for name in network.variables
+        ]
+        links = [
+            words["produces" if strength >= 0 else "prevents"].render(
+                many=many,
+                percent=_percent(abs(strength)),
+                cause=called[cause].present,
+                effect=called[effect].present,
+            )
+            for (cause, effect), strength in network.strengths.items()
+        ]
+        return {
+            "introduction": introduction,
+            "variables": "\n".join(lines),
+            "bases": "\n".join(bases),
+            "links": "\n".join(links),
+            "one": one,
+            "answer": words[f"answer_{self.answer}"].text,
+        }
+
+    def _text(
+        self, context: Context, variables: Sequence[Variable], told: Mapping[str, str]
+    ) -> str:
+        words = self._words
+        query, *values = context[: 1 + MOST]
+        facts = [
+            words["made" if value >= MADE_ABSENT else "seen"].render(
+                fact=variable.present if value % 2 == SEEN_PRESENT else variable.absent
+            )
+            for variable, value in zip(variables, values, strict=True)
+            if value != NOT_TOLD
+        ]
+        text = words["prompt"].render(**told, told=" ".join(facts), asked=variables[query].present)
+        if self.repeats > 1:
+            opening = words["round"].render(round=context[-1] + 1, repeats=self.repeats)
+            text = f"{opening}\n\n{text}"
+        return text
+
+
+def _context(observation: Observation) -> Context:
+    query, a, b, c, d, domain, r = (
+        int(observation[name]) for name in (*QUESTION, "domain", "round")
+    )
+    return query, a, b, c, d, domain, r
+
+
+def _percent(share: float) -> str:
+    """Write a share as so many in a hundred."""
+    return decimal(float(f"{100.0 * share:.{_FIGURES}g}"))
+
+
+def _one_each(
+    name: str, given: float | tuple[float, ...], n: int, of: str, graph: str
+) -> tuple[float, ...]:
+    """Return a number for each of n."""
+    values = given if isinstance(given, tuple) else (given,) * n
+    if len(values) != n:
+        raise ValueError(
+            f"{name} is one number, or one for each of the {n} {of} of {graph!r}; got "
+            f"{len(values)}. Add or leave out some."
+        )
+    return values

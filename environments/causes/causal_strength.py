@@ -1,0 +1,395 @@
+"""Causal strength: how strongly a cause brings its effect about or prevents it, by counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.environments.environment import Environment, Observation, Turn
+from knownminds.environments.fields import (
+    WORDS,
+    Field,
+    Fields,
+    OneOf,
+    SomeOf,
+    Told,
+    Unless,
+    Whole,
+    coded,
+    setting,
+)
+from knownminds.environments.later import pandas as pd
+from knownminds.environments.panels import Column, Look, Panel, Rows, Seen, looked, read_off
+from knownminds.environments.searched import among, span
+from knownminds.environments.words.answer import Answer
+from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
+
+from .contingency import causal_power, causal_support, delta_p
+from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+
+if TYPE_CHECKING:
+    from knownminds.environments.record.trials import Trials
+
+Array = NDArray[np.float64]
+Table = tuple[int, int, int, int]  # cases with both, cause alone, effect alone, neither
+Shown = Literal["table", "list"]
+Asking = Literal["strength", "counterfactual"]
+COUNTS = ("both", "cause", "effect", "neither")
+KINDS = ("produce", "prevent")
+PRODUCE, PREVENT = range(2)
+SHOWN: tuple[str, ...] = get_args(Shown)
+ASKING: tuple[str, ...] = get_args(Asking)
+STORIES = ("garden", "dairy", "harbor", "stable")
+ORDERS = 1000  # in which a list may be told
+MOST_CASES = 500  # of a table
+
+_PARTS = ("introduction", "one", "many", "name")
+_OF_CASES = ("with_cause", "without_cause", "with_effect")
+_IN_LISTS = ("has_cause", "lacks_cause", "has_effect", "lacks_effect")
+_ASKED = frozenset({"name", "many", "has_effect"})
+WANTED = {
+    "prompt": frozenset({"introduction", "cases", "asked", "answer"}),
+    "table": frozenset({"n_with", "n_without", "many", "both", "effect", *_OF_CASES}),
+    "list_begins": frozenset({"many"}),
+    "case": frozenset({"one", "number", "cause", "effect"}),
+    **{f"{asking}_{kind}": _ASKED for asking in ASKING for kind in KINDS},
+    **{f"answer_{form}": frozenset[str]() for form in FORMS},
+    "round": frozenset({"round", "repeats"}),
+    **{
+        f"{story}_{part}": frozenset[str]()
+        for story in STORIES
+        for part in (*_PARTS, *_OF_CASES, *_IN_LISTS)
+    },
+}
+REQUIRED = {
+    "prompt": ("cases", "asked", "answer"),
+    "table": ("n_with", "n_without", "both", "effect"),
+    "case": ("number", "cause", "effect"),
+    "round": ("round",),
+}
+
+
+def tables_of(name: str, given: Any) -> tuple[Table, ...]:
+    """Take tables of four counts."""
+    rule = (
+        f"{name} are rows of four counts (with both, with the cause alone, with the effect alone, "
+        f"with neither), of {MOST_CASES} cases at most"
+    )
+    try:
+        rows = [tuple(row) for row in given]
+    except TypeError:
+        raise ValueError(f"{rule}; got {given!r}.") from None
+    if not rows:
+        raise ValueError(f"{rule}; got none. Give one.")
+    for row in rows:
+        good = len(row) == 4 and all(
+            isinstance(n, int | np.integer) and not isinstance(n, bool) and n >= 0 for n in row
+        )
+        if not good or sum(row) > MOST_CASES:
+            raise ValueError(f"{rule}; got {row!r}. Correct it.")
+        if not np.isfinite(causal_power(*row)):
+            raise ValueError(
+                "A table has cases with the cause and without it, and room for the cause to make "
+                f"a difference; {row!r} has not. Change a count."
+            )
+    return tuple((int(a), int(b), int(c), int(d)) for a, b, c, d in rows)
+
+
+def judged_contrast(columns: Mapping[str, Any]) -> Array:
+    """Return the contrast in the direction that is asked about, [rows]; not below 0."""
+    signed = np.asarray(delta_p(*(columns[name] for name in COUNTS)))
+    return np.maximum(np.where(np.asarray(columns["kind"]) == PREVENT, -signed, signed), 0.0)
+
+
+def judged_power(columns: Mapping[str, Any]) -> Array:
+    """Return the power to produce or to prevent, whichever is asked about, [rows]; not below 0."""
+    counts = [np.asarray(columns[name], dtype=float) for name in COUNTS]
+    prevents = np.asarray(columns["kind"]) == PREVENT
+    signed = causal_power(*counts)
+    flat = delta_p(*counts) == 0.0  # where the power to prevent may be 0 and that to produce none
+    asked = np.where(prevents, -signed, signed)
+    room = np.where(prevents, counts[2] > 0, counts[3] > 0)
+    return np.where(flat, np.where(room, 0.0, np.nan), np.maximum(asked, 0.0))
+
+
+def judged_support(columns: Mapping[str, Any]) -> Array:
+    """Return the causal support for the direction that is asked about, [rows]."""
+    a, b, c, d = (np.asarray(columns[name], dtype=float) for name in COUNTS)
+    prevents = np.asarray(columns["kind"]) == PREVENT
+    pairs = [np.where(prevents, y, x) for x, y in ((a, b), (b, a), (c, d), (d, c))]
+    return causal_support(*pairs)
+
+
+def _by(kind: int, x: Column) -> Look:
+    """Look at the answers of one kind, along a number."""
+
+    def look(rows: Rows) -> Seen:
+        seen = looked(read_off("response"), x)(rows)
+        return replace(seen, series=np.where(rows["kind"] == kind, 0, -1).astype(np.int64))
+
+    return look
+
+
+def _along(rule: Any) -> Column:
+    return lambda rows: 100.0 * rule({name: rows[name] for name in (*COUNTS, "kind")})
+
+
+class CausalStrength(Environment):
+    """Judgements of causal strength, from 0 to 100, by counts of cases.
+
+    A prompt tells of cases with and without a possible cause, and in how many of each the effect
+    came about, as two lines or as a list of single cases. It asks how strongly the cause brings
+    the effect about (kind 0) or prevents it (kind 1): plainly, or, with asked="counterfactual",
+    in how many of a hundred cases it would make the difference. Power PC (Cheng 1997) says which
+    answer is right, `causal_power`; `performance` is 1 minus the distance from it, as a share of
+    the scale. Each trial stands alone: nothing is paid, and no prompt tells of earlier ones.
+
+    As shipped a session asks of all tables whose shares of the effect with the cause and without
+    are among 0, 1/4, 1/2, 3/4 and 1, in the direction in which they differ (both, if they do
+    not), but for those that leave the cause no room: 14 of either kind. What a table tells for the
+    cause, `support`, follows from its counts, and is added to trials that lack it.
+    """
+
+    name = "causal_strength"
+    summary = (
+        "how strongly a cause brings about or prevents an effect, by counts of cases, 0 to 100"
+    )
+    source = "Buehner, Cheng and Clifford 2003; Griffiths and Tenenbaum 2005"
+    fields = Fields(
+        *(
+            Field(name, (0, MOST_CASES), f"cases with {told}")
+            for name, told in zip(
+                COUNTS, ("both", "the cause alone", "the effect alone", "neither"), strict=True
+            )
+        ),
+        Field("kind", (0, 1), f"what is asked: {coded(KINDS)}"),
+        Field("support", (-1000.0, 1000.0), "causal support, a log Bayes factor; by the counts"),
+        Field("story", (0, len(STORIES) - 1), coded(STORIES), "wording"),
+        Field("order", (0, ORDERS - 1), "in which order a list has the cases", "wording"),
+        Field(
+            "round", lambda environment: (0, max(environment.repeats - 1, 1)), "from 0", "wording"
+        ),
+    )
+    panels = tuple(
+        Panel(
+            f"how strongly it {told}s, along {along}",
+            along,
+            "mean answer",
+            _by(kind, _along(rule)),
+            series=("",),
+        )
+        for kind, told in enumerate(KINDS)
+        for along, rule in (("causal power", judged_power), ("contrast", judged_contrast))
+    )
+    performance_bounds = (0.0, 1.0)
+    given = "response"
+    n_actions = 0
+    response_range = (0.0, 100.0)
+    feedback = False
+    past = "none"
+
+    cases: int = setting(
+        8,
+        Whole(1, MOST_CASES // 2),
+        "Cases with the cause, and as many without; a multiple of levels - 1.",
+        searched=among(4, 8, 16, 32),
+    )
+    levels: int = setting(
+        5,
+        Whole(2, 21),
+        "How many shares of the effect there are, evenly from 0 to 1; tables have every pair.",
+        searched=among(3, 5, 9),
+    )
+    tables_told: tuple[Table, ...] | None = setting(
+        None,
+        Unless(Told(tables_of, "rows of four counts")),
+        "Tables of your own in place of these: rows of four counts, with both, with the cause "
+        "alone, with the effect alone, with neither; each is asked about in its own direction.",
+        called="contingencies",
+    )
+    kinds: tuple[str, ...] = setting(KINDS, SomeOf(KINDS), "Whether to ask of either direction.")
+    shown: Shown = setting(
+        "table", OneOf(SHOWN), '"table" tells the counts, "list" every case in a line of its own.'
+    )
+    asked: Asking = setting(
+        "strength",
+        OneOf(ASKING),
+        '"strength" asks how strongly it works; "counterfactual" in how many of 100 cases that '
+        "would lack the effect (or have it) it would make the difference (Buehner et al. 2003).",
+    )
+    repeats: int = setting(
+        1,
+        Whole(1),
+        "How often a session asks each question, round by round. With more than one, a prompt "
+        "begins with the number of the round.",
+        size=True,
+        searched=span(1, 20),
+    )
+    answer: Form = setting(
+        "numeric",
+        OneOf(FORMS),
+        '"numeric" asks for a number alone, "chain_of_thought" for thoughts and a number in an XML '
+        "frame.",
+    )
+    templates: str | None = setting(None, WORDS, OTHER_WORDS)
+
+    def prepare(self) -> None:
+        """Lay out the questions and load the words."""
+        self._asked = [
+            (*table, kind) for table, kind in self._questions() if KINDS[kind] in self.kinds
+        ]
+        if not self._asked:
+            raise ValueError(
+                f"A session asks at least one question; no table is of the kind {self.kinds[0]}. "
+                "Add one, or ask of the other kind."
+            )
+        grid = dict(zip((*COUNTS, "kind"), np.array(self._asked).T, strict=True))
+        self._support = judged_support(grid)
+        self._words = load_templates(
+            self.templates, WANTED, REQUIRED, Path(__file__).with_suffix(".toml")
+        )
+        if "<likelihood>" not in self._words["answer_chain_of_thought"].text:
+            raise ValueError(
+                "The template 'answer_chain_of_thought' asks for <likelihood>, which is what is "
+                f"read of an answer; got {self._words['answer_chain_of_thought'].text!r}."
+            )
+        self._read: tuple[Any, dict[str, Observation]] = (None, {})
+
+    @property
+    def n_trials(self) -> int:
+        """Questions x repeats."""
+        return len(self._asked) * self.repeats
+
+    @property
+    def n_draws(self) -> int:
+        """Three numbers per trial: its place, its story, the order of its list."""
+        return 3 * self.n_trials
+
+    def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
+        """Return the questions in the order in which they are asked, round by round."""
+        place, story, order = np.moveaxis(uniforms.reshape(len(uniforms), 3, -1), 1, 0)
+        n = len(self._asked)
+        turn = np.argsort(place + np.arange(self.n_trials) // n, axis=1)
+        columns = np.array(self._asked, dtype=np.int64).T
+        names = (*COUNTS, "kind")
+        return {
+            **{name: column[turn % n] for name, column in zip(names, columns, strict=True)},
+            "support": self._support[turn % n],
+            "story": np.floor(story * len(STORIES)).astype(np.int64),
+            "order": np.floor(order * ORDERS).astype(np.int64),
+            "round": turn // n,
+        }
+
+    def complete(self, trials: Trials) -> pd.DataFrame:
+        """Return the table with the column `support`, which follows from the counts."""
+        frame = trials.frame
+        if "support" in frame or not {*COUNTS, "kind"} <= set(frame):
+            return frame
+        columns = {name: trials.numbers(name) for name in (*COUNTS, "kind")}
+        return frame.assign(support=judged_support(columns))
+
+    def performance(self, trials: Trials) -> NDArray[np.float64]:
+        """Return 1 - |answer - causal power| / 100, [rows]; NaN where there is no answer."""
+        columns = {name: trials.numbers(name) for name in (*COUNTS, "kind")}
+        return 1.0 - np.abs(trials.numbers("response") / 100.0 - judged_power(columns))
+
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return causal power."""
+        return 100.0 * judged_power(columns)
+
+    def shortcuts(self, observation: Observation) -> Mapping[str, float]:
+        """Return the counts that can be read off, and the contrast."""
+        found = {f"cases with {name}": float(observation[name]) for name in ("both", "effect")}
+        shown = {name: np.array([observation[name]]) for name in (*COUNTS, "kind")}
+        return found | {"contrast": float(judged_contrast(shown)[0])}
+
+    def render(self, observation: Observation, turns: Sequence[Turn]) -> Prompt:
+        """Put the question into words; earlier trials are not told."""
+        words, story = self._words, STORIES[int(observation["story"])]
+        parts = (*_PARTS, *_OF_CASES, *_IN_LISTS)
+        said = {part: words[f"{story}_{part}"].text for part in parts}
+        kind = KINDS[int(observation["kind"])]
+        text = words["prompt"].render(
+            introduction=said["introduction"],
+            cases=self._cases(observation, said),
+            asked=words[f"{self.asked}_{kind}"].render(**said),
+            answer=words[f"answer_{self.answer}"].text,
+        )
+        if self.repeats > 1:
+            number = int(observation["round"]) + 1
+            opening = words["round"].render(round=number, repeats=self.repeats)
+            text = f"{opening}\n\n{text}"
+        return Prompt((Message("user", text),))
+
+    def parse(self, text: str, observation: Observation) -> Answer:
+        """Read the number from 0 to 100, as `Collider.parse` does."""
+        return parse_likelihood(text, self.answer)
+
+    def say(self, choice: Any, observation: Observation) -> str:
+        """Answer as asked."""
+        return say_likelihood(choice, self.answer)
+
+    def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
+        """Take a rendered prompt back to its observation; there are no turns in it.
+
+        Raises ValueError if the messages are not a prompt of this session.
+        """
+        design = self.design
+        if self._read[0] is not design:
+            trials: list[Observation] = [
+                {"trial": t, **design.at(t, self.fields.shown)} for t in range(self.n_trials)
+            ]
+            texts = {self.render(shown, ()).messages[0].content: shown for shown in trials}
+            self._read = (design, texts)
+        found = self._read[1].get(messages[0].content) if len(messages) == 1 else None
+        if found is None:
+            begun = f" that begins {messages[0].content[:60]!r}" if messages else ""
+            raise ValueError(
+                f"A prompt of {self.name} is one message, with a question of its session; got "
+                f"{len(messages)}{begun}. Use the settings and templates it was rendered with."
+            )
+        return [], found
+
+    def _questions(self) -> Iterable[tuple[Table, int]]:
+        """Yield each table with the direction that is asked about."""
+        if self.tables_told is not None:
+            for table in self.tables_told:
+                yield table, PRODUCE if delta_p(*table) >= 0 else PREVENT
+            return
+        steps, n = self.levels - 1, self.cases
+        if n % steps:
+            raise ValueError(
+                f"cases is a multiple of levels - 1, so that shares are even; got {n} cases and "
+                f"{self.levels} levels. Take {steps * max(n // steps, 1)} cases."
+            )
+        for kind in (PRODUCE, PREVENT):
+            for x in range(0, n + 1, n // steps):
+                for y in range(0, n + 1, n // steps):
+                    high, low, end = (x, y, n) if kind == PRODUCE else (y, x, 0)
+                    if high >= low and y != end:
+                        yield (x, n - x, y, n - y), kind
+
+    def _cases(self, observation: Observation, said: Mapping[str, str]) -> str:
+        """Return the table or the list."""
+        words = self._words
+        a, b, c, d = (int(observation[name]) for name in COUNTS)
+        if self.shown == "table":
+            counts = {"n_with": a + b, "n_without": c + d, "both": a, "effect": c}
+            return words["table"].render(**counts, **said)
+        kinds = np.repeat(np.arange(4), (a, b, c, d))
+        kinds = np.random.default_rng(int(observation["order"])).permutation(kinds)
+        lines = [
+            words["case"].render(
+                one=said["one"],
+                number=number,
+                cause=said["has_cause" if kind < 2 else "lacks_cause"],
+                effect=said["lacks_effect" if kind % 2 else "has_effect"],
+            )
+            for number, kind in enumerate(kinds.tolist(), 1)
+        ]
+        return "\n".join([words["list_begins"].render(**said), *lines])

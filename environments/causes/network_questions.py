@@ -1,0 +1,178 @@
+"""Questions about causal networks of up to four variables, as columns of trials.
+
+Variables stand in an order in which causes come before their effects. A row tells of the network
+the base rates b1 to b4 and the strengths w12 to w34 of all edges there could be, 0 where there is
+none; a network of fewer variables has base rates and strengths of 0 behind them. Of the question it
+tells which variable is asked about, and of each what is told: -1 nothing, 0 it was observed to be
+absent, 1 to be present, 2 it was made absent from outside, 3 made present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import combinations, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .networks import CausalNetwork
+
+Array = NDArray[np.float64]
+Question = tuple[int, int, int, int, int]  # query, what is told of each variable
+
+MOST = 4  # variables
+NOT_TOLD, SEEN_ABSENT, SEEN_PRESENT, MADE_ABSENT, MADE_PRESENT = -1, 0, 1, 2, 3
+CODES = "-1 nothing, 0 seen absent, 1 seen present, 2 made absent, 3 made present"
+BASES = tuple(f"b{i + 1}" for i in range(MOST))
+STRENGTHS = tuple(f"w{i + 1}{j + 1}" for i, j in combinations(range(MOST), 2))
+TOLD = ("first", "second", "third", "fourth")
+NETWORK = (*BASES, *STRENGTHS)
+QUESTION = ("query", *TOLD)
+INTERVENTIONS = ("some", "none", "all")
+ROUNDED = 1e-9  # probabilities this small come from rounding
+STATES = np.array(list(product((0, 1), repeat=MOST)), dtype=np.int64)  # [16, 4]
+
+
+def columns_of(network: CausalNetwork) -> dict[str, float]:
+    """Return the columns that tell of a network, by name."""
+    found = dict.fromkeys(NETWORK, 0.0)
+    for place, name in enumerate(network.variables):
+        found[BASES[place]] = network.bases[name]
+    for (cause, effect), strength in network.strengths.items():
+        i, j = (network.variables.index(name) + 1 for name in (cause, effect))
+        found[f"w{i}{j}"] = float(strength)
+    return found
+
+
+def network_of(columns: Mapping[str, Any]) -> CausalNetwork:
+    """Return the network that columns tell of; its variables are A, B, C, D.
+
+    Raises
+    ------
+    ValueError
+        If a base rate or a strength lies outside its range, or there is no edge.
+    """
+    edges = {edge: float(columns[edge]) for edge in STRENGTHS}
+    strengths = {("ABCD"[int(e[1]) - 1], "ABCD"[int(e[2]) - 1]): w for e, w in edges.items() if w}
+    names = {name for edge in strengths for name in edge}
+    base = {name: float(columns[BASES["ABCD".index(name)]]) for name in sorted(names)}
+    return CausalNetwork(strengths, base)
+
+
+def questions(n_variables: int, most_told: int, interventions: str) -> tuple[Question, ...]:
+    """Return every question about a network that tells of one to `most_told` other variables.
+
+    Parameters
+    ----------
+    interventions
+        "none" for observations alone; "some" for those and what is brought about, of one variable
+        at most; "all" for questions with one intervention each.
+    """
+    found: list[Question] = []
+    for query in range(n_variables):
+        others = [i for i in range(n_variables) if i != query]
+        codes = product(range(NOT_TOLD, MADE_PRESENT + 1), repeat=len(others))
+        for values in codes:
+            n_told = sum(value != NOT_TOLD for value in values)
+            n_made = sum(value >= MADE_ABSENT for value in values)
+            if not 1 <= n_told <= most_told or n_made > 1:
+                continue
+            if (interventions == "none" and n_made) or (interventions == "all" and not n_made):
+                continue
+            told = dict(zip(others, values, strict=True))
+            a, b, c, d = (told.get(i, NOT_TOLD) for i in range(MOST))
+            found.append((query, a, b, c, d))
+    return tuple(found)
+
+
+def exact_answers(columns: Mapping[str, Any], seeing: bool = False) -> Array:
+    """Return P(query | told) of each row, [rows], by a sum over the 16 states.
+
+    Parameters
+    ----------
+    columns
+        Those of `NETWORK` and `QUESTION`, each [rows].
+    seeing
+        Take what was brought about as observed, as one does who ignores interventions.
+
+    Returns
+    -------
+    NaN where what is told has probability 0.
+    """
+    told = np.stack([np.asarray(columns[name], dtype=float) for name in TOLD])
+    query = np.asarray(columns["query"], dtype=float).astype(np.int64)
+    weights = np.ones((len(STATES), told.shape[1]))
+    for j in range(MOST):
+        base = np.asarray(columns[BASES[j]], dtype=float)
+        absent = np.repeat(1.0 - base[None], len(STATES), axis=0)
+        kept = np.ones_like(absent)
+        for i in range(j):
+            strength = np.asarray(columns[f"w{i + 1}{j + 1}"], dtype=float)
+            x = STATES[:, i, None]
+            absent *= 1.0 - np.maximum(strength, 0.0) * x
+            kept *= 1.0 - np.maximum(-strength, 0.0) * x
+        present = (1.0 - absent) * kept
+        chance = np.where(STATES[:, j, None] == 1, present, 1.0 - present)
+        made = (told[j] >= MADE_ABSENT) & (not seeing)
+        agrees = (told[j] == NOT_TOLD) | (told[j] % 2 == STATES[:, j, None])
+        weights *= np.where(made, 1.0, chance) * agrees
+    fits = weights.sum(axis=0)
+    holds = (weights * (STATES[:, query] == 1)).sum(axis=0)
+    answers: Array = np.full(len(query), np.nan)
+    np.divide(holds, fits, out=answers, where=fits > ROUNDED)
+    return answers
+
+
+def separated(columns: Mapping[str, Any], variable: int, row: int) -> bool:
+    """Say whether what is told screens the query off from a variable, whatever the strengths.
+
+    By the moral graph (Lauritzen and Spiegelhalter 1988): of the query, the variable and what is
+    told with all their causes, parents of the same effect are joined, and the query and the
+    variable are then separated if every path between them goes through something told. Edges to
+    what was brought about are gone.
+
+    Parameters
+    ----------
+    columns
+        Those of `NETWORK` and `QUESTION`, each [rows].
+    variable
+        Its position; what is told of itself does not count.
+    row
+        Of the columns.
+    """
+    told = [int(np.asarray(columns[name])[row]) for name in TOLD]
+    query = int(np.asarray(columns["query"])[row])
+    made = {j for j in range(MOST) if told[j] >= MADE_ABSENT}
+    given = {j for j in range(MOST) if told[j] != NOT_TOLD} - {variable, query}
+    parents = {
+        j: {i for i in range(j) if j not in made and np.asarray(columns[f"w{i + 1}{j + 1}"])[row]}
+        for j in range(MOST)
+    }
+    kept = {query, variable, *given}
+    for j in reversed(range(MOST)):  # causes stand first
+        kept |= parents[j] if j in kept else set()
+    joined = {frozenset((i, j)) for j in kept for i in parents[j]}
+    joined |= {frozenset(pair) for j in kept for pair in combinations(parents[j], 2)}
+    reached = {query}
+    for _ in range(MOST):
+        reached |= {j for pair in joined for j in pair if pair & reached - given and j not in given}
+    return variable not in reached
+
+
+def checked(design: Array) -> None:
+    """Raise ValueError at the first question that is none; design[15, rows] as the columns."""
+    bases, strengths = design[: len(BASES)], design[len(BASES) : len(NETWORK)]
+    query, told = design[len(NETWORK)], design[len(NETWORK) + 1 :]
+    good = ((bases >= 0) & (bases <= 1)).all(axis=0) & (np.abs(strengths) <= 1).all(axis=0)
+    good &= np.isin(query, np.arange(MOST)) & np.isin(told, np.arange(-1, 4)).all(axis=0)
+    place = np.clip(np.nan_to_num(query), 0, MOST - 1).astype(np.int64)
+    good &= told[place, np.arange(len(query))] == NOT_TOLD
+    if not good.all():
+        row = design[:, int(np.argmin(good))]
+        got = ", ".join(f"{n} {x:g}" for n, x in zip((*NETWORK, *QUESTION), row, strict=True))
+        raise ValueError(
+            "A question has base rates from 0 to 1, strengths from -1 to 1, a query from 0 to 3 "
+            f"and what is told of each variable ({CODES}; of the one asked about -1); got {got}. "
+            "Recode these columns."
+        )

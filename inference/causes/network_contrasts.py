@@ -1,0 +1,199 @@
+"""What answers about causal networks show: pairs of questions that differ in one thing alone."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import CausalInference
+from knownminds.environments.causes.network_questions import (
+    MADE_ABSENT,
+    MADE_PRESENT,
+    MOST,
+    NETWORK,
+    QUESTION,
+    SEEN_ABSENT,
+    SEEN_PRESENT,
+    exact_answers,
+    separated,
+)
+from knownminds.inference.measure import Dial
+from knownminds.inference.session_measure import SessionMeasure
+
+Pair = tuple[int, int]  # of the questions of a list
+ALIKE = 1e-9  # exact answers that differ by less are the same
+DIGITS = 5  # of what may be told of a variable
+
+
+class NetworkContrast(SessionMeasure):
+    """A number of each session, made of differences between the answers to paired questions.
+
+    Answers to the same question about the same network are averaged first, over stories and
+    rounds. A session has those pairs both of whose questions it answers.
+    """
+
+    kind = CausalInference
+    columns = (*NETWORK, *QUESTION, "response")
+
+    @abstractmethod
+    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+        """Return the pairs among questions, [questions]: answers to the first less the second."""
+
+    def of_pairs(self, answered: Array, exact: Array) -> Array:
+        """Return the number of each session from the differences of answers and of exact answers.
+
+        Parameters
+        ----------
+        answered : [sessions, pairs], as shares of 1; NaN where one is missing
+        exact : [pairs]
+        """
+        held = np.isfinite(answered)
+        with np.errstate(invalid="ignore"):
+            mean: Array = np.where(held, answered, 0.0).sum(axis=1) / held.sum(axis=1)
+        return mean
+
+    def by_session(
+        self, session: NDArray[np.int64], trial: NDArray[np.int64], columns: dict[str, Array]
+    ) -> Array:
+        """Return the number of each session, [sessions]."""
+        n = int(session.max(initial=-1)) + 1
+        key = _numbered(columns)
+        _, first, place = np.unique(key, return_index=True, return_inverse=True)
+        asked = {name: columns[name][first] for name in (*NETWORK, *QUESTION)}
+        pairs = np.array(list(self.pairs(asked)), dtype=np.int64).reshape(-1, 2)
+        given = np.isfinite(columns["response"])
+        cell = (session * len(first) + place)[given]
+        count = np.bincount(cell, minlength=n * len(first))
+        total = np.bincount(cell, columns["response"][given] / 100.0, n * len(first))
+        with np.errstate(invalid="ignore"):
+            means = (total / count).reshape(n, len(first))
+        exact = exact_answers(asked)
+        return self.of_pairs(
+            means[:, pairs[:, 0]] - means[:, pairs[:, 1]], exact[pairs[:, 0]] - exact[pairs[:, 1]]
+        )
+
+
+def _numbered(columns: dict[str, Array]) -> Array:
+    """Give each question about each network a number of its own."""
+    network = np.stack([columns[name] for name in NETWORK])
+    # Rows are few kinds of networks: told apart by the first row from which one departs.
+    kind = np.full(network.shape[1], -1.0)
+    found = 0
+    while (kind < 0).any():
+        row = int(np.argmax(kind < 0))
+        kind[(network == network[:, row, None]).all(axis=0)] = found
+        found += 1
+    number = kind
+    for name in QUESTION:
+        number = number * DIGITS + columns[name] + 1.0
+    return np.asarray(number)
+
+
+def _twins(asked: dict[str, Array], change: dict[int, int]) -> Iterator[tuple[int, int, int]]:
+    """Yield question, variable and twin: where what is told of one variable is as `change` says."""
+    number = _numbered(asked)
+    at = {key: k for k, key in enumerate(number.tolist())}
+    for variable, name in enumerate(QUESTION[1:]):
+        digit = float(DIGITS ** (MOST - 1 - variable))
+        for k, value in enumerate(asked[name].astype(np.int64).tolist()):
+            if value in change:
+                twin = at.get(float(number[k] + digit * (change[value] - value)))
+                if twin is not None:
+                    yield k, variable, twin
+
+
+class DoVersusSee(NetworkContrast):
+    """How far answers tell what was brought about from what was observed, 1 for exact ones.
+
+    Of every two questions that differ in this alone - a variable was seen to be present (or
+    absent) in the one and made so in the other - the difference of the answers is held against that
+    of the exact answers: the slope of the line through the origin, over all pairs of a session. It
+    is 0 for who takes interventions for observations, and 1 - n for who neglects them by the share
+    n, up to the noise that is cut off at the ends of the scale.
+    """
+
+    name = "do_versus_see"
+    summary = "share of the exact difference between seeing and doing that answers show"
+    source = "Waldmann and Hagmayer 2005; Sloman and Lagnado 2005"
+    reason = "no two questions that differ in seeing and doing"
+    null = 0.0
+    rational = "network_reasoner_seeing"
+    violator = "network_reasoner_neglect"
+    dial = Dial({"neglect": -1.0}, reach=6.0, steps=13)
+
+    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+        """Return what is seen beside what is made."""
+        change = {SEEN_ABSENT: MADE_ABSENT, SEEN_PRESENT: MADE_PRESENT}
+        for seen, _, made in _twins(asked, change):
+            yield seen, made
+
+    def of_pairs(self, answered: Array, exact: Array) -> Array:
+        """Return the slope."""
+        told = np.abs(exact) > ALIKE
+        x, y = exact[told], answered[:, told]
+        held = np.isfinite(y)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            slope: Array = (np.where(held, y, 0.0) @ x) / (held @ x**2)
+        return np.where(held.any(axis=1), slope, np.nan)
+
+
+class NetworkMarkovViolation(NetworkContrast):
+    """How much the presence of a variable that is screened off raises answers.
+
+    Pairs differ in whether one variable was seen to be present or absent, and by the graph it tells
+    nothing of the query, given what else was seen: the answers of an exact reasoner are the same,
+    whatever the strengths. Questions with interventions do not count. As a share of 1; an
+    associative reasoner has a part of its share k.
+    """
+
+    name = "network_markov_violation"
+    summary = "how much a variable that is screened off raises the answer"
+    source = "Rehder 2014; Park and Sloman 2013; separation by Lauritzen and Spiegelhalter 1988"
+    reason = "no two questions that differ in a variable that is screened off"
+    null = 0.0
+    bounds = (-1.0, 1.0)
+    rational = "network_reasoner_exact"
+    violator = "network_reasoner_associative"
+    dial = Dial({"k": 1.0}, reach=2.0, steps=9)
+
+    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+        """Return a variable's presence beside its absence."""
+        told = np.stack([asked[name] for name in QUESTION[1:]])
+        for present, variable, absent in _twins(asked, {SEEN_PRESENT: SEEN_ABSENT}):
+            seen = told[:, present].max() < MADE_ABSENT
+            if seen and separated(asked, variable, present):
+                yield present, absent
+
+
+class NetworkExplainingAway(NetworkContrast):
+    """How much less likely a cause of a present effect is judged once another cause is there too.
+
+    Pairs ask about a cause of an effect that was observed to be present, and differ in whether
+    another cause of it is told to be absent or present; both causes produce the effect. As a share
+    of 1. How much of it is right hangs on the strengths.
+    """
+
+    name = "network_explaining_away"
+    summary = "judgement of a cause that another cause of the same effect takes away"
+    source = "Pearl 1988; Rehder and Waldmann 2017"
+    reason = "no two questions about a cause of a present effect that differ in another cause"
+    bounds = (-1.0, 1.0)
+    violator = "network_reasoner_biased"
+    dial = Dial({"strength_scale": 1.0, "base_scale": -1.0}, reach=1.0, steps=9)
+
+    def pairs(self, asked: dict[str, Array]) -> Iterator[Pair]:
+        """Return the other cause's absence beside its presence."""
+        for absent, other, present in _twins(
+            asked, {SEEN_ABSENT: SEEN_PRESENT, MADE_ABSENT: MADE_PRESENT}
+        ):
+            query = int(asked["query"][absent])
+            for effect in range(max(query, other) + 1, MOST):
+                told = asked[QUESTION[1 + effect]][absent]
+                strengths = [asked[f"w{c + 1}{effect + 1}"][absent] for c in (query, other)]
+                if told == SEEN_PRESENT and min(strengths) > 0:
+                    yield absent, present
+                    break

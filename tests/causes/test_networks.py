@@ -1,0 +1,171 @@
+"""Networks of any shape against arithmetic by hand, and contrast and power of tables of counts."""
+
+from itertools import combinations, permutations, product
+from math import isnan
+
+import numpy as np
+import pytest
+
+from knownminds.environments import (
+    NAMED_GRAPHS,
+    CausalNetwork,
+    causal_power,
+    connected_graphs,
+    delta_p,
+)
+from knownminds.environments.causes.causal_graph import conditional, noisy_or_joint, questions
+
+# Producing and preventing causes of D, which also stand in a row: A -> B, A -> D, B -| D, C -> D.
+STRENGTHS = {("A", "B"): 0.7, ("A", "D"): 0.6, ("B", "D"): -0.4, ("C", "D"): 0.3}
+BASE = {"A": 0.35, "B": 0.1, "C": 0.8, "D": 0.05}
+
+
+def mixed_by_hand(done):
+    """The joint distribution of that graph, each factor written out; by state (a, b, c, d)."""
+    table = {}
+    for a, b, c, d in product((0, 1), repeat=4):
+        present = {
+            "A": 0.35,
+            "B": 1 - 0.9 * (0.3 if a else 1),
+            "C": 0.8,
+            "D": (1 - 0.95 * (0.4 if a else 1) * (0.7 if c else 1)) * (0.6 if b else 1),
+        }
+        weight = 1.0
+        for name, value in zip("ABCD", (a, b, c, d), strict=True):
+            chance = done.get(name, present[name])
+            weight *= chance if value else 1 - chance
+        table[a, b, c, d] = weight
+    return table
+
+
+def test_every_question_of_a_mixed_graph_is_answered_as_by_hand():
+    """Each variable, given any state and intervention of the three others: 3 * 5 ** 3 and more."""
+    network = CausalNetwork(STRENGTHS, BASE)
+    for query in "ABCD":
+        others = [name for name in "ABCD" if name != query]
+        for roles in product(("-", "see 0", "see 1", "do 0", "do 1"), repeat=3):
+            told = dict(zip(others, roles, strict=True))
+            given = {n: int(r[-1]) for n, r in told.items() if r.startswith("see")}
+            done = {n: int(r[-1]) for n, r in told.items() if r.startswith("do")}
+            table = mixed_by_hand(done)
+            fits = [s for s in table if all(s["ABCD".index(n)] == v for n, v in given.items())]
+            hand = sum(table[s] for s in fits if s["ABCD".index(query)]) / sum(map(table.get, fits))
+            assert network.answer(query, given, done) == pytest.approx(hand, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [("common_effect", "collider"), ("common_cause", "fork"), ("chain", "chain")],
+)
+def test_three_variables_are_those_of_the_collider_experiment(name, known):
+    prior, leak, first, second = 0.3, 0.1, 0.8, 0.55
+    edges = NAMED_GRAPHS[name]
+    effects = {effect for _, effect in edges}
+    base = {v: leak if v in effects else prior for v in "ABC"}
+    network = CausalNetwork(dict(zip(edges, (first, second), strict=True)), base)
+    states = noisy_or_joint(known, prior, leak, (first, second))
+    for query, *told in questions(known):
+        given = {n: v for n, v in zip("ABC", told, strict=True) if v >= 0}
+        there = conditional(states, query, *told)[0]
+        assert network.answer("ABC"[query], given) == pytest.approx(there, rel=1e-12)
+
+
+def test_doing_tells_nothing_of_causes_and_seeing_does():
+    """The front page of Pearl (2000): what is brought about is cut off from its causes."""
+    diamond = CausalNetwork.named("diamond", strength=0.8, base=0.2)
+    assert diamond.answer("A", do={"D": 1}) == pytest.approx(0.2)
+    assert diamond.answer("A", given={"D": 1}) > 0.3
+    # Holding both mediators makes the first cause idle.
+    both = {"B": 1, "C": 0}
+    assert diamond.answer("D", {"A": 1}, both) == pytest.approx(diamond.answer("D", {"A": 0}, both))
+    chain = CausalNetwork({("A", "B"): 1.0, ("B", "C"): 1.0}, {"A": 0.5, "B": 0.0, "C": 0.0})
+    assert isnan(chain.answer("B", given={"A": 1, "C": 0}))
+
+
+def test_a_producing_cause_explains_away_and_a_preventing_one_does_not():
+    """Given the effect, a second producer lowers the first one's probability.
+
+    A preventer multiplies the effect's probability whatever produced it, so that their odds stay;
+    given that the effect is absent, it is the preventer that explains this.
+    """
+    for strength, seen in ((0.6, 1), (-0.6, 0)):
+        network = CausalNetwork({("A", "C"): 0.6, ("B", "C"): strength}, 0.2)
+        moved = [
+            network.answer("A", {"B": 1, "C": c}) - network.answer("A", {"C": c}) for c in (0, 1)
+        ]
+        assert (moved[1] < -0.1, moved[0] > 0.01) == (strength > 0, strength < 0)
+        assert moved[1 - seen] == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(("n", "shapes"), [(2, 1), (3, 4), (4, 24)])
+def test_all_graphs_are_there_once(n, shapes):
+    """Connected graphs without cycles up to names: 1, 4, 24 (OEIS A101228), by brute force."""
+    listed = connected_graphs(n)
+    arrows = list(permutations(range(n), 2))
+    brute = set()
+    for size in range(n - 1, len(arrows) + 1):
+        for edges in combinations(arrows, size):
+            powers = np.zeros((n, n), dtype=int)
+            powers[tuple(zip(*edges, strict=True))] = 1
+            cyclic = np.trace(sum(np.linalg.matrix_power(powers, k) for k in range(1, n + 1)))
+            walks = np.linalg.matrix_power(np.eye(n, dtype=int) + powers + powers.T, n)
+            if not cyclic and (walks > 0).all():
+                brute.add(_shape(edges, n))
+    assert len(listed) == len(brute) == shapes
+    numbered = {_shape([("ABCD".index(c), "ABCD".index(e)) for c, e in g], n) for g in listed}
+    assert numbered == brute
+    for graph in listed:
+        assert CausalNetwork(dict.fromkeys(graph, 0.5)).joint().sum() == pytest.approx(1.0)
+
+
+def _shape(edges, n):
+    return min(tuple(sorted((o[i], o[j]) for i, j in edges)) for o in permutations(range(n)))
+
+
+def test_power_is_the_strength_that_a_network_was_made_with():
+    """From what a network does, cell by cell, its strength comes back; the contrast is less."""
+    for strength in (0.7, -0.7):
+        network = CausalNetwork({("A", "B"): strength}, {"A": 0.5, "B": 0.4})
+        cells = [1e3 * network.joint()[i] for i in (3, 2, 1, 0)]
+        assert causal_power(*cells) == pytest.approx(strength)
+        assert abs(delta_p(*cells)) < 0.5 < abs(causal_power(*cells))
+
+
+@pytest.mark.parametrize(
+    ("counts", "contrast", "power"),
+    [
+        ((6, 2, 2, 6), 0.5, 2 / 3),  # .75 - .25, of the .75 that are left
+        ((2, 6, 6, 2), -0.5, -2 / 3),
+        ((8, 0, 8, 0), 0.0, np.nan),  # a ceiling tells nothing of producing
+        ((0, 8, 0, 8), 0.0, 0.0),
+        ((0, 8, 8, 0), -1.0, -1.0),
+        ((0, 0, 1, 1), np.nan, np.nan),
+    ],
+)
+def test_contrast_and_power_of_known_tables(counts, contrast, power):
+    assert delta_p(*counts) == pytest.approx(contrast, nan_ok=True)
+    assert causal_power(*counts) == pytest.approx(power, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: CausalNetwork({("A", "B"): 0.5, ("B", "A"): 0.5}), "a cycle among A, B"),
+        (lambda: CausalNetwork({("A", "A"): 0.5}), "a cycle among A"),
+        (lambda: CausalNetwork({("A", "B"): 1.5}), "from -1 to 1; got 1.5"),
+        (lambda: CausalNetwork({("A", "B"): 0.5}, -0.1), "from 0 to 1; got -0.1"),
+        (lambda: CausalNetwork({("A", "B"): 0.5}, float("nan")), "from 0 to 1; got nan"),
+        (lambda: CausalNetwork({("A", "B"): 0.5}, {"A": 0.5}), "a difference in B"),
+        (lambda: CausalNetwork({}), "2 to 12 variables; got 0"),
+        (lambda: CausalNetwork({"AB": 0.5}), "a pair"),
+        (lambda: CausalNetwork.named("ring"), "got 'ring'"),
+        (lambda: CausalNetwork.named("chain").answer("Z"), "query has 'Z'"),
+        (lambda: CausalNetwork.named("chain").answer("A", {"B": 2}), "given has B=2"),
+        (lambda: CausalNetwork.named("chain").answer("A", {"B": 1}, {"B": 1}), "got B twice"),
+        (lambda: connected_graphs(5), "got 5"),
+        (lambda: delta_p(1, -2, 3, 4), "got -2"),
+    ],
+)
+def test_what_is_no_network_is_refused_in_one_sentence(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
