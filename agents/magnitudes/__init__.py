@@ -1,4 +1,4 @@
-"""Observers that estimate magnitudes: linear, Bayesian, Kalman, cue combiners.
+"""Observers that estimate magnitudes: linear, Bayesian, curved, Kalman, cue combiners and weighers.
 
 Imported through `knownminds.agents`; itself imports the core of this floor.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from functools import lru_cache
-from math import ceil
+from math import ceil, cos, floor, hypot, sin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,18 @@ LINE = 400  # px, length of a line
 RADIUS = 4  # px, of a marker
 CELLS = 20  # of the grid of a path, across and up
 
-_LEFT = (SIDE - LINE) // 2
+LEFT = (SIDE - LINE) // 2
 _MIDDLE = SIDE // 2
 _ROWS = (SIDE // 3, SIDE - SIDE // 3)  # px from above, of two lines
 _WIDTH, _PATH = 5, 3  # px, of lines and of paths
 _CELL = SIDE / CELLS  # px
 _DOT, _DISC = 3, 8  # px, radius on a cell of a path, and at its ends
 _WHITE, _BLACK, _RED, _BLUE = (255, 255, 255), (0, 0, 0), (255, 0, 0), (0, 0, 255)
+_FINE = 4  # parts of a pixel in which turned lines are drawn
 _SEEN = 256  # pictures whose reading is remembered
 
 Box = tuple[int, int, int, int]
+Place = tuple[float, float]  # px from the left and from above
 
 
 def marker(location: float, blur: float = 0.0) -> Image.Image:
@@ -39,9 +41,9 @@ def marker(location: float, blur: float = 0.0) -> Image.Image:
         Standard deviation of the Gaussian blur, px.
     """
     image, draw = _blank()
-    _line(draw, _MIDDLE, _LEFT, _LEFT + LINE)
-    _disc(draw, _LEFT + round(LINE * location), _MIDDLE, RADIUS, _RED)
-    box = (_LEFT - RADIUS, _MIDDLE - RADIUS, _LEFT + LINE + RADIUS, _MIDDLE + RADIUS)
+    _line(draw, _MIDDLE, LEFT, LEFT + LINE)
+    _disc(draw, LEFT + round(LINE * location), _MIDDLE, RADIUS, _RED)
+    box = (LEFT - RADIUS, _MIDDLE - RADIUS, LEFT + LINE + RADIUS, _MIDDLE + RADIUS)
     return _blurred(image, [box], blur)
 
 
@@ -61,9 +63,55 @@ def two_lines(ratio: float, shorter_below: bool, blur: float = 0.0) -> Image.Ima
     lengths = [round(LINE * ratio), LINE]
     boxes = []
     for row, length in zip(_ROWS, lengths[::-1] if shorter_below else lengths, strict=True):
-        _line(draw, row, _LEFT, _LEFT + length - 1)
-        boxes.append((_LEFT, row - _WIDTH, _LEFT + length, row + _WIDTH))
+        _line(draw, row, LEFT, LEFT + length - 1)
+        boxes.append((LEFT, row - _WIDTH, LEFT + length, row + _WIDTH))
     return _blurred(image, boxes, blur)
+
+
+def turned_marker(
+    location: float, length: float, turn: float, centre: Place, blur: float = 0.0
+) -> Image.Image:
+    """Draw a black line anywhere, turned, with a red marker.
+
+    Parameters
+    ----------
+    location
+        Where the marker sits, from 0 (the end that is farther left) to 1.
+    length
+        Of the line, px.
+    turn
+        Of the line, radians; 0 is horizontal, above it rises to the right.
+    centre
+        The middle of the line, px from the left and from above.
+    blur
+        Standard deviation of the Gaussian blur, px.
+    """
+    line = _ends(centre, length, turn)
+    (x, y), (end_x, end_y) = line
+    spot = x + location * (end_x - x), y + location * (end_y - y)
+    return _fine([line], blur, spot)
+
+
+def turned_lines(
+    lengths: Sequence[float], turn: float, centres: Sequence[Place], blur: float = 0.0
+) -> Image.Image:
+    """Draw black lines anywhere, all turned alike.
+
+    Parameters
+    ----------
+    lengths
+        Of the lines, px.
+    turn
+        Of all of them, radians; 0 is horizontal, above it they rise to the right.
+    centres
+        Their middles, px from the left and from above.
+    blur
+        Standard deviation of the Gaussian blur, px.
+    """
+    return _fine(
+        [_ends(centre, length, turn) for centre, length in zip(centres, lengths, strict=True)],
+        blur,
+    )
 
 
 def maze(cells: Sequence[tuple[int, int]], blur: float = 0.0) -> Image.Image:
@@ -102,7 +150,7 @@ def marker_in(encoded: bytes) -> float:
     """Return where the marker sits in a picture of `marker`, whatever its blur."""
     pixels = _pixels(encoded)
     x, _ = _centre(pixels[..., 0] - pixels[..., 1])
-    return (x - _LEFT) / LINE
+    return (x - LEFT) / LINE
 
 
 @lru_cache(maxsize=_SEEN)
@@ -119,6 +167,30 @@ def ratio_in(encoded: bytes) -> float:
 
 
 @lru_cache(maxsize=_SEEN)
+def red_in(encoded: bytes) -> Place:
+    """Return where the red of a picture is, px from the left and from above, whatever its blur."""
+    pixels = _pixels(encoded)
+    return _centre(pixels[..., 0] - pixels[..., 1])
+
+
+@lru_cache(maxsize=_SEEN)
+def ink_in(encoded: bytes, turn: float) -> tuple[float, float]:
+    """Return how much black lies on either side of the middle, as `turned_lines` turns it.
+
+    Above and below a line through the middle of the picture that rises by `turn`, radians.
+    """
+    dark = 255.0 - _pixels(encoded)[..., 0]
+    down, across = np.indices((SIDE, SIDE)) + 0.5 - SIDE / 2
+    above = across * sin(turn) + down * cos(turn) < 0
+    return float(dark[above].sum()), float(dark[~above].sum())
+
+
+def same(encoded: bytes, image: Image.Image) -> bool:
+    """Say whether a picture, as PNG, is this one, pixel for pixel."""
+    return bool(np.array_equal(_pixels(encoded), np.asarray(image, dtype=np.int64)))
+
+
+@lru_cache(maxsize=_SEEN)
 def ends_in(encoded: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
     """Return the first and the last cell in a picture of `maze`, whatever its blur."""
     pixels = _pixels(encoded)
@@ -129,6 +201,41 @@ def ends_in(encoded: bytes) -> tuple[tuple[int, int], tuple[int, int]]:
 def _blank() -> tuple[Image.Image, ImageDraw.ImageDraw]:
     image = Image.new("RGB", (SIDE, SIDE), _WHITE)
     return image, ImageDraw.Draw(image)
+
+
+def _ends(centre: Place, length: float, turn: float) -> tuple[Place, Place]:
+    """Return the ends of a line, the one farther left first."""
+    across, up = length / 2 * cos(turn), length / 2 * sin(turn)
+    x, y = centre
+    return (x - across, y + up), (x + across, y - up)
+
+
+def _fine(
+    lines: Sequence[tuple[Place, Place]], blur: float, spot: Place | None = None
+) -> Image.Image:
+    """Draw lines, and a marker if there is a spot for it, to a fraction of a pixel."""
+    image = Image.new("RGB", (SIDE * _FINE, SIDE * _FINE), _WHITE)
+    draw = ImageDraw.Draw(image)
+    places: list[Place] = []
+    for (x, y), (end_x, end_y) in lines:
+        half = _WIDTH / 2 / hypot(end_x - x, end_y - y)
+        by_x, by_y = half * (y - end_y), half * (end_x - x)
+        corners = [
+            (x + by_x, y + by_y),
+            (end_x + by_x, end_y + by_y),
+            (end_x - by_x, end_y - by_y),
+            (x - by_x, y - by_y),
+        ]
+        draw.polygon([(_FINE * a, _FINE * b) for a, b in corners], fill=_BLACK)
+        places += corners
+    if spot is not None:
+        x, y = (_FINE * place for place in spot)
+        reach = _FINE * RADIUS
+        draw.ellipse((x - reach, y - reach, x + reach, y + reach), fill=_RED)
+        places += [(a + r, b + r) for a, b in [spot] for r in (-RADIUS, RADIUS)]
+    xs, ys = zip(*places, strict=True)
+    box = (floor(min(xs)), floor(min(ys)), ceil(max(xs)), ceil(max(ys)))
+    return _blurred(image.reduce(_FINE), [box], blur)
 
 
 def _line(draw: ImageDraw.ImageDraw, row: int, left: int, right: int) -> None:

@@ -10,9 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation
-from knownminds.environments.fields import FILE, Field, Fields, setting
-from knownminds.environments.words.transcripts import Recordings, load_recordings, our_cast
+from knownminds.environments.fields import FILE, Field, Fields, coded, setting
+from knownminds.environments.words.paced_dialogues import Paced, paced, seconds_told
+from knownminds.environments.words.transcripts import (
+    Recordings,
+    load_recordings,
+    our_cast,
+    registers,
+)
 
+from .decoupling import mirrored
 from .magnitude import Magnitude
 
 _COUNT = (0, np.inf)
@@ -31,6 +38,12 @@ class Duration(Magnitude):
     dialogues are excerpts of recorded ones, from a folder of transcripts with times.
 
     There are no pictures, hence no noise. What a session is made of: see `Magnitude`.
+
+    The words of published dialogues, divided by 2.5, tell the duration to within a few per cent.
+    In decoupled ones the rates of both speakers are drawn anew for each dialogue and told, pauses
+    are told too and take up to 60% of the time, and the cast speaks in one of several registers;
+    the number of words does not correlate with the durations of any window of any session.
+    (Recorded dialogues are as they are.)
 
     With recordings script is the excerpt, and the other columns of the words are 0.
 
@@ -51,6 +64,15 @@ class Duration(Magnitude):
         Field("script", _COUNT, "number from which words are drawn, or the excerpt", "wording"),
     )
     n_wording = 4
+    decoupled: ClassVar = (
+        Fields(
+            Field("rate_first", _COUNT, "words per minute of the first", "wording"),
+            Field("rate_second", _COUNT, "words per minute of the second", "wording"),
+            Field("pauses", _COUNT, "all of them together", "wording", unit="tenths of a second"),
+            Field("register", _COUNT, coded(registers()), "wording"),
+        ),
+        4,
+    )
     kinds = ("text",)
     required: ClassVar = {
         name: names
@@ -68,14 +90,22 @@ class Duration(Magnitude):
         None,
         FILE,
         "A folder of transcripts (*.txt, UTF-8) from which excerpts are taken; None for our cast. "
-        "One utterance per line: start and end in seconds, speaker and words, with tabs between.",
+        "One utterance per line: start and end in seconds, speaker and words, with tabs between. "
+        "Or one with the words of meetings as the AMI corpus lays them out (*.words.xml).",
         last=True,
     )
 
     def prepare(self) -> None:
         """Read the transcripts, if there are any."""
-        super().prepare()
         given = self.transcripts
+        if self._settings["stimuli"] == "decoupled":
+            if given is not None:
+                raise ValueError(
+                    "Decoupled dialogues are spoken by our cast, and recorded ones are as they "
+                    "are; got stimuli='decoupled' and transcripts. Leave one of them out."
+                )
+            self.shipped = Path(__file__).with_name("duration_decoupled.toml")
+        super().prepare()
         self._recordings = None if given is None else self._covering(given)
         if self._recordings is not None:
             self._slack = self._recordings.longest - self._recordings.longest / (1 + _FAR)
@@ -83,7 +113,7 @@ class Duration(Magnitude):
     def _make(
         self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
     ) -> dict[str, NDArray[Any]]:
-        who, other, share, what = (uniforms[:, :, k] for k in range(self.n_wording))
+        who, other, share, what = (uniforms[:, :, k] for k in range(4))
         if self._recordings is not None:
             script = self._recordings.nearest(targets, what, _NEAREST)
             value = self._recordings.excerpts[0][script]
@@ -102,6 +132,11 @@ class Duration(Magnitude):
         n = len(cast.names)
         first = (who * n).astype(np.int64)
         second = (first + 1 + (other * (n - 1)).astype(np.int64)) % n
+        if self.stimuli == "decoupled":
+            ends = np.array([self.ranges[window] for window in self.windows])
+            made = paced(targets, ends, mirrored(targets, share), uniforms[:, :, 4:])
+            script = (what * _NUMBERS).astype(np.int64)
+            return {**made, "first": first, "second": second, "script": script}
         one, two, value = cast.word_counts(targets, first, second, 0.3 + 0.4 * share)
         return {
             "value": value,
@@ -118,6 +153,8 @@ class Duration(Magnitude):
 
     def _text(self, observation: Observation) -> list[str]:
         script = int(observation["script"])
+        if self.stimuli == "decoupled":
+            return self._paced(observation).lines()
         if self._recordings is not None:
             lines = self._recordings.lines(script)
         else:
@@ -126,7 +163,34 @@ class Duration(Magnitude):
             lines = our_cast().dialogue(*speakers, words, script)
         return [f"{name}: {said}" for name, said in lines]
 
+    def shortcuts(self, observation: Observation) -> dict[str, float]:
+        """Return words and turns of the dialogue; where they are told, pauses and rates."""
+        lines = self._text(observation)
+        if self.stimuli == "published":
+            words = sum(len(line.split()) - 1 for line in lines)
+            return {"words of the dialogue": words, "turns of the dialogue": len(lines)}
+        return {
+            "words of the dialogue": observation["words_first"] + observation["words_second"],
+            "turns of the dialogue": len(lines) - 1,
+            "seconds of all pauses": observation["pauses"] / 10,
+            "mean of both rates": (observation["rate_first"] + observation["rate_second"]) / 2,
+        }
+
+    @staticmethod
+    def _paced(observation: Observation) -> Paced:
+        seen = {name: int(value) for name, value in observation.items()}
+        return Paced(
+            speakers=(seen["first"], seen["second"]),
+            words=(seen["words_first"], seen["words_second"]),
+            rates=(seen["rate_first"], seen["rate_second"]),
+            tenths=seen["pauses"],
+            register=seen["register"],
+            number=seen["script"],
+        )
+
     def _value_told(self, lines: Sequence[str]) -> float:
+        if self.stimuli == "decoupled":
+            return seconds_told(lines)
         spoken = []
         for line in lines:
             name, colon, said = line.partition(": ")

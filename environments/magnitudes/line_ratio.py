@@ -13,12 +13,15 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
 
 from . import drawing
+from .decoupling import HUNDREDTHS, dashes, length
 from .magnitude import Magnitude
+from .placing import LONGEST, MOST, PLACED, indent, lie, placed, redrawn
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _DASHES = 100  # of the longer line
+FEWEST, LEAST = 3, 10.0  # dashes, px: of the shorter one of decoupled lines
 
 
 class LineRatio(Magnitude):
@@ -27,6 +30,11 @@ class LineRatio(Magnitude):
     In words the longer line is 100 dashes; in a picture it is 400 px long. Which of the two stands
     above is drawn anew for each stimulus. Ratios are multiples of .01, those of the windows as
     they are of .02 (11 values in steps of .04). What a session is made of: see `Magnitude`.
+
+    Decoupled lines have 3 to 200 dashes, each behind up to 40 spaces, or 10 to 440 px; in a
+    picture they lie anywhere in their halves and both are turned by up to 40 degrees. Neither the
+    length of the shorter line nor that of the longer one tells the ratio, though each tells
+    something of it: in the window from .1 to .5 ratios differ by more than lengths can hide.
     """
 
     name = "line_ratio"
@@ -41,34 +49,69 @@ class LineRatio(Magnitude):
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
     limits = (1 / _DASHES, 1.0)
     ceiling = 1.0
+    decoupled: ClassVar = (PLACED, 2)
     thought = "I compare the length of the shorter line with that of the longer one."
 
     def _make(
         self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
     ) -> dict[str, NDArray[Any]]:
-        return {
-            "value": np.round(targets * _DASHES) / _DASHES,
+        made = {
+            "value": np.round(targets * HUNDREDTHS) / HUNDREDTHS,
             "shorter": (uniforms[:, :, 0] >= 0.5).astype(np.int64),
         }
+        if self.stimuli == "published":
+            return made
+        return made | placed(uniforms[:, :, 1], uniforms[:, :, 2])
 
     @property
     def _separator(self) -> str:
         return " / "
 
     def _text(self, observation: Observation) -> list[str]:
-        shorter = "-" * round(float(observation["value"]) * _DASHES)
-        longer = "-" * _DASHES
+        value = float(observation["value"])
+        if self.stimuli == "published":
+            part, whole, spaces = round(value * _DASHES), _DASHES, (0, 0)
+        else:
+            wanted = length(FEWEST / value, MOST, float(observation["size"]))
+            part, whole = dashes(value, wanted, MOST)
+            spaces = indent(observation, 0), indent(observation, 1)
+        shorter, longer = (" " * s + "-" * n for s, n in zip(spaces, (part, whole), strict=True))
         return [longer, shorter] if observation["shorter"] else [shorter, longer]
 
     def _value_told(self, lines: Sequence[str]) -> float:
+        if self.stimuli == "decoupled":
+            lines = [line.strip(" ") for line in lines]
         if len(lines) != 2 or set("".join(lines)) != {"-"} or not all(lines):
             raise ValueError(f"Two lines are two rows of dashes; got {lines!r}.")
         shorter, longer = sorted(map(len, lines))
-        return shorter / longer
+        return round(shorter / longer * HUNDREDTHS) / HUNDREDTHS
+
+    def shortcuts(self, observation: Observation) -> dict[str, float]:
+        """Return the dashes of the shorter line, of the longer one, and of both."""
+        shorter, longer = sorted(len(line.strip(" ")) for line in self._text(observation))
+        return {
+            "dashes of the shorter line": shorter,
+            "dashes of the longer line": longer,
+            "dashes of both lines": shorter + longer,
+        }
 
     def _drawn(self, observation: Observation) -> Image:
         value, blur = float(observation["value"]), float(observation["blur"])
-        return drawing.two_lines(value, bool(observation["shorter"]), blur)
+        below = bool(observation["shorter"])
+        if self.stimuli == "published":
+            return drawing.two_lines(value, below, blur)
+        whole = length(LEAST / value, LONGEST, float(observation["size"]))
+        lengths = [whole, value * whole] if below else [value * whole, whole]
+        turn, centres = lie(observation, lengths)
+        return drawing.turned_lines(lengths, turn, centres, blur)
 
-    def _value_shown(self, png: bytes) -> float:
-        return round(drawing.ratio_in(png) * _DASHES) / _DASHES
+    def _value_shown(self, png: bytes, seen: Observation) -> float:
+        if self.stimuli == "published":
+            return round(drawing.ratio_in(png) * HUNDREDTHS) / HUNDREDTHS
+        return redrawn(png, seen, self._near, self._drawn)
+
+    def _near(self, png: bytes, seen: Observation) -> float:
+        """Return about which ratio turned lines have, by how much is black of either."""
+        turn, _ = lie(seen, [0.0, 0.0])
+        shorter, longer = sorted(drawing.ink_in(png, turn))
+        return shorter / longer if longer else 0.0

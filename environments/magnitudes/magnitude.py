@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments.environment import Observation, Turn
@@ -18,6 +17,7 @@ from knownminds.environments.fields import (
     Field,
     Fields,
     Number,
+    OneOf,
     Told,
     Unless,
     Whole,
@@ -26,11 +26,13 @@ from knownminds.environments.fields import (
     ends_of,
     setting,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal, parse_number
 from knownminds.environments.words.names import unknown
 from knownminds.environments.words.prompt import Message, Prompt, Template
+from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.told_history import (
     Found,
     Names,
@@ -57,11 +59,13 @@ Condition = Literal[
     "long_context",
     "reversed",
 ]
+Stimuli = Literal["published", "decoupled"]
 Range = Sequence[float]
 
 WINDOWS = ("short", "medium", "long")
 MODALITIES = ("text", "image", "text+image")
 CONDITIONS: tuple[str, ...] = get_args(Condition)
+STIMULI: tuple[str, ...] = get_args(Stimuli)
 CONTEXT = {"short_context": 3, "long_context": 20}  # earlier trials retold; 10 elsewhere
 BLUR = {"constant_noise": 8.0, "gradual_noise": 16.0}  # px; in the end, where it grows
 MOST_BLUR = 20.0  # px; with more, what a picture shows could not be told exactly
@@ -69,11 +73,18 @@ _KINDS = ("text", "image", "both")  # as templates name the modalities
 _MORE_PICTURES = 2  # kept beside those of one prompt
 
 
-def _windows(name: str, given: Any) -> tuple[str, ...]:
+def windows_of(name: str, given: Any) -> tuple[str, ...]:
+    """Check windows that were chosen, and return them."""
     chosen = [given] if isinstance(given, str) else list(given)
     if not chosen or set(chosen) - set(WINDOWS) or len(set(chosen)) < len(chosen):
         raise ValueError(f"{name} are one or more of {_among(WINDOWS)}, each once; got {given!r}.")
     return tuple(chosen)
+
+
+def _stimuli(name: str, given: Any) -> str | None:
+    """Take the kind of stimuli; published ones, which came first, are None in the settings."""
+    kind = OneOf(STIMULI)(name, STIMULI[0] if given is None else given)
+    return None if kind == STIMULI[0] else str(kind)
 
 
 def _error(rows: Rows) -> NDArray[np.float64]:
@@ -108,6 +119,11 @@ class Magnitude(Retelling):
     instead of 10; "reversed" shows the stimuli of each window in reversed order. Words are never
     blurred, so noise needs pictures.
 
+    Of published stimuli something that is not asked gives much of the magnitude away: the pixels
+    before a marker, the length of one line, the steps of a path, the words of a dialogue.
+    Decoupled ones have the same magnitudes and are made such that these tell little or nothing
+    (`knownminds audit shortcuts` says how much).
+
     An item has the same number in every pass and order. Models scale values and answers by the
     unit. The response is the estimate.
 
@@ -123,6 +139,8 @@ class Magnitude(Retelling):
         In which ways the stimulus can be told.
     n_wording
         Uniform numbers per stimulus that decide on what is shown beside the value.
+    decoupled
+        What is recorded of decoupled stimuli beside that, and how many numbers decide on it.
     """
 
     fields = Fields(
@@ -143,7 +161,7 @@ class Magnitude(Retelling):
         ),
         Field("ceiling", lambda environment: (0.0, environment.ceiling), "highest answer"),
     )
-    panels = (
+    panels: ClassVar[tuple[Panel, ...]] = (
         answers("value", "true magnitude", series=read_off("window"), names=WINDOWS),
         Panel(
             "errors after what was seen before",
@@ -189,7 +207,8 @@ class Magnitude(Retelling):
     limits: ClassVar[tuple[float, float]]
     ceiling: ClassVar[float]
     modalities: ClassVar[tuple[str, ...]] = MODALITIES
-    n_wording: ClassVar[int] = 0
+    n_wording: int = 0
+    decoupled: ClassVar[tuple[Fields, int]] = (Fields(), 0)
 
     @abstractmethod
     def _make(
@@ -213,9 +232,28 @@ class Magnitude(Retelling):
         """Return the stimulus as a picture."""
         raise NotImplementedError
 
-    def _value_shown(self, png: bytes) -> float:
-        """Return the value that a picture shows; ValueError if it is no stimulus."""
+    def _value_shown(self, png: bytes, seen: Observation) -> float:
+        """Return the value that a picture shows; ValueError if it is no stimulus.
+
+        What the session's design says of the trial, such as how a line is turned, is in `seen`.
+        """
         raise NotImplementedError
+
+    def _told_by(self, lines: Sequence[str], seen: Observation) -> float:
+        """Return the value that words tell on a trial of which the design says `seen`."""
+        return self._value_told(lines)
+
+    def _both(self, seen: Observation, told: float, shown: float) -> dict[str, float]:
+        """Return what a trial shows whose words and picture tell these values.
+
+        ValueError if words and picture cannot differ as they do.
+        """
+        if told != shown:
+            raise ValueError(
+                f"Words and picture of a trial tell the same; on trial {int(seen['trial']) + 1} "
+                f"they tell {told:g} and {shown:g}."
+            )
+        return {"value": shown}
 
     @property
     @abstractmethod
@@ -234,7 +272,7 @@ class Magnitude(Retelling):
     )
     windows: tuple[str, ...] = setting(
         WINDOWS,
-        Told(_windows, "one or more of short, medium and long, each once"),
+        Told(windows_of, "one or more of short, medium and long, each once"),
         'Which of "short", "medium" and "long" are shown, in this order.',
     )
     n_values: int = setting(11, Whole(2), "Values of a window.", searched=span(3, 33))
@@ -266,9 +304,21 @@ class Magnitude(Retelling):
     biased_range: tuple[float, float] = setting(
         (0.0, 0.5), ENDS, "The range that numeric_biased tells, as shares of the window."
     )
+    stimuli: Stimuli = setting(
+        None,
+        Told(_stimuli, f"one of {', '.join(STIMULI)}"),
+        "published, as others have shown them (None too); or decoupled, of which no shortcut tells "
+        "the value.",
+        last=True,
+    )
 
     def prepare(self) -> None:
         """Check what goes together, take what the condition sets, and load the words."""
+        self.stimuli = self._settings["stimuli"] or "published"
+        if self.stimuli == "decoupled":
+            more, n_more = self.decoupled
+            self.fields = Fields(*self.fields, *more)
+            self.n_wording += n_more
         self._check_noise()
         self.ranges = self._checked_ranges(self._settings["ranges"])
         context, blur = self._settings["context"], self._settings.get("blur")
@@ -280,6 +330,7 @@ class Magnitude(Retelling):
         self._slack = 0.02 * self.unit  # a value is the nearest that can be shown
         self._introduce(self._choose_words())
         self._pictures: OrderedDict[Any, bytes] = OrderedDict()
+        self._readings: dict[Any, float] = {}
 
     def _check_noise(self) -> None:
         """Check modality and condition, and that blur is where pictures are."""
@@ -387,6 +438,10 @@ class Magnitude(Retelling):
             score[rows] = 1 - (response[rows] - value[rows]) ** 2 / spread
         return score
 
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the magnitudes."""
+        return np.asarray(columns["value"], dtype=float)
+
     def recalled(self, turns: Sequence[Turn], observation: Observation) -> Sequence[Turn]:
         """Return the last trials of the same window and pass."""
         own = [turn for turn in turns if _pass_of(turn.observation) == _pass_of(observation)]
@@ -412,6 +467,13 @@ class Magnitude(Retelling):
             asked = messages[2 * k]
             messages[2 * k] = Message(asked.role, asked.content, (picture,))
         return Prompt(tuple(messages))
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return introduction, question and the one picture that the trial shows."""
+        if not observation["modality"]:
+            return super().screen(observation)
+        shown = super().screen({**observation, "picture": 1})
+        return replace(shown, images=(self.picture(observation),))
 
     def picture(self, observation: Observation) -> bytes:
         """Return the picture of a stimulus as PNG, whether or not its trial shows it.
@@ -445,14 +507,14 @@ class Magnitude(Retelling):
             )
         for i, picture in zip(shown, pictures, strict=True):
             turn = seen[i]
-            value = self._value_shown(picture)
-            if turn.observation["modality"] == 2 and value != turn.observation["value"]:
-                raise ValueError(
-                    f"Words and picture of a trial tell the same; on trial "
-                    f"{int(turn.observation['trial']) + 1} they tell "
-                    f"{turn.observation['value']:g} and {value:g}."
-                )
-            seen[i] = replace(turn, observation={**turn.observation, "value": value})
+            key = turn.observation["trial"], picture
+            if key not in self._readings:  # prompts repeat the pictures of earlier trials
+                self._readings[key] = self._value_shown(picture, turn.observation)
+            value = self._readings[key]
+            found = {"value": value}
+            if turn.observation["modality"] == 2:
+                found = self._both(turn.observation, float(turn.observation["value"]), value)
+            seen[i] = replace(turn, observation={**turn.observation, **found})
         return seen[:-1], seen[-1].observation
 
     def parse(self, text: str, observation: Observation) -> Answer:
@@ -535,6 +597,8 @@ class Magnitude(Retelling):
                 )
             found[column] = [names[int(code)] for code in dict.fromkeys(codes.tolist())]
         settings: dict[str, Any] = {"condition": found["condition"][0]}
+        if cls.decoupled[0] and set(cls.decoupled[0].wording) <= set(frame.columns):
+            settings["stimuli"] = "decoupled"
         settings["modality"] = found["modality"][0] if len(found["modality"]) == 1 else "all"
         plain = cls(**settings)
         repeats = -(-(int(frame["item"].max()) + 1) // plain.n_values)
@@ -567,7 +631,7 @@ class Magnitude(Retelling):
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin a session, which has pictures of its own."""
-        self._pictures = OrderedDict()
+        self._pictures, self._readings = OrderedDict(), {}
         return super().reset(seed, options)
 
     def _kind(self, observation: Observation) -> str:
@@ -602,9 +666,9 @@ class Magnitude(Retelling):
         seen: dict[str, int | float] = {"trial": trial}
         seen |= {name: table[name][trial].item() for name in self.fields.shown}
         if "stimulus" in found:
-            seen["value"] = self._value_told(found["stimulus"].split("\n"))
+            seen["value"] = self._told_by(found["stimulus"].split("\n"), seen)
         elif "stimulus_in_line" in found:
-            seen["value"] = self._value_told(found["stimulus_in_line"].split(self._separator))
+            seen["value"] = self._told_by(found["stimulus_in_line"].split(self._separator), seen)
         return seen
 
     def _brought(self, kind: str, found: Found, seen: Observation) -> Turn:
@@ -638,6 +702,7 @@ class Magnitude(Retelling):
         for kind in self.kinds:
             said = f"{begun} {words[f'stimulus_{kind}'].text}"
             said += f"\n\n{words[added].text}" if added else ""
+            self._begun[kind] = Template(said)
             for forms in (self._opening, self._retold):
                 forms[kind] = Template(said + forms[kind].text[len(begun) :])
 

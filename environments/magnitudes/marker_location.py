@@ -12,13 +12,17 @@ from numpy.typing import NDArray
 from knownminds.environments.environment import Observation
 
 from . import drawing
+from .decoupling import HUNDREDTHS, dashes
+from .decoupling import length as length_of
 from .magnitude import Magnitude
+from .placing import LONGEST, MOST, PLACED, SHORTEST, indent, lie, placed, redrawn
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 _DASHES = 100  # of a line, beside the marker
 _MARKER = "0"
+FEWEST = 8  # dashes of a decoupled line
 
 
 class MarkerLocation(Magnitude):
@@ -27,6 +31,12 @@ class MarkerLocation(Magnitude):
     In words the line is 100 dashes with a 0 among them, and the location the share of dashes to
     the left of it; in a picture it is a black line of 400 px with a red marker. Locations are
     multiples of .01, those of the windows as they are of .02 (11 values in steps of .04).
+
+    Decoupled lines have 8 to 200 dashes, behind up to 40 spaces, or 30 to 440 px; in a picture
+    they lie anywhere and are turned by up to 40 degrees. Neither the dashes or px before the
+    marker, nor those behind it, nor those of the line, nor where in the picture the marker is
+    tells the location, though each tells something of it.
+
     What a session is made of: see `Magnitude`.
     """
 
@@ -37,29 +47,88 @@ class MarkerLocation(Magnitude):
     default_ranges: ClassVar = {"short": (0.1, 0.5), "medium": (0.3, 0.7), "long": (0.5, 0.9)}
     limits = (0.0, 1.0)
     ceiling = 1.0
+    decoupled: ClassVar = (PLACED, 2)
     thought = "I compare the part of the line before the marker with the whole line."
 
     def _make(
         self, targets: NDArray[np.float64], uniforms: NDArray[np.float64]
     ) -> dict[str, NDArray[Any]]:
-        return {"value": np.round(targets * _DASHES) / _DASHES}
+        value = np.round(targets * HUNDREDTHS) / HUNDREDTHS
+        if self.stimuli == "published":
+            return {"value": value}
+        return {"value": value, **placed(uniforms[:, :, 0], uniforms[:, :, 1])}
 
     @property
     def _separator(self) -> str:
         return " / "  # between lines, of which there is one
 
     def _text(self, observation: Observation) -> list[str]:
-        before = round(float(observation["value"]) * _DASHES)
-        return ["-" * before + _MARKER + "-" * (_DASHES - before)]
+        value = float(observation["value"])
+        if self.stimuli == "published":
+            before, whole, spaces = round(value * _DASHES), _DASHES, 0
+        else:
+            before, whole = dashes(value, _long(value, observation, FEWEST, MOST), MOST)
+            spaces = indent(observation, 0)
+        return [" " * spaces + "-" * before + _MARKER + "-" * (whole - before)]
 
     def _value_told(self, lines: Sequence[str]) -> float:
-        before, marker, after = "".join(lines).partition(_MARKER)
+        told = "".join(lines)
+        if self.stimuli == "decoupled":
+            told = told.strip(" ")
+        before, marker, after = told.partition(_MARKER)
         if not marker or set(before + after) != {"-"}:
             raise ValueError(f"A line is dashes with one {_MARKER} among them; got {lines!r}.")
-        return len(before) / (len(before) + len(after))
+        return round(len(before) / (len(before) + len(after)) * HUNDREDTHS) / HUNDREDTHS
+
+    def shortcuts(self, observation: Observation) -> dict[str, float]:
+        """Return dashes before and behind the marker and both, and where a picture has it."""
+        (line,) = self._text(observation)
+        before, _, after = line.strip(" ").partition(_MARKER)
+        counts = {
+            "dashes before the marker": len(before),
+            "dashes behind the marker": len(after),
+            "dashes of the line": len(before) + len(after),
+        }
+        x = drawing.LEFT + drawing.LINE * float(observation["value"])
+        if self.stimuli == "decoupled":
+            value = float(observation["value"])
+            length = _long(value, observation, SHORTEST, LONGEST)
+            turn, ((middle, _),) = lie(observation, [length])
+            x = middle + (value - 0.5) * length * np.cos(turn)
+        return {**counts, "px of a picture to the left of the marker": x}
 
     def _drawn(self, observation: Observation) -> Image:
-        return drawing.marker(float(observation["value"]), float(observation["blur"]))
+        value, blur = float(observation["value"]), float(observation["blur"])
+        if self.stimuli == "published":
+            return drawing.marker(value, blur)
+        length = _long(value, observation, SHORTEST, LONGEST)
+        turn, (centre,) = lie(observation, [length])
+        return drawing.turned_marker(value, length, turn, centre, blur)
 
-    def _value_shown(self, png: bytes) -> float:
-        return round(drawing.marker_in(png) * _DASHES) / _DASHES
+    def _value_shown(self, png: bytes, seen: Observation) -> float:
+        if self.stimuli == "published":
+            return round(drawing.marker_in(png) * HUNDREDTHS) / HUNDREDTHS
+        return redrawn(png, seen, self._near, self._drawn)
+
+    def _near(self, png: bytes, seen: Observation) -> float:
+        """Return about where the marker of a turned line is: where the line and it would fit."""
+        x, y = drawing.red_in(png)
+        shares = np.arange(HUNDREDTHS + 1) / HUNDREDTHS
+        missed = []
+        for value in shares:
+            length = _long(value, seen, SHORTEST, LONGEST)
+            turn, ((middle, height),) = lie(seen, [length])
+            along = (value - 0.5) * length
+            across, down = middle + along * np.cos(turn), height - along * np.sin(turn)
+            missed.append(np.hypot(across - x, down - y))
+        return float(shares[np.argmin(missed)])
+
+
+def _long(value: float, seen: Observation, least: float, most: float) -> float:
+    """Return how long the line is drawn: the nearer the marker to an end, the longer.
+
+    The logarithm of its expected length is -1/2 that of the product of both parts' shares, so that
+    neither part tells more of the location than the other.
+    """
+    shares = max(4 * value * (1 - value), 1e-3)
+    return length_of(least / shares, most, float(seen["size"]))

@@ -13,6 +13,7 @@ from knownminds.environments.design import session_stream
 
 SIDE = 20  # cells
 WINDING = (1.2, 2.5)  # shortest and longest path, relative to the distance of its ends
+SPREAD = 2.4  # longest of the paths whose length is no proxy, relative to the shortest
 MOST = 19.0  # farthest that ends may lie apart: no wider than the grid
 
 Cell = tuple[int, int]
@@ -31,14 +32,15 @@ def distances() -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=256)
-def path(distance: float, number: int) -> tuple[Cell, ...]:
+def path(distance: float, number: int, length: float | None = None) -> tuple[Cell, ...]:
     """Return a path whose ends lie this distance apart, cell after cell; x to the right, y up.
 
-    Place, direction and length are drawn from the number: the length, in steps, from `WINDING`
-    times the distance, evenly, to the nearest length that leads from end to end (an even or an
-    odd one, and at least that of the shortest way in steps). From one of the shortest ways the
-    path is brought to its length by local changes that leave its ends in place and never let it
-    cross itself (the moves of Berg and Foerster 1981), and stirred by as many that keep the length.
+    Place, direction and length are drawn from the number: the length, in steps, unless it is
+    given, from `WINDING` times the distance, evenly, to the nearest length that leads from end to
+    end (an even or an odd one, and at least that of the shortest way in steps). From one of the
+    shortest ways the path is brought to its length by local changes that leave its ends in place
+    and never let it cross itself (the moves of Berg and Foerster 1981), and stirred by as many that
+    keep the length.
 
     Parameters
     ----------
@@ -46,6 +48,8 @@ def path(distance: float, number: int) -> tuple[Cell, ...]:
         One of `distances()`.
     number
         Whole number from 0 on; the same one gives the same path.
+    length
+        How many steps it has, to one step.
     """
     square = round(distance**2)
     if not 1 <= square <= MOST**2 or not _ways(square):
@@ -57,21 +61,31 @@ def path(distance: float, number: int) -> tuple[Cell, ...]:
     ways = _ways(square)
     across, up = ways[rng.integers(len(ways))]
     steps = across + up
-    length = rng.uniform(*WINDING) * float(np.sqrt(square))
-    length = max(steps + 2 * round((length - steps) / 2), steps)
+    wanted = rng.uniform(*WINDING) * float(np.sqrt(square)) if length is None else length
+    n_steps = max(steps + 2 * round((wanted - steps) / 2), steps)
     start = (rng.integers(SIDE - across), rng.integers(SIDE - up))
     moves = rng.permutation([0] * across + [1] * up).tolist()
     cells = [(int(start[0]), int(start[1]))]
     for move in moves:
         x, y = cells[-1]
         cells.append((x, y + 1) if move else (x + 1, y))
-    cells = _wound(cells, length, rng)
+    cells = _wound(cells, n_steps, rng)
     across_turned, up_turned, ends_turned = rng.random(3) < 0.5
     if across_turned:
         cells = [(SIDE - 1 - x, y) for x, y in cells]
     if up_turned:
         cells = [(x, SIDE - 1 - y) for x, y in cells]
     return tuple(cells[::-1] if ends_turned else cells)
+
+
+def lengths(highest: float) -> tuple[float, float]:
+    """Return lowest and highest length, in steps, of paths that say nothing of their distance.
+
+    Up to `highest` all distances have paths of every such length: the lowest is that of the
+    shortest diagonal way to the farthest end, and the highest 2.4 times as much.
+    """
+    low = float(np.ceil(np.sqrt(2.0) * highest)) + 1
+    return low, SPREAD * low
 
 
 def told(cells: Sequence[Cell]) -> str:

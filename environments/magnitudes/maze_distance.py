@@ -13,6 +13,7 @@ from knownminds.environments.environment import Observation
 from knownminds.environments.fields import Field, Fields
 
 from . import drawing, maze
+from .decoupling import mirrored
 from .magnitude import Magnitude
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ class MazeDistance(Magnitude):
     moves; in a picture a black line with a dot on every cell, from a blue disc to a red one.
     Values are the distances between cells that are nearest to equal steps. What a session is made
     of: see `Magnitude`.
+
+    The length of a published path gives much of the distance away. Decoupled paths of a window are
+    as long as each other: as many steps as the farthest distance needs, to 2.4 times as many,
+    drawn such that they do not correlate with the distances of any window of any session.
     """
 
     name = "maze_distance"
@@ -41,6 +46,10 @@ class MazeDistance(Magnitude):
         Field("path", (0, np.inf), "number from which the path is drawn", "wording"),
     )
     n_wording = 1
+    decoupled: ClassVar = (
+        Fields(Field("steps", (0, np.inf), "how many steps the path has, to one", "wording")),
+        1,
+    )
     default_ranges: ClassVar = {"short": (3.0, 9.0), "medium": (6.0, 12.0), "long": (9.0, 15.0)}
     limits = (1.0, maze.MOST)
     ceiling = 60.0
@@ -52,17 +61,24 @@ class MazeDistance(Magnitude):
         known = maze.distances()
         above = np.searchsorted(known, targets).clip(1, len(known) - 1)
         nearer = targets - known[above - 1] < known[above] - targets
-        return {
+        made = {
             "value": known[above - nearer],
             "path": (uniforms[:, :, 0] * _NUMBERS).astype(np.int64),
         }
+        if self.stimuli == "decoupled":
+            ends = [maze.lengths(self.ranges[window][1]) for window in self.windows]
+            low, high = np.array(ends).T[:, :, None]
+            steps = low + (high - low) * mirrored(targets, uniforms[:, :, 1])
+            made["steps"] = np.round(steps).astype(np.int64)
+        return made
 
     @property
     def _separator(self) -> str:
         return " / "  # between lines, of which there is one
 
     def _cells(self, observation: Observation) -> Sequence[maze.Cell]:
-        return maze.path(float(observation["value"]), int(observation["path"]))
+        value, number = float(observation["value"]), int(observation["path"])
+        return maze.path(value, number, observation.get("steps"))
 
     def _text(self, observation: Observation) -> list[str]:
         return [maze.told(self._cells(observation))]
@@ -70,9 +86,19 @@ class MazeDistance(Magnitude):
     def _value_told(self, lines: Sequence[str]) -> float:
         return maze.distance_told("".join(lines))
 
+    def shortcuts(self, observation: Observation) -> dict[str, float]:
+        """Return steps and moves of the path, and how far it reaches from corner to corner."""
+        cells = self._cells(observation)
+        across, up = (max(line) - min(line) for line in zip(*cells, strict=True))
+        return {
+            "steps of the path": len(cells) - 1,
+            "moves of the path": maze.told(cells).count(",") + 1,
+            "diagonal of the box around the path": float(np.hypot(across, up)),
+        }
+
     def _drawn(self, observation: Observation) -> Image:
         return drawing.maze(self._cells(observation), float(observation["blur"]))
 
-    def _value_shown(self, png: bytes) -> float:
+    def _value_shown(self, png: bytes, seen: Observation) -> float:
         (x, y), (end_x, end_y) = drawing.ends_in(png)
         return float(np.sqrt(float((end_x - x) ** 2 + (end_y - y) ** 2)))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval
 
@@ -110,10 +110,12 @@ class KnownScores:
         conditions; "adapting": it is larger by `shift` in each ablation; "perfect": it is 0
         everywhere. All have the noise of the participant's answers and its prior means.
     score : Of each simulated participant, [R].
+    shifts : By comparison, how much larger its prior weight is than the base's, [R] each.
     """
 
     observer: str
     score: Array
+    shifts: Mapping[Comparison, Array] = field(default_factory=dict)
 
     @property
     def expected(self) -> float:
@@ -185,6 +187,47 @@ class ConsistencyScore(Result):
             for c in self.base
         )
 
+    def effects(self, mass: float = 0.95) -> pd.DataFrame:
+        """Return shifts of the prior weight with their sign, held against minds that never adapt.
+
+        One row for all comparisons together, one per ablation and one per comparison: `shift` is
+        the mean of prior weight in the ablation minus that in the base. The null are the simulated
+        participants with the noise of this one whose weight stays as it is. `p_value` is two-sided,
+        twice the smaller tail with one added to either count, so that it holds its level; `low`
+        and `high` end the interval of all shifts that such noise makes compatible with what was
+        seen, shift minus the null's quantiles. A score of signs says only how many; a small shift
+        counts in it as much as a large one.
+
+        Parameters
+        ----------
+        mass
+            Of the interval.
+
+        Returns
+        -------
+        task, ablation ("all" where several are taken together), shift, low, high, p_value; without
+        a null (no replicates, or a comparison is missing) there are no rows.
+        """
+        null = next((m.shifts for m in self.known if m.observer == KNOWN_OBSERVERS[0]), {})
+        if not null:
+            return pd.DataFrame(columns=["task", "ablation", "shift", "low", "high", "p_value"])
+        ablations = dict.fromkeys(c.ablation for c in null)
+        sets = [("all", "all", list(null))]
+        sets += [("all", a, [c for c in null if c.ablation == a]) for a in ablations]
+        sets += [(c.task, c.ablation, [c]) for c in null]
+        rows = []
+        for task, ablation, several in sets:
+            seen = float(np.mean([self.ablation[c][0] - self.base[c][0] for c in several]))
+            drawn = np.mean([null[c] for c in several], axis=0)
+            tails = [int((drawn >= seen).sum()), int((drawn <= seen).sum())]
+            p = min(1.0, 2 * (1 + min(tails)) / (1 + len(drawn)))
+            below, above = np.quantile(drawn, [(1 - mass) / 2, (1 + mass) / 2])
+            rows.append(
+                {"task": task, "ablation": ablation, "shift": seen, "low": seen - float(above),
+                 "high": seen - float(below), "p_value": p}
+            )  # fmt: skip
+        return pd.DataFrame(rows)
+
     def content(self) -> Any:
         """What `to_json` holds."""
         total = float(self.total[0])
@@ -204,6 +247,7 @@ class ConsistencyScore(Result):
             "mass": self.mass,
             "comparisons": records(self.to_frame()),
             "known": known,
+            "effects": records(self.effects()),
         }
 
     def __str__(self) -> str:
@@ -219,6 +263,13 @@ class ConsistencyScore(Result):
             lines.append(
                 f"  {mind.observer:<13} expected {mind.expected:+.1f}, sd {mind.sd:.1f}, "
                 f"{mind.reaching(total):.0%} score at least as much"
+            )
+        effects = self.effects()
+        if len(effects):
+            whole = effects.iloc[0]
+            lines.append(
+                f"  shift of the prior weight {whole['shift']:+.3f} (95% {whole['low']:+.3f} to "
+                f"{whole['high']:+.3f}), p {whole['p_value']:.3f} against non-adapting"
             )
         return "\n".join(lines)
 
@@ -272,7 +323,7 @@ def consistency_score(
     known: tuple[KnownScores, ...] = ()
     if replicates and len(cells) == len(comparisons):
         known = tuple(
-            KnownScores(name, _simulate(cells, name, shift, shared, replicates, seed + k))
+            KnownScores(name, *_simulate(cells, name, shift, shared, replicates, seed + k))
             for k, name in enumerate(KNOWN_OBSERVERS)
         )
     result = ConsistencyScore(base, ablation, reason, np.nan, np.nan, mass, known)
@@ -307,8 +358,8 @@ def _why(c: Comparison, pairs: Sequence[Answers | None], weights: Sequence[Array
 
 def _simulate(
     cells: Sequence[_Pair], observer: str, shift: float, shared: bool, replicates: int, seed: int
-) -> Array:
-    """Return the scores of known agents in these designs, [R]."""
+) -> tuple[Array, dict[Comparison, Array]]:
+    """Return the scores of known agents in these designs, [R], and their shifts."""
     rng = session_stream(seed, 11)
     drawn: dict[tuple[str, str, str], Array] = {}  # each base condition is played once
 
@@ -320,10 +371,12 @@ def _simulate(
         return drawn[key]
 
     total = np.zeros(replicates)
+    shifts: dict[Comparison, Array] = {}
     for c, base, ablation in cells:
-        first = weight_of(c, BASE, base, base)
-        total += shift_scores(first, weight_of(c, c.ablation, ablation, base))
-    return total
+        first, second = weight_of(c, BASE, base, base), weight_of(c, c.ablation, ablation, base)
+        total += shift_scores(first, second)
+        shifts[c] = second - first
+    return total, shifts
 
 
 def _play(

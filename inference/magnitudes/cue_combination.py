@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 
 from .magnitude_answers import Answers
@@ -191,10 +191,10 @@ def text_weights(pairs: CuePairs) -> dict[str, Array]:
 def _calibrated(said: Array, value: Array, weight: Array) -> Array:
     """Regress the truth on the answers; return what that predicts for each answer, [B, n]."""
     total = weight.sum(axis=1, keepdims=True)
-    mean_said = weight @ said[:, None] / total
-    mean_value = weight @ value[:, None] / total
-    deviation = said - mean_said
-    with np.errstate(invalid="ignore", divide="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):  # a bootstrap may hold none
+        mean_said = weight @ said[:, None] / total
+        mean_value = weight @ value[:, None] / total
+        deviation = said - mean_said
         slope = (weight * deviation * (value - mean_value)).sum(axis=1, keepdims=True) / (
             weight * deviation**2
         ).sum(axis=1, keepdims=True)

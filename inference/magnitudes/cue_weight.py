@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 from .magnitude_answers import MULTIMODAL

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.special import expit, logsumexp
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import unknown
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 
 # What each variant of an observer is; `output` is what is done to its estimate.

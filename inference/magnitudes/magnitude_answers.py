@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import ENVIRONMENTS, Trials, session_stream, unknown
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
 
 TASKS = ("marker_location", "line_ratio", "maze_distance", "duration")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import MODALITIES
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.magnitudes.magnitude import BLUR
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_interval

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 from scipy.special import ndtr
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 from .magnitude_answers import TASKS, Answers, middles

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS, Agent
@@ -16,6 +15,7 @@ from knownminds.agents.magnitudes.magnitude_observer import MagnitudeObserver
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.fits.identifiability import Identifiability, identifiability
 from knownminds.inference.fits.model_data import ModelData

@@ -17,7 +17,6 @@ from math import erfc, exp, log, pi, sqrt
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
@@ -27,6 +26,7 @@ from knownminds.agents.magnitudes.linear_observers import LinearObserver, Static
 from knownminds.agents.magnitudes.magnitude_observer import EPSILON, MagnitudeObserver
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, unknown
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.fits.batches import in_batches
 from knownminds.inference.fits.model_data import ModelData, Unknowns

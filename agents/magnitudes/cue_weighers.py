@@ -1,0 +1,136 @@
+"""Weighers of cues that may disagree: optimal, averaging, by one cue alone, with any weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from knownminds.agents.compiler.definition import Law, positive, real, unit
+from knownminds.agents.compiler.model import Model
+
+from .magnitude_observer import HALF_LOG_2_PI
+
+TEXT, IMAGE = 0, 1  # modalities; 2 is both
+ERNST = "Ernst and Banks 2002"
+
+
+@dataclass(frozen=True)
+class Share(Law):
+    """A share with a normal error; what would lie beyond 0 or 1 is given as the end."""
+
+    mean: Any
+    sd: Any
+
+    def log_density(self, y: Any) -> Any:
+        """Return the log density; at an end the log probability of giving it."""
+        high = y >= 1.0
+        off = (y - self.mean) / self.sd
+        own = -0.5 * off**2 - np.log(self.sd) - HALF_LOG_2_PI
+        return np.where((y <= 0.0) | high, log_ndtr(np.where(high, -off, off)), own)
+
+    def at(self, normal: Any) -> Any:
+        """Return the share at a quantile."""
+        return np.clip(self.mean + self.sd * normal, 0.0, 1.0)
+
+
+class CueWeigher(Model):
+    """Answers to both cues with a weighted mean of what it takes from either.
+
+    With x_t and x_i the locations that text and image show, answers to one cue are
+    y_t ~ N(x_t + bias_text, sigma_text) and y_i ~ N(x_i + bias_image, sigma_image); answers to
+    both have the mean alpha (x_t + bias_text) + (1 - alpha) (x_i + bias_image) and the variance
+    (alpha sigma_text)**2 + ((1 - alpha) sigma_image)**2. All are held to the line, from 0 to 1.
+    """
+
+    name = "cue_weigher"
+    summary = "weighs cues that may disagree, whatever their precision"
+    source = ERNST
+
+    alpha = unit("weight of the text; that of the picture is 1 - alpha", mean=0.0, sd=1.0)
+    sigma_text = positive("standard deviation of answers to text alone", mean=-3.2, sd=0.5)
+    sigma_image = positive("standard deviation of answers to pictures alone", mean=-3.2, sd=0.5)
+    bias_text = real("mean error of answers to text alone", mean=0.0, sd=0.03)
+    bias_image = real("mean error of answers to pictures alone", mean=0.0, sd=0.03)
+
+    def spreads(self, trial: Any) -> tuple[Any, Any]:
+        """Return the standard deviations of text and picture."""
+        return self.sigma_text, self.sigma_image
+
+    def weight(self, text: Any, image: Any) -> Any:
+        """Return the weight of the text where cues have these standard deviations."""
+        return self.alpha
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        text, image = self.spreads(trial)
+        both = self.weight(text, image)
+        share = np.where(trial.modality == TEXT, 1.0, np.where(trial.modality == IMAGE, 0.0, both))
+        first = trial.value + 0.5 * trial.conflict + self.bias_text
+        second = trial.value - 0.5 * trial.conflict + self.bias_image
+        variance = (share * text) ** 2 + ((1.0 - share) * image) ** 2
+        return Share(share * first + (1.0 - share) * second, np.sqrt(variance))
+
+
+class CueWeigherOptimal(CueWeigher):
+    """Is a cue weigher with the weights of least variance.
+
+    alpha = sigma_image**2 / (sigma_text**2 + sigma_image**2): maximum likelihood where errors are
+    normal and independent.
+    """
+
+    name = "cue_weigher_optimal"
+    summary = "weighs cues that may disagree by their precision"
+
+    alpha = property(lambda self: self.weight(self.sigma_text, self.sigma_image))
+
+    def weight(self, text: Any, image: Any) -> Any:
+        """Return the weight of least variance."""
+        return image**2 / (text**2 + image**2)
+
+
+class CueWeigherEqual(CueWeigher):
+    """Is a cue weigher who takes the mean of both cues, alpha = 1/2."""
+
+    name = "cue_weigher_equal"
+    summary = "takes the mean of cues that may disagree"
+
+    alpha = 0.5
+
+
+class CueWeigherText(CueWeigher):
+    """Is a cue weigher who goes by the text where both are shown, alpha = 1."""
+
+    name = "cue_weigher_text"
+    summary = "goes by the text where a picture may disagree with it"
+
+    alpha = 1.0
+
+
+class CueWeigherImage(CueWeigher):
+    """Is a cue weigher who goes by the picture where both are shown, alpha = 0."""
+
+    name = "cue_weigher_image"
+    summary = "goes by the picture where a text may disagree with it"
+
+    alpha = 0.0
+
+
+class CueWeigherBlurred(CueWeigherOptimal):
+    """Is an optimal cue weigher whose pictures tell the less, the more they are blurred.
+
+    The variance of answers to a picture is sigma_image**2 + (per_pixel blur)**2, and the weights
+    of a trial are those of its own blur.
+    """
+
+    name = "cue_weigher_blurred"
+    summary = "weighs cues by their precision, which blur takes from pictures"
+
+    per_pixel = positive("standard deviation that blur adds, per pixel", mean=-5.3, sd=0.5)
+
+    def spreads(self, trial: Any) -> tuple[Any, Any]:
+        """Return the standard deviations of text and of a picture with this blur."""
+        added = (self.per_pixel * trial.blur) ** 2
+        return self.sigma_text, np.sqrt(self.sigma_image**2 + added)

@@ -1,0 +1,166 @@
+"""Observers whose answers do not lie along one line: other priors, estimators, noise, sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, ndtr
+
+from knownminds.agents.compiler.definition import positive, unit
+from knownminds.agents.compiler.model import Model
+
+from .cue_weighers import Share
+
+ROOT_2_PI = 2.5066282746310002
+LEAST = 1e-200  # added to a probability that is divided by
+JAZAYERI = "Jazayeri and Shadlen 2010"
+
+
+class UniformObserver(Model):
+    """Takes all values between two ends for equally likely, and answers with the posterior mean.
+
+    With a measurement x whose noise is taken for normal, of standard deviation noise, and a
+    uniform prior on middle +- width / 2, the posterior is a normal law cut off at both ends. The
+    answer is its mean (least squares), y ~ N(mean, sigma), held to 0 and 1: a line of slope 1 in
+    the middle that bends toward the middle at both ends.
+    """
+
+    name = "uniform_observer"
+    summary = "uniform prior of magnitudes, answers with the posterior mean"
+    source = JAZAYERI
+
+    middle = unit("middle of the prior", mean=0.0, sd=0.3)
+    width = positive("width of the prior", mean=-0.7, sd=0.3)
+    noise = positive("standard deviation that measurements are taken to have", mean=-2.3, sd=0.5)
+    sigma = positive("standard deviation of answers", mean=-3.2, sd=0.5)
+
+    def estimate(self, x: Any, low: Any, high: Any) -> Any:
+        """Return the mean of the posterior."""
+        below, above, turned = _sides(x, low, high, self.noise)
+        return x + turned * self.noise * _push(below, above)
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        low, high = self.middle - 0.5 * self.width, self.middle + 0.5 * self.width
+        return Share(self.estimate(trial.value, low, high), self.sigma)
+
+
+class BimodalObserver(Model):
+    """Takes values near two modes for likely, and answers with the posterior mean.
+
+    The prior is a mixture, half and half, of normal laws around middle - gap / 2 and
+    middle + gap / 2. With w_prior the weight of either law against a measurement and spread the
+    standard deviation with which measurements scatter around a mode, the posterior mean is
+    (1 - w_prior) x + w_prior (middle + gap (r - 1/2)), where the share of the upper mode is
+    r = 1 / (1 + exp(-gap (x - middle) / spread**2)). y ~ N(mean, sigma), held to 0 and 1.
+    """
+
+    name = "bimodal_observer"
+    summary = "prior of magnitudes with two modes, answers with the posterior mean"
+    source = "Acerbi, Vijayakumar and Wolpert 2014"
+
+    w_prior = unit("weight of a mode against a measurement", mean=0.0, sd=0.7)
+    middle = unit("middle between both modes", mean=0.0, sd=0.3)
+    gap = positive("distance of the modes", mean=-0.9, sd=0.3)
+    spread = positive("standard deviation of measurements around a mode", mean=-1.9, sd=0.3)
+    sigma = positive("standard deviation of answers", mean=-3.2, sd=0.5)
+    odds = 0.0  # logarithm of those of the upper mode
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        x = trial.value
+        upper = expit(self.gap * (x - self.middle) / self.spread**2 + self.odds)
+        prior = self.middle + self.gap * (upper - 0.5)
+        return Share((1.0 - self.w_prior) * x + self.w_prior * prior, self.sigma)
+
+
+class SkewedObserver(BimodalObserver):
+    """Is a bimodal observer to whom the lower mode is three times as likely: a skewed prior."""
+
+    name = "skewed_observer"
+    summary = "skewed prior of magnitudes, answers with the posterior mean"
+
+    odds = float(-np.log(3.0))
+
+
+class WeberObserver(Model):
+    """Measures with scalar noise: the larger a magnitude, the noisier, and the more the prior says.
+
+    With measurements of standard deviation proportional to x and a normal prior around mu, the
+    weight of the prior is (rho x)**2 / (1 + (rho x)**2), rho = Weber fraction / standard deviation
+    of the prior; answers scatter by weber x. y ~ N(mean, weber x), held to 0 and 1.
+    """
+
+    name = "weber_observer"
+    summary = "noise of measurements and answers in proportion to the magnitude"
+    source = "Petzschner, Glasauer and Stephan 2015; " + JAZAYERI
+
+    rho = positive("Weber fraction over the standard deviation of the prior", mean=0.0, sd=0.5)
+    mu = unit("mean of the prior", mean=0.0, sd=0.5)
+    weber = positive("standard deviation of answers over the magnitude", mean=-2.3, sd=0.5)
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        x = trial.value
+        noise = (self.rho * x) ** 2
+        return Share((x + noise * self.mu) / (1.0 + noise), self.weber * x)
+
+
+class TwoScaleObserver(Model):
+    """Is drawn to what was shown lately, and to what was shown for long.
+
+    A fast and a slow trace begin at 1/2 and move toward each stimulus, m += rate (x - m). The
+    answer is (1 - w_fast - w_slow) x + w_fast m_fast + w_slow m_slow, with the traces as they were
+    before the trial; w_slow = (1 - w_fast) weight_slow. y ~ N(mean, sigma), held to 0 and 1.
+    """
+
+    name = "two_scale_observer"
+    summary = "drawn to stimuli of late and of long ago: sequential effects with two time scales"
+    source = "Petzschner and Glasauer 2011; Hachen, Reinartz, Brasselet, Stroligo and Diamond 2021"
+
+    w_fast = unit("weight of the fast trace", mean=-1.0, sd=0.5)
+    weight_slow = unit("weight of the slow trace in what is left", mean=-1.0, sd=0.5)
+    rate_fast = unit("rate of the fast trace", mean=1.5, sd=0.5)
+    rate_slow = unit("rate of the slow trace", mean=-2.2, sd=0.5)
+    sigma = positive("standard deviation of answers", mean=-3.2, sd=0.5)
+
+    def begin(self) -> None:
+        """Have seen nothing."""
+        self.fast = np.full(1, 0.5)
+        self.slow = np.full(1, 0.5)
+
+    def respond(self, trial: Any) -> Any:
+        """Return the law of the answer."""
+        slow = (1.0 - self.w_fast) * self.weight_slow
+        own = (1.0 - self.w_fast - slow) * trial.value
+        return Share(own + self.w_fast * self.fast[0] + slow * self.slow[0], self.sigma)
+
+    def update(self, trial: Any) -> None:
+        """Move both traces toward the stimulus."""
+        self.fast += self.rate_fast * (trial.value - self.fast)
+        self.slow += self.rate_slow * (trial.value - self.slow)
+
+
+def _density(z: Any) -> Any:
+    return np.exp(-0.5 * z * z) / ROOT_2_PI
+
+
+def _sides(x: Any, low: Any, high: Any, noise: Any) -> tuple[Any, Any, Any]:
+    """Return both ends in units of the noise, from x, turned to the side where tails are exact.
+
+    And -1 if they were turned, else 1.
+    """
+    below, above = (low - x) / noise, (high - x) / noise
+    over = below + above > 0.0
+    return (
+        np.where(over, -above, below),
+        np.where(over, -below, above),
+        np.where(over, -1.0, 1.0),
+    )
+
+
+def _push(below: Any, above: Any) -> Any:
+    """Return the mean of a standard normal law that is cut off at both ends."""
+    whole = ndtr(above) - ndtr(below)
+    return (_density(below) - _density(above)) / (whole + LEAST)

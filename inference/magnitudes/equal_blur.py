@@ -1,0 +1,164 @@
+"""With how much blur pictures tell somebody as much as words do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.environments import Trials
+from knownminds.environments.magnitudes.magnitude import MOST_BLUR
+from knownminds.environments.record.result import Result
+from knownminds.inference.measure import with_columns
+
+TEXT, IMAGE = 0, 1  # modalities
+LEAST = 10  # answers to either
+ROUNDS = 1000
+_STEPS = 25  # of scoring
+_NEEDED = ("window", "modality", "value", "blur", "response")
+
+
+@dataclass(frozen=True)
+class EqualBlur(Result):
+    """The blur at which answers to pictures vary as much as those to words, px.
+
+    Parameters
+    ----------
+    blur, low, high : The blur and its 95% interval; NaN without one, 0 and 20 px where an end lies
+        beyond what can be blurred.
+    sigma_text, sigma_image, per_pixel : Standard deviations of answers to words, to sharp
+        pictures, and what a pixel of blur adds, in units of the value.
+    n_text, n_image : Answers.
+    reason : Why there is no such blur; empty if there is.
+    """
+
+    blur: float
+    low: float
+    high: float
+    sigma_text: float
+    sigma_image: float
+    per_pixel: float
+    n_text: int
+    n_image: int
+    reason: str = ""
+
+    def __str__(self) -> str:
+        """Blur, spreads, and how to run with it."""
+        spreads = (
+            f"answers vary by {self.sigma_text:.4f} with words, by {self.sigma_image:.4f} with "
+            f"sharp pictures, and {self.per_pixel:.5f} more per px "
+            f"({self.n_text} answers to words, {self.n_image} to pictures)"
+        )
+        if self.reason:
+            return f"no blur makes pictures as reliable as words: {self.reason}\n{spreads}"
+        return (
+            f"pictures are as reliable as words with a blur of {self.blur:.2f} px "
+            f"(95% {self.low:.2f} to {self.high:.2f})\n{spreads}\n"
+            f"run with --set condition=constant_noise --set blur={self.blur:.2f}"
+        )
+
+
+def equal_blur(trials: Trials, *, seed: int = 0) -> EqualBlur:
+    """Find the blur at which one mind's answers to pictures vary as much as those to words.
+
+    Answers to words alone vary around their line over the value by sigma_text; those to pictures
+    alone with the variance sigma_image**2 + (per_pixel blur)**2, by maximum likelihood (Fisher
+    scoring on squared residuals). Both are in units of the value, divided by the slopes. The blur
+    is sqrt(sigma_text**2 - sigma_image**2) / per_pixel; its interval are percentiles of 1,000 sets
+    of answers, drawn anew with replacement.
+
+    Parameters
+    ----------
+    trials
+        Of one mind, with words and pictures alone and several blurs: `cue_conflict` with the
+        condition "gradual_noise".
+    seed
+        Of the bootstrap.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than 10 answers to either, or all pictures are blurred alike.
+    """
+    frame = with_columns(trials, "The blur of equal reliability", _NEEDED)
+    columns = {name: frame[name].to_numpy(dtype=float) for name in _NEEDED}
+    answered = np.isfinite(columns["response"])
+    cues = []
+    for cue, name in ((TEXT, "words"), (IMAGE, "pictures")):
+        own = {k: c[answered & (columns["modality"] == cue)] for k, c in columns.items()}
+        if len(own["value"]) < LEAST:
+            raise ValueError(
+                f"The blur of equal reliability takes {LEAST} answers to {name} alone; got "
+                f"{len(own['value'])}. Run cue_conflict with modality=all."
+            )
+        cues.append(own)
+    text, image = cues
+    if np.ptp(image["blur"]) == 0.0:
+        raise ValueError(
+            "The blur of equal reliability takes pictures of several blurs; all have "
+            f"{image['blur'][0]:g} px. Run cue_conflict with condition=gradual_noise."
+        )
+    found, why = _found(text, image)
+    rng = np.random.default_rng(seed)
+    drawn = np.array([_found(_again(text, rng), _again(image, rng))[0][0] for _ in range(ROUNDS)])
+    low, high = np.quantile(drawn, [0.025, 0.975], method="nearest")
+    if why:
+        found[0], low, high = np.nan, np.nan, np.nan
+    blur, words, sharp, grows = found
+    n_text, n_image = (len(own["value"]) for own in cues)
+    return EqualBlur(blur, float(low), float(high), words, sharp, grows, n_text, n_image, why)
+
+
+def _found(text: dict[str, Array], image: dict[str, Array]) -> tuple[list[float], str]:
+    """Return the blur, held to 0 and 20 px, the three spreads, and why there is no such blur."""
+    words = float(np.mean(_squares(text)))
+    squares, by_blur = _squares(image), image["blur"] ** 2
+    sharp, grows = _two_variances(squares, by_blur)
+    spreads = [sqrt(words), sqrt(sharp), sqrt(grows)]
+    if words <= sharp:
+        return [0.0, *spreads], "sharp pictures are no more reliable than they"
+    if words > sharp + grows * MOST_BLUR**2:
+        return [MOST_BLUR, *spreads], f"with {MOST_BLUR:g} px, the most, they are more reliable"
+    return [sqrt((words - sharp) / grows), *spreads], ""
+
+
+def _squares(own: dict[str, Array]) -> Array:
+    """Return squared residuals of answers around their line by window, in units of the value.
+
+    Their mean is unbiased: they are divided by the share of degrees of freedom that is left.
+    """
+    windows = np.unique(own["window"])
+    lines = [own["value"], *((own["window"] == window).astype(float) for window in windows)]
+    design = np.column_stack(lines)
+    found, *_ = np.linalg.lstsq(design, own["response"], rcond=None)
+    rest = (own["response"] - design @ found) / found[0]
+    squares: Array = rest**2 * len(rest) / max(len(rest) - len(found), 1)
+    return squares
+
+
+def _two_variances(squares: Array, by: Array) -> tuple[float, float]:
+    """Fit the mean a + b by of squared normal numbers, a and b >= 0, by maximum likelihood."""
+    mean = float(squares.mean())
+    tiny = 1e-6 * mean
+    a, b = mean / 2, mean / 2 / max(float(by.mean()), 1e-12)
+    for _ in range(_STEPS):
+        weight = (a + b * by + tiny) ** -2.0
+        one, x, xx = (float((weight * by**power).sum()) for power in range(3))
+        y, xy = float(weight @ squares), float(weight @ (by * squares))
+        whole = one * xx - x * x
+        a, b = (xx * y - x * xy) / whole, (one * xy - x * y) / whole
+        if a < 0.0:
+            a, b = 0.0, xy / xx
+        elif b < 0.0:
+            a, b = y / one, 0.0
+    return float(a), float(b)
+
+
+def _again(own: dict[str, Array], rng: np.random.Generator) -> dict[str, Array]:
+    """Draw as many answers with replacement."""
+    n = len(own["value"])
+    at: NDArray[np.int64] = rng.integers(n, size=n)
+    return {name: column[at] for name, column in own.items()}

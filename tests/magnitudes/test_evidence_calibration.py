@@ -1,0 +1,132 @@
+"""Evidence against minds without the factor, and signed shifts against minds that never adapt."""
+
+import json
+
+import numpy as np
+import pytest
+from magnitude_sets import answers_of
+from scipy import stats
+
+from knownminds.agents import AGENTS, simulate
+from knownminds.environments import CONDITIONS, make
+from knownminds.inference.magnitudes.consistency_score import consistency_score
+from knownminds.inference.magnitudes.evidence_calibration import (
+    CalibratedEvidence,
+    calibrated_evidence,
+)
+from knownminds.inference.magnitudes.factor_evidence import factor_evidence
+from knownminds.inference.magnitudes.magnitude_answers import MULTIMODAL, MagnitudeAnswers
+from knownminds.inference.magnitudes.observer_fits import fit_observers
+
+SOME = {"n": 16, "replicates": 39}
+
+
+def linear(n, seed):
+    rng = np.random.default_rng(seed)
+    theta = [rng.uniform(0.6, 1, n), rng.uniform(0, 0.2, n), rng.uniform(0.04, 0.1, n)]
+    return simulate(AGENTS["linear_observer"], np.column_stack(theta), make("line_ratio"), seed)
+
+
+def bayesian(n, seed):
+    rng = np.random.default_rng(seed)
+    weight, sigma = rng.uniform(0.3, 0.5, n), rng.uniform(0.04, 0.06, n)
+    theta = np.column_stack([weight, *np.tile([[0.3], [0.5], [0.7]], n), sigma])
+    return simulate(AGENTS["static_bayes_observer"], theta, make("line_ratio"), seed)
+
+
+def hold_level(found):
+    """Of n minds without the factor no more are below .05 than chance of 1 in 1,000 allows."""
+    n = len(found.p_value)
+    assert (found.p_value <= 0.05).sum() <= stats.binom.ppf(0.999, n, 0.05)
+    assert (found.probability > 0.9).sum() <= stats.binom.ppf(0.999, n, 0.01)
+    # Uniform p-values have a mean of .5, whose standard error is .29 / sqrt(n).
+    assert abs(found.p_value.mean() - 0.5) < 4 * 0.29 / np.sqrt(n) + 1 / found.simulated.shape[1]
+
+
+def test_linear_minds_do_not_look_bayesian_and_bayesian_ones_do():
+    """Raw evidence of linear minds goes up to .9; what is calibrated holds its level."""
+    null = calibrated_evidence(linear(SOME["n"], 5), replicates=SOME["replicates"], seed=1)
+    hold_level(null)
+    assert set(null.null) <= {"linear_observer", "linear_observer_log"}
+    assert null.evidence.max() > 0.35  # what was printed up to now
+    there = calibrated_evidence(bayesian(8, 6), replicates=SOME["replicates"], seed=1)
+    assert (there.p_value <= 0.05).sum() >= 6
+
+
+@pytest.mark.long
+def test_linear_minds_do_not_look_bayesian_with_many_seeds():
+    for seed in range(5):
+        found = calibrated_evidence(linear(60, 100 + seed), replicates=99, seed=seed)
+        hold_level(found)
+
+
+def test_evidence_is_the_raw_one_and_the_p_value_a_count():
+    trials = linear(3, 2)
+    found = calibrated_evidence(trials, replicates=7, seed=1)
+    fits = fit_observers(trials)
+    raw = factor_evidence({name: fit.aic for name, fit in fits.items()}).evidence["bayesian"]
+    assert found.evidence == pytest.approx(raw)
+    counts = [(row >= e).sum() for row, e in zip(found.simulated, found.evidence, strict=True)]
+    assert found.p_value == pytest.approx([(1 + k) / 8 for k in counts])
+    again = calibrated_evidence(trials, replicates=7, seed=1)
+    assert np.array_equal(again.simulated, found.simulated)
+    assert json.loads(found.to_json())[0]["null"].startswith("linear_observer")
+    assert str(found).splitlines()[0].split()[-1] == "probability"
+
+
+def test_the_probability_is_the_bound_of_sellke_bayarri_and_berger():
+    simulated = np.array([[0.1] * 95 + [0.9] * 4, [0.1] * 99, [0.9] * 99, [np.nan] * 99])
+    found = CalibratedEvidence("bayesian", tuple("abcd"), ("",) * 4, np.full(4, 0.5), simulated)
+    assert found.p_value[:3].tolist() == [0.05, 0.01, 1.0]
+    assert found.probability[:3] == pytest.approx([0.711, 0.889, 0.5], abs=1e-3)  # their table 1
+    assert np.isnan(found.probability[3])
+
+
+def test_answers_that_are_missing_stay_missing_and_other_factors_are_refused():
+    trials = linear(1, 3)
+    frame = trials.to_frame()
+    frame.loc[frame.index[:60], ["response", "outcome"]] = [np.nan, "malformed"]
+    some = type(trials).from_frame(frame, environment=make("line_ratio"))
+    found = calibrated_evidence(some, replicates=3)
+    assert np.isfinite(found.simulated).all()
+    with pytest.raises(ValueError, match="bayesian"):
+        calibrated_evidence(trials, factor="bayesan")
+    with pytest.raises(ValueError, match="at least 1 simulated data set; got 0"):
+        calibrated_evidence(trials, replicates=0)
+
+
+GROWN = {name: 0.45 for name in CONDITIONS} | {"base": 0.15}
+
+
+def shifts(prior, seed=0, replicates=400):
+    frame = answers_of("a", tasks=MULTIMODAL, prior=prior, seed=seed)
+    answers = MagnitudeAnswers.read(frame, by="model", rounds=0)
+    return consistency_score(answers, "a", replicates=replicates, seed=seed)
+
+
+def test_shifts_have_a_sign_an_interval_and_a_p_value_from_the_null():
+    found = shifts(GROWN)
+    effects = found.effects().set_index(["task", "ablation"])
+    assert len(effects) == 1 + 5 + 15
+    whole = effects.loc[("all", "all")]
+    assert whole["p_value"] == pytest.approx(2 / 401)  # none of 400 shifted as much
+    null = next(m for m in found.known if m.observer == "non-adapting").shifts
+    every = np.mean(list(null.values()), axis=0)
+    seen = found.to_frame()["shift"].mean()
+    assert whole["shift"] == pytest.approx(seen)
+    assert [whole["low"], whole["high"]] == pytest.approx(
+        [seen - np.percentile(every, 97.5), seen - np.percentile(every, 2.5)]
+    )
+    fallen = shifts({name: 0.1 for name in CONDITIONS} | {"base": 0.6}).effects().iloc[0]
+    assert fallen["high"] < -0.3
+    assert "against non-adapting" in str(found)
+
+
+def test_intervals_hold_the_true_shift_and_minds_that_never_adapt_show_none():
+    steady = dict.fromkeys(CONDITIONS, 0.3)
+    p = [shifts(steady, seed, 150).effects()["p_value"].iloc[0] for seed in range(8)]
+    # Of 8 at a level of .05, three or more are a chance of .006.
+    assert sum(value <= 0.05 for value in p) <= 2
+    there = [shifts(GROWN, seed, 150).effects().iloc[0] for seed in range(10)]
+    # Of 10 intervals of 95%, six or fewer hold it with a chance of .001.
+    assert sum(row["low"] < 0.3 < row["high"] for row in there) >= 7
