@@ -2,6 +2,6 @@
 
 Read in this order: `model` (what an author writes), `tracing` (its run on symbols), `expressions`
 and `slopes` (what the run leaves), `printing`, `likelihood` and `simulation` (their text),
-`cache` and `checking` (that text as functions, and held against the definition). Imported through
-`knownminds.agents`; itself imports the core of this floor.
+`cache`, `checking` and `reading` (that text as functions, held against the definition and its
+file). Imported through `knownminds.agents`; itself imports the core of this floor.
 """

@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,7 @@ from .simulation import simulation
 from .stepping import stepping
 
 BROUGHT = (pick, exp_of_negative, exp_of, log_of, ndtr_of, log_ndtr_of, mills_of)
+_LOADING = threading.RLock()
 HOME = Path.home() / ".cache" / "knownminds"  # for models that lie in no file
 
 HEAD = f"""\
@@ -112,16 +114,17 @@ def loaded(text: str, name: str, folder: Path, check: Callable[[], None]) -> Mod
     """Import a text by way of a file named by its hash; one that is new is checked before."""
     key = f"{name}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     file = folder / f"{key}.py"
-    if not file.exists():  # numba's cache goes by the file's time: it is written once, and at once
-        check()
-        folder.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}.part")
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    module = sys.modules.get(key)
-    if module is None or module.__file__ != str(file):
-        module = imported(file, key)
-    return module
+    with _LOADING:  # a module is listed before it is whole
+        if not file.exists():  # numba's cache goes by the file's time: written once, and at once
+            check()
+            folder.mkdir(parents=True, exist_ok=True)
+            part = file.with_suffix(f".{os.getpid()}.part")
+            part.write_text(text, encoding="utf-8")
+            part.replace(file)
+        module = sys.modules.get(key)
+        if module is None or module.__file__ != str(file):
+            module = imported(file, key)
+        return module
 
 
 def imported(file: Path, key: str) -> ModuleType:
@@ -131,5 +134,9 @@ def imported(file: Path, key: str) -> ModuleType:
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[key] = module
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[key]  # or the next one who asks gets half of it
+        raise
     return module

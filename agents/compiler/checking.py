@@ -23,7 +23,8 @@ from knownminds.environments.world import World, by_column
 from . import expressions as ex
 from .answers import form_of
 from .definition import SMALLEST, Law, log_mixed, probabilities, shares
-from .program import Program, Shapes, Through, trace
+from .program import Program, Shapes, Through, told_by_line, trace
+from .reading import suspect
 
 if TYPE_CHECKING:
     from .model import Model
@@ -58,7 +59,10 @@ def check_kernels(model: type[Model], text: str, actions: int) -> None:
     with np.errstate(all="ignore"):
         for span, bounded in product(RANGES, (True, False)):
             trials = random_trials(model, program, hints, span, bounded)
-            plain = [plain_log_likelihood(model, program, trials, lapse) for lapse in (None, LAPSE)]
+            with told_by_line(model):
+                plain = [
+                    plain_log_likelihood(model, program, trials, lapse) for lapse in (None, LAPSE)
+                ]
             if np.isfinite(plain).all():
                 break
         else:
@@ -79,7 +83,10 @@ def check_simulation(
     with np.errstate(all="ignore"):
         for span, bounded in product(RANGES, (True, False)):
             trials = random_trials(model, program, hints, span, bounded, (world, shapes))
-            lived = [plain_sessions(model, program, trials, lapse, world) for lapse in (0.0, LAPSE)]
+            with told_by_line(model, world):
+                lived = [
+                    plain_sessions(model, program, trials, lapse, world) for lapse in (0.0, LAPSE)
+                ]
             if not np.isnan(lived).any():
                 break
         else:
@@ -393,10 +400,15 @@ def _whole(x: Any) -> Any:
 
 
 def _refuse(model: type[Model], what: str, got: Array, expected: Array) -> None:
-    k = int(np.nanargmax(np.abs(got - expected).ravel()))
+    k = int(np.argmax(np.nan_to_num(np.abs(got - expected), nan=np.inf).ravel()))
+    found = suspect(model)
+    why = (
+        "Either the definition gives different numbers when it is run twice, or this is a mistake "
+        "of the compiler: please report it with the definition."
+    )
+    if found is not None:
+        why = f"What may be the reason ({found.place}): {found.why}."
     raise ValueError(
         f"The kernel of {model.__name__} gives another {what} than the definition on the same "
-        f"random trials, {got.ravel()[k]:.10g} against {expected.ravel()[k]:.10g}. Either the "
-        "definition gives different numbers when it is run twice, or this is a mistake of the "
-        "compiler: please report it with the definition."
+        f"random trials, {got.ravel()[k]:.10g} against {expected.ravel()[k]:.10g}. {why}"
     )

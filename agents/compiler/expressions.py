@@ -73,6 +73,8 @@ class Expr:
         return multiply([other, apply("over", self)]) if is_number(other) else NotImplemented
 
     def __pow__(self, power: Any) -> Any:
+        if isinstance(power, Expr) and power.op == "number":
+            power = power.value
         if isinstance(power, int | float) and power == int(power) and abs(power) <= MOST_FACTORS:
             whole = multiply([self] * abs(int(power)))
             return whole if power >= 0 else apply("over", whole)
@@ -91,6 +93,18 @@ class Expr:
 
     def __abs__(self) -> Any:
         return apply("abs", self)
+
+    def exp(self) -> Any:
+        """Return what np.exp asks of the elements of an array of its own."""
+        return apply("exp", self)
+
+    def log(self) -> Any:
+        """Return what np.log asks of them."""
+        return apply("log", self)
+
+    def sqrt(self) -> Any:
+        """Return what np.sqrt asks of them."""
+        return apply("sqrt", self)
 
     def __gt__(self, other: Any) -> Any:
         return greater(self, other) if is_number(other) else NotImplemented
@@ -117,6 +131,8 @@ class Expr:
         return negation(both(negation(self), negation(as_expr(other))))
 
     def __invert__(self) -> Any:
+        if self.op not in CONDITIONS and self.op != "number":
+            raise UntraceableError("~ turns conditions around; write 1 - x for numbers 0 and 1")
         return negation(self)
 
     __radd__ = __add__
@@ -136,8 +152,8 @@ class Expr:
         if self.op == "number":
             return float(self.value)
         raise UntraceableError(
-            "float() and the functions of `math` need a plain number; write np.exp, np.log, ... "
-            "and leave float() out"
+            "float(), the functions of `math` and arrays of plain numbers need a plain number; "
+            "write np.exp, np.log, ..., leave float() out, and fill np.zeros_like(self.values)"
         )
 
     def __int__(self) -> int:
@@ -154,6 +170,11 @@ class Expr:
         raise UntraceableError(
             "lists, tuples and range() need a plain number; index a NumPy array, and let loops "
             "run over fixed ranges"
+        )
+
+    def __format__(self, how: str) -> str:
+        raise UntraceableError(
+            "no text can be made of what is only known in the trial; index a NumPy array"
         )
 
     def __repr__(self) -> str:

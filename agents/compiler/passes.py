@@ -39,11 +39,25 @@ def guarded(
             else:
                 stack.append(arm)
     found: dict[Expr, list[Expr]] = {}
-    for holds, arm in arms:
+    for holds, arm in _by_arm(arms):
         inner = ex.within([arm], stop=known)
         if any(y.op in ops and y not in seen and y not in known for y in inner):
             found.setdefault(holds, []).append(arm)
     return found
+
+
+def _by_arm(arms: Iterable[tuple[Expr, Expr]]) -> Iterable[tuple[Expr, Expr]]:
+    """Give each arm one condition: that any of those holds under which it stands."""
+    conditions: dict[Expr, list[Expr]] = {}
+    for holds, arm in arms:
+        conditions.setdefault(arm, []).append(holds)
+    for arm, held in conditions.items():
+        if any(ex.negation(a) is b for a in held for b in held):
+            continue  # it is always needed
+        none = ex.TRUE
+        for holds in held:
+            none = ex.both(none, ex.negation(holds))
+        yield ex.negation(none), arm
 
 
 def has(x: Expr, ops: Collection[str], known: Collection[Expr] = ()) -> bool:

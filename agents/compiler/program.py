@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from knownminds.environments.world import World, by_column
 from . import expressions as ex
 from .definition import Law, Probabilities
 from .expressions import ACTION, Expr, UntraceableError
+from .reading import refused_by_text
 from .tracing import Seen, Steady, flat, merged, shaped, with_symbols
 
 if TYPE_CHECKING:
@@ -98,7 +100,7 @@ class Program:
     arrays: dict[str, tuple[int, ...]]
     fixed: bool
 
-    @property
+    @cached_property
     def world_goes_on(self) -> bool:
         """Whether answers hang on what the world remembers."""
         return any(name in kind.played for kind in self.kinds for name in self.world_start)
@@ -129,9 +131,13 @@ class Program:
         on = (ex.DATA, ex.SEQUENCE)
         read = [x.value for x in ex.within(roots) if x.op == "symbol" and x.on in on]
         first = ["action", "response"] if self.given == "both" else [self.given]
-        return tuple(dict.fromkeys([*first, *self._kind_columns, *sorted(read, key=_rank)]))
+        # In which order they are met may hang on the number of actions; this order does not.
+        ordered = (
+            sorted(read, key=_rank) if self.fixed else sorted(read, key=lambda n: (_rank(n), n))
+        )
+        return tuple(dict.fromkeys([*first, *self._kind_columns, *ordered]))
 
-    @property
+    @cached_property
     def design(self) -> tuple[str, ...]:
         """Tables of the design that the simulation reads."""
         roots = [x for k in self.kinds for x in k.roots(live=True)]
@@ -212,6 +218,11 @@ def trace(
     ValueError
         Naming model, line, and what to write instead.
     """
+    found = refused_by_text(model)
+    if found is not None:
+        raise ValueError(
+            f"{model.__name__} cannot be turned into a kernel ({found.place}): {found.why}."
+        )
     with told_by_line(model, world):
         return _Run(model, actions, world, shapes or {}).program()
 
@@ -240,6 +251,7 @@ class _Run:
             return {n: ex.as_number(v) for n, v in flat(self._first.remembered()).items()}
 
         values = merged(begin)
+        _check_apart(self._first.remembered(), "begin")
         return shaped(self._first.remembered(), lambda name: values[name])
 
     def _mind(self, remembered: Mapping[str, Any]) -> Model:
@@ -327,7 +339,9 @@ class _Run:
         found: dict[str, Any] = {}
 
         def run() -> dict[str, Any]:
-            out = getattr(self._mind(with_symbols(self.begun)), method)(trial())
+            mind = self._mind(with_symbols(self.begun))
+            out = getattr(mind, method)(trial())
+            self._check_unchanged(mind, method)
             law = type(out) if isinstance(out, Law) else None
             stated = isinstance(out, Probabilities)
             if found.setdefault("form", (law, stated)) != (law, stated):
@@ -358,11 +372,35 @@ class _Run:
         def run() -> dict[str, Any]:
             made = self._mind(with_symbols(self.begun))
             made.update(trial())
+            self._check_parameters(made, "update")
             remembered = made.remembered()
             check_remembered(self.begun, remembered)
             return {n: ex.as_number(v) for n, v in flat(remembered).items()}
 
         return merged(run)
+
+    def _check_parameters(self, mind: Model, method: str) -> None:
+        """Refuse a definition that changes a parameter, which is one number for all trials."""
+        for name in self.parameters:
+            if mind.__dict__.get(name) is not self._first.__dict__.get(name):
+                raise UntraceableError(
+                    f"{method}() changes self.{name}, a parameter; remember a number of its own, "
+                    f"set to self.{name} in begin(), and change that"
+                )
+
+    def _check_unchanged(self, mind: Model, method: str) -> None:
+        """Refuse an answer that changes what is remembered: who looks must not learn by it."""
+        self._check_parameters(mind, method)
+        after, before = mind.remembered(), flat(with_symbols(self.begun))
+        odd = sorted(set(after) ^ set(self.begun))
+        if not odd:
+            now = flat(after)
+            moved = (n for n, x in before.items() if ex.as_expr(now.get(n, ex.ZERO)) is not x)
+            odd = [next((n for n in after if m.startswith(n)), m) for m in moved]
+        if odd:
+            raise UntraceableError(
+                f"{method}() changes self.{odd[0]}; what a trial changes is changed in update()"
+            )
 
     def _world_start(self) -> dict[str, Any]:
         start = flat(self.world_begun)
@@ -487,15 +525,20 @@ def check_remembered(begun: Mapping[str, Any], after: Mapping[str, Any]) -> None
         raise UntraceableError(
             f"update() sets or drops {odd}; set all that is remembered in begin()"
         )
-    arrays = {n: v for n, v in after.items() if isinstance(v, np.ndarray)}
     for n, v in after.items():
         if np.shape(v) != np.shape(begun[n]):
             raise UntraceableError(f"self.{n} changes its shape in update(); keep that of begin()")
+    _check_apart(after, "update")
+
+
+def _check_apart(remembered: Mapping[str, Any], method: str) -> None:
+    """Refuse two names of one array."""
+    arrays = {n: v for n, v in remembered.items() if isinstance(v, np.ndarray)}
     for n, v in arrays.items():
         for m, w in arrays.items():
             if m < n and np.shares_memory(v, w):
                 raise UntraceableError(
-                    f"self.{m} and self.{n} are one array after update(), and what changes one "
+                    f"self.{m} and self.{n} are one array after {method}(), and what changes one "
                     f"would change the other; assign a copy, self.{m}.copy()"
                 )
 
@@ -535,16 +578,37 @@ def _written_by_an_author(base: type) -> bool:
         return False
 
 
+_NO_WHOLE = (
+    "{} of what is only known in the trial is not among the operations of definitions; let the "
+    "experiment show the whole number as a column, or count in what is remembered"
+)
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, KeyError) and error.args and isinstance(error.args[0], Expr):
         return (
             "a dictionary is asked for something that is only known in the trial; "
             "use a NumPy array and index it"
         )
+    if isinstance(error, IndexError) and "arrays used as indices" in str(error):
+        return "an array is indexed by conditions; write np.where(condition, new, old)"
+    if isinstance(error, TypeError) and "unsupported operand type(s) for //" in str(error):
+        return _NO_WHOLE.format("//")
+    if isinstance(error, TypeError) and "unsupported operand type(s) for %" in str(error):
+        return _NO_WHOLE.format("%")
+    if isinstance(error, TypeError) and "__round__" in str(error):
+        return _NO_WHOLE.format("round()")
+    if isinstance(error, TypeError) and "ufunc" in str(error):
+        return (
+            "a function of NumPy or SciPy does not know symbols; write it with the functions of "
+            "definitions (np.exp, np.log, np.where, ...), and arrays of your own as Table(values)"
+        )
+    if isinstance(error, AssertionError):
+        return "symbols go through all courses, those that fail too; leave checks of data out"
     if isinstance(error, IndexError) and "only integers" in str(error):
         return (
             "an array of your own is indexed by something that is only known in the trial; "
-            "write Table(values)[index]"
+            "write Table(values)[index], and fill np.zeros_like(self.values)"
         )
     if isinstance(error, TypeError) and "not callable" in str(error):
         return f"{error}; a trial's columns are attributes, such as trial.reward"

@@ -70,6 +70,11 @@ class Traced(np.ndarray[Any, Any]):
             return _FUNCTIONS[function](*args, **options)
         return super().__array_function__(function, (np.ndarray,), args, options)
 
+    def clip(self, low: Any = None, high: Any = None, **options: Any) -> Any:  # type: ignore[override]
+        """Keep between two numbers; None for no end."""
+        found = self if low is None else np.maximum(self, low)
+        return found if high is None else np.minimum(found, high)
+
     def argmax(self, *args: Any, **options: Any) -> Any:
         """Return the first place of the largest number, as NumPy does."""
         best, found = self[0], ex.ZERO
@@ -191,6 +196,10 @@ def applied(
     ufunc: Any, method: str, *inputs: Any, out: Any = None, axis: Any = None, **_: Any
 ) -> Any:
     """Apply what NumPy would to every element, as expressions: without asking for their truth."""
+    if ufunc is np.matmul and method == "__call__":
+        left, right = (np.asarray(x, dtype=object).view(np.ndarray) for x in inputs)
+        whole = np.dot(left, right)
+        return whole.view(Traced) if isinstance(whole, np.ndarray) else whole
     if ufunc not in _OPERATIONS:
         known = ", ".join(sorted(map(_told, _OPERATIONS)))
         raise UntraceableError(
@@ -287,7 +296,7 @@ class Course:
         if self.questions > MOST_QUESTIONS or len(self.taken) > MOST_CONDITIONS:
             raise UntraceableError(
                 "a loop does not end while symbols run through it; write `for` over a fixed range "
-                "in place of `while`"
+                "in place of `while` or of a method that calls itself"
             )
         if condition.op == "number":
             return bool(condition.value)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pandas as pd
+from knownminds.environments.later import pandas as pd
 
 # What a spreadsheet may run; an apostrophe before it makes it text. So it does here, and one that
 # stands there already gets another, so that every text comes back.

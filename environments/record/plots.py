@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
+
+from knownminds.environments.later import pandas as pd
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,6 +17,7 @@ _NAMES = (
     "sigma tau upsilon phi chi psi omega"
 )
 GREEK = dict(zip(_NAMES.split(" "), "αβγδεζηθικλμνξοπρστυφχψω", strict=True))
+DOTS = 120  # per inch, in a notebook
 MOST = 60  # rows that have a name of their own
 
 
@@ -22,6 +25,18 @@ def symbol(name: str) -> str:
     """Return a parameter's name as papers write it: alpha_positive is "α positive"."""
     words = name.split("_")
     return " ".join(GREEK.get(word, word) for word in words)
+
+
+def showing(figure: Figure) -> Figure:
+    """Return a figure that a notebook shows by itself, also where pyplot is not at hand."""
+
+    def png() -> bytes:
+        stream = io.BytesIO()
+        figure.savefig(stream, format="png", dpi=DOTS)
+        return stream.getvalue()
+
+    setattr(figure, "_repr_png_", png)  # noqa: B010 - IPython asks for it by name
+    return figure
 
 
 def intervals_of(frame: pd.DataFrame) -> list[tuple[str, str, str]]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
+
+from knownminds.environments.later import pandas as pd
 
 from .csv_cells import csv_text
 from .folders import writable, write_text
@@ -65,9 +66,9 @@ class Result:
         ValueError
             If there are no numbers to draw.
         """
-        from .plots import forest
+        from .plots import forest, showing
 
-        return forest(self.summary())
+        return showing(forest(self.summary()))
 
     def content(self) -> Any:
         """What `to_dict` tells, of any types that `plain` knows: all fields, if nothing else."""

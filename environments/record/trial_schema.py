@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from knownminds.environments.environment import Environment, answer_columns
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import ANSWERED
 
 from .trials import COLUMNS, SCHEMA_VERSION, Column, Kind

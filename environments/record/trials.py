@@ -5,20 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from pyarrow import ArrowException
 
 from knownminds.environments.fields import WORDS
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.answer import ANSWERED, Outcome
 
 from .csv_cells import csv_text, unguarded
+from .texts import repeated
 
 if TYPE_CHECKING:
     from knownminds.environments.environment import Environment
@@ -101,6 +103,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("prompt_hash", "string", False, "SHA-256 of what was asked"),
 )
 _KINDS: dict[str, Kind] = {column.name: column.kind for column in COLUMNS}
+FIRST = 5  # trials that a notebook shows
 _MOST_WHOLE = 2**53  # from here on not every whole number is told apart
 _GAPS = ("", "NA", "NaN", "nan", "<NA>")  # how R and Python write that nothing is there
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"  # as Python writes one
@@ -184,17 +187,46 @@ class Trials:
             made["environment"] = pd.Series(name, index=table.index, dtype="str")
         table = _ordered(pd.DataFrame(made))
         _complete_outcomes(table)
-        trials = cls(_arranged(table))
-        if environment is not None and not isinstance(environment, str):
-            completed = environment.complete(trials)
-            if completed is not trials.frame:
-                trials = cls(_arranged(completed))
-            environment.check(trials)
-            _check_fields(trials, environment)
-            told = {**told, environment.name: _recorded(environment)}
-        trials.frame.attrs = {**attributes, SETTINGS: told}
-        _check_ranges(trials)
+        trials = _checked(cls(_arranged(table)), environment, told)
+        trials.frame.attrs = {**attributes, **trials.frame.attrs}
         return trials
+
+    @classmethod
+    def from_sessions(
+        cls,
+        subject: NDArray[np.int64],
+        names: Sequence[str],
+        trial: NDArray[np.int64],
+        columns: Mapping[str, NDArray[Any]],
+        environment: Environment,
+    ) -> Trials:
+        """Return what `from_frame` makes of one session for each of many subjects, sooner.
+
+        Order, texts and outcomes follow from how the arrays are made; what the experiment checks
+        is checked. The record may share their memory.
+
+        Parameters
+        ----------
+        subject, trial
+            Number of each row's subject and trial, [rows].
+        names
+            What the subjects are called.
+        columns
+            Numbers: stimuli, answers and rewards, each [rows].
+        """
+        table = _table_of_sessions(subject, names, trial, columns, environment.name)
+        if table is not None:
+            made = cls(table)
+            made.__dict__["session_codes"] = (np.cumsum(np.bincount(subject) > 0) - 1)[subject]
+            return _checked(made, environment, {})
+        plain = {
+            "subject": pd.Index(names).take(subject),
+            "session": "0",
+            "trial": trial,
+            **columns,
+            "outcome": Outcome.OK.value,
+        }
+        return cls.from_frame(pd.DataFrame(plain), environment=environment)
 
     @classmethod
     def load(
@@ -209,6 +241,8 @@ class Trials:
         _check_suffix(file)
         if not file.is_file():
             raise ValueError(f"Trials are read from a file; there is none at {file}.")
+        from pyarrow import ArrowException
+
         try:
             if file.suffix == ".parquet":
                 frame = pd.read_parquet(file.absolute())
@@ -270,10 +304,23 @@ class Trials:
 
     def numbers(self, column: str) -> NDArray[np.float64]:
         """Return a column as numbers, NaN where there is none."""
-        values = pd.to_numeric(self.frame[column], errors="coerce")
-        return values.to_numpy(dtype=float, na_value=np.nan)
+        values = self.frame[column]
+        if isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf":
+            return values.to_numpy().astype(float)
+        return pd.to_numeric(values, errors="coerce").to_numpy(dtype=float, na_value=np.nan)
 
-    @property
+    def ends(self, column: str) -> tuple[float, float]:
+        """Return lowest and highest number of a column, NaN where a row has none."""
+        values = self.frame[column]
+        plain = isinstance(values.dtype, np.dtype) and values.dtype.kind in "iuf"
+        whole = values.dtype == "Int64" and not values.hasnans
+        if whole:
+            found: NDArray[Any] = values.to_numpy(dtype=np.int64)
+        else:
+            found = values.to_numpy() if plain else self.numbers(column)
+        return float(found.min()), float(found.max())
+
+    @cached_property
     def session_codes(self) -> NDArray[np.int64]:
         """The number of each row's session, by first appearance, from 0."""
         groups = self.frame.groupby(["subject", "session"], sort=False)
@@ -319,6 +366,11 @@ class Trials:
         text: str = self.frame.to_json(orient="records")
         return text
 
+    def _repr_html_(self) -> str:
+        """Show a notebook the count and the first trials."""
+        first = self.frame.head(FIRST).to_html(border=0, index=False, na_rep="")
+        return f"<p>{escape(str(self))}</p>{first}"
+
     def __str__(self) -> str:
         """Count subjects, sessions, trials and outcomes."""
         outcomes = self.frame["outcome"].value_counts()
@@ -332,6 +384,54 @@ class Trials:
             f"{name or 'trials'}: {self.n_subjects} subjects, {self.n_sessions} sessions, "
             f"{len(self)} trials ({told})"
         )
+
+
+def _checked(
+    trials: Trials, environment: Environment | str | None, told: dict[str, dict[str, Any]]
+) -> Trials:
+    """Complete and check trials whose columns are arranged; with them go the settings `told`."""
+    if environment is not None and not isinstance(environment, str):
+        completed = environment.complete(trials)
+        if completed is not trials.frame:
+            trials = Trials(_arranged(completed))
+        environment.check(trials)
+        _check_fields(trials, environment)
+        told = {**told, environment.name: _recorded(environment)}
+    trials.frame.attrs = {SETTINGS: told}
+    _check_ranges(trials)
+    return trials
+
+
+def _table_of_sessions(
+    subject: NDArray[np.int64],
+    names: Sequence[str],
+    trial: NDArray[np.int64],
+    columns: Mapping[str, NDArray[Any]],
+    environment: str,
+) -> pd.DataFrame | None:
+    """Return the arranged table of whole sessions; None for one that has to be looked at."""
+    n = len(subject)
+    counts = np.bincount(subject, minlength=len(names)) if n else np.zeros(0, dtype=np.int64)
+    goes_on = subject[1:] == subject[:-1]
+    in_order = (goes_on & (trial[1:] > trial[:-1])) | (subject[1:] > subject[:-1])
+    numbers = all(column.dtype.kind in "iufb" for column in columns.values())
+    plain = len(set(names)) == len(names) and set(names).isdisjoint(_GAPS)
+    told = {"action", "response"} & columns.keys()
+    if not (n and in_order.all() and numbers and plain and told):
+        return None
+    made: dict[str, Any] = {}
+    for name, column in columns.items():
+        series = pd.Series(column, copy=False, name=name)
+        made[name] = _convert(series, name, _KINDS[name]) if name in _KINDS else _factor(series)
+    given = np.logical_or.reduce([made[name].notna().to_numpy() for name in told])
+    texts = {"environment": environment, "session": "0", "outcome": Outcome.OK.value}
+    whole = {name: repeated([text], np.array([n])) for name, text in texts.items()}
+    named = repeated(names, counts)
+    if named is None or not given.all():
+        return None
+    numbered = _convert(pd.Series(trial, copy=False, name="trial"), "trial", "int")
+    made |= {**whole, "subject": named, "trial": numbered}
+    return pd.DataFrame({name: made[name] for name in _arrangement(made)}, copy=False)
 
 
 def _write_parquet(trials: Trials, file: Path) -> None:
@@ -423,9 +523,13 @@ def _check_fields(trials: Trials, environment: Environment) -> None:
             continue
         least, most = column.bounds(environment)
         whole = isinstance(least, int) and isinstance(most, int)
+        low, high = trials.ends(column.name)
+        counted = trials.frame[column.name].dtype.kind in "iub"
+        if low >= least and high <= most and (counted or not whole):
+            continue  # as all do, unless a row has none
         found = trials.numbers(column.name)
         right = (found >= least) & (found <= most)
-        if whole:
+        if whole and trials.frame[column.name].dtype.kind not in "iub":
             right &= found % 1 == 0
         kind = "a whole number" if whole else "a number"
         ends = f"from {least:g} to {most:g}" if np.isfinite(most) else f"from {least:g} on"
@@ -439,6 +543,8 @@ def _check_fields(trials: Trials, environment: Environment) -> None:
 def _check_ranges(trials: Trials) -> None:
     for column in COLUMNS:
         if column.least is None or column.name not in trials.frame:
+            continue
+        if trials.ends(column.name)[0] >= column.least:
             continue
         wrong = np.flatnonzero(trials.numbers(column.name) < column.least)
         if len(wrong):
@@ -476,6 +582,31 @@ def _rename(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
     return frame.set_axis(names, axis=1).reset_index(drop=True)
 
 
+def _runs(column: pd.Series[Any]) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """Return how often each text of a column stands in a row before another, and these texts.
+
+    Rows of a session have most of their texts in common: to look at each run once takes a third
+    of the time of looking at each row.
+    """
+    if column.dtype != "str":
+        return np.ones(len(column), dtype=np.int64), column.to_numpy()
+    import pyarrow as pa
+    from pyarrow.compute import run_end_encode
+
+    texts = pa.array(column.array)
+    if isinstance(texts, pa.ChunkedArray):  # as of records put together
+        texts = texts.combine_chunks()
+    runs = run_end_encode(texts)
+    ends = runs.run_ends.to_numpy()
+    return np.diff(ends, prepend=0).astype(np.int64), runs.values.to_numpy(zero_copy_only=False)
+
+
+def _codes(column: pd.Series[Any]) -> NDArray[np.int64]:
+    """Return the number of each row's value, by first appearance, from 0; -1 where none is."""
+    lengths, values = _runs(column)
+    return np.repeat(pd.factorize(values)[0].astype(np.int64), lengths)
+
+
 def _as_it_stands(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[Any] | None:
     """Return a column of which pandas knows the kind, and that keeps all rules; None for others.
 
@@ -484,19 +615,19 @@ def _as_it_stands(column: pd.Series[Any], name: str, kind: Kind) -> pd.Series[An
     if kind == "string":
         gaps = ("",) if name == "raw_text" else _GAPS
         plain = column.dtype == "str" and not column.hasnans
-        return column if plain and set(column.unique()).isdisjoint(gaps) else None
+        return column if plain and set(_runs(column)[1]).isdisjoint(gaps) else None
     if not isinstance(column.dtype, np.dtype) or column.dtype.kind not in "iuf":
         return None
     numbers = column.to_numpy()
-    gone = np.isnan(numbers)
-    there = np.where(gone, 0, numbers)
-    if np.isinf(there).any():
-        return None
     if kind == "float":
-        return column.astype("float64")
-    if (np.abs(there) >= _MOST_WHOLE).any() or (there % 1 != 0).any():
+        return None if np.isinf(numbers).any() else column.astype("float64")
+    gone = np.isnan(numbers) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
+    there = np.where(gone, 0, numbers) if gone.any() else numbers
+    if max(there.max(initial=0), -float(there.min(initial=0))) >= _MOST_WHOLE:
         return None
-    whole = pd.arrays.IntegerArray(there.astype("int64"), gone)
+    if column.dtype.kind == "f" and (np.rint(there) != there).any():
+        return None
+    whole = pd.arrays.IntegerArray(there.astype(np.int64, copy=False), gone)
     return pd.Series(whole, index=column.index, name=column.name)
 
 
@@ -564,6 +695,9 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
             f"{header.count(doubled[0])} times. Rename one."
         )
     kinds = {name: _KINDS.get(ours.get(name, name), "string") for name in header}
+    # Before its third version pandas reads some numbers next to those that were written.
+    old = pd.__version__.startswith("2.")
+    exact: Any = {"float_precision": "round_trip"} if old else {}
     table = pd.read_csv(
         file,
         dtype={name: "str" for name, kind in kinds.items() if kind == "string"},
@@ -571,6 +705,7 @@ def _read_csv(file: Path, ours: Mapping[str, str]) -> pd.DataFrame:
         na_values={name: [""] if ours.get(name, name) == "raw_text" else _GAPS for name in header},
         keep_default_na=False,
         encoding="utf-8-sig",
+        **exact,
     )
     return unguarded(table)
 
@@ -581,12 +716,13 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
         row = int(np.flatnonzero(gaps)[0])
         raise ValueError(f"Every row has a trial number; row {row + 1} has none. Fill it in.")
     trial = table["trial"].to_numpy(dtype=np.int64)
-    subject = pd.factorize(table["subject"])[0]
+    subject = _codes(table["subject"])
     # By first appearance within the subject: ordering an ordered table changes nothing.
-    name = pd.factorize(table["session"])[0]
+    name = _codes(table["session"])
     if "environment" in table:  # sessions of several experiments may bear the same name
-        place = pd.factorize(table["environment"])[0] + 1
-        name = place * (name.max() + 1) + name
+        name = (_codes(table["environment"]) + 1) * (name.max() + 1) + name
+    if _stand_in_order(subject, name, trial):
+        return table
     session = pd.factorize(subject * (name.max() + 1) + name)[0]
     order = np.lexsort((trial, session, subject))
     s, e, t = subject[order], session[order], trial[order]
@@ -604,13 +740,31 @@ def _ordered(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
+def _stand_in_order(
+    subject: NDArray[np.int64], session: NDArray[np.int64], trial: NDArray[np.int64]
+) -> bool:
+    """Tell whether each subject and session stands in one piece, whose trials rise."""
+    goes_on = (subject[1:] == subject[:-1]) & (session[1:] == session[:-1])
+    begins = np.concatenate([[0], np.flatnonzero(~goes_on) + 1])
+    pieces = subject[begins] * (session.max() + 1) + session[begins]
+    rising = trial[1:] > trial[:-1]
+    return bool(
+        rising[goes_on].all()
+        and (np.diff(subject[begins]) >= 0).all()
+        and len(np.unique(pieces)) == len(pieces)
+    )
+
+
 def _arranged(table: pd.DataFrame) -> pd.DataFrame:
     """Put the columns in the order of the schema, stimuli and factors behind the trial."""
-    names = [c.name for c in COLUMNS if c.name in table]
-    place = names.index("trial") + 1
-    factors = [str(name) for name in table.columns if name not in _KINDS]
-    arranged = [*names[:place], *factors, *names[place:]]
+    arranged = _arrangement(list(map(str, table.columns)))
     return table if arranged == list(table.columns) else table[arranged]
+
+
+def _arrangement(columns: Collection[str]) -> list[str]:
+    names = [c.name for c in COLUMNS if c.name in columns]
+    place = names.index("trial") + 1
+    return [*names[:place], *(name for name in columns if name not in _KINDS), *names[place:]]
 
 
 def _complete_outcomes(table: pd.DataFrame) -> None:
@@ -628,7 +782,7 @@ def _complete_outcomes(table: pd.DataFrame) -> None:
             )
         table["outcome"] = Outcome.OK.value
         return
-    if not set(table["outcome"].unique()) <= set(_OUTCOMES):
+    if not set(_runs(table["outcome"])[1]) <= set(_OUTCOMES):
         row = int(np.flatnonzero(~table["outcome"].isin(_OUTCOMES))[0])
         raise ValueError(
             f"Outcomes are {', '.join(_OUTCOMES)}; row {row + 1} has "

@@ -1,0 +1,48 @@
+"""Tables of plain text that fit a screen of 80 columns; names are never cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 80  # columns of a screen
+GAP = 2  # spaces between columns
+
+
+def text_table(
+    head: Sequence[object], rows: Sequence[Sequence[object]], *, words: bool = False
+) -> list[str]:
+    """Return the lines of a table; columns beyond 80 follow below, beside the names again.
+
+    Parameters
+    ----------
+    head
+        What stands above each column.
+    rows
+        A cell for each column, the first of which is a name, flush left; others are flush right.
+    words
+        Whether the last column is flush left as well.
+    """
+    cells = [[str(cell) for cell in row] for row in (head, *rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = []
+    for block in _blocks(widths):
+        for row in cells:
+            parts = [row[0].ljust(widths[0])]
+            for k in block:
+                left = words and k == len(head) - 1
+                parts.append(row[k].ljust(widths[k]) if left else row[k].rjust(widths[k]))
+            lines.append((" " * GAP).join(parts).rstrip())
+    return lines
+
+
+def _blocks(widths: Sequence[int]) -> list[list[int]]:
+    """Share the columns out: beside the names as many as a screen holds, one at least."""
+    blocks: list[list[int]] = [[]]
+    used = widths[0]
+    for k, width in enumerate(widths[1:], start=1):
+        if blocks[-1] and used + GAP + width > WIDTH:
+            blocks.append([])
+            used = widths[0]
+        blocks[-1].append(k)
+        used += GAP + width
+    return blocks
