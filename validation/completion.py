@@ -8,6 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import typer
+
 # Each registry is one dictionary, written out in its package's __init__.py.
 REGISTRIES = {
     "environments": ("knownminds.environments", "ENVIRONMENTS"),
@@ -76,6 +78,21 @@ def named(kind: str) -> Callable[[str], str]:
         raise ValueError(module.unknown(kind, value, known))
 
     return check
+
+
+def named_or_usual(context: typer.Context, model: str | None) -> str:
+    """Return the model that was named, or the usual one of the command's experiment.
+
+    Raises
+    ------
+    ValueError
+        If there is no model of this name.
+    """
+    if model is not None or context.resilient_parsing:
+        return named("model")(model or "")
+    from knownminds.validation.engine.sample import usual_model
+
+    return usual_model(context.params.get("environment"))
 
 
 def completes(*kinds: str) -> Callable[[str], list[str]]:

@@ -56,7 +56,11 @@ class Moved(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Put the module that is meant in place of this one, and say where it is."""
         now = f"{FLOOR}.{MOVED[module.__name__.rpartition('.')[2]]}"
-        warnings.warn(f"{module.__name__} is now {now}.", DeprecationWarning, stacklevel=2)
+        warnings.warn(
+            f"{module.__name__} is now {now}; the old name goes with 0.4.0, not before June 2027.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
         sys.modules[module.__name__] = import_module(now)
 
 

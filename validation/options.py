@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from knownminds.validation.completion import completes, named
+from knownminds.validation.completion import completes, named, named_or_usual
 
+UNNAMED: Any = None  # of a model: the experiment's usual one
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Model = Annotated[
     str,
     typer.Option(
-        help="A model; `knownminds list` shows all.",
+        help="A model; the experiment's usual one if none. `knownminds list` shows all.",
         autocompletion=completes("models"),
-        callback=named("model"),
+        callback=named_or_usual,
+    ),
+]
+FittedModel = Annotated[
+    str | None,
+    typer.Option(
+        help="A model; the usual one of the data's experiment if none. `knownminds list`.",
+        autocompletion=completes("models"),
+        callback=lambda model: model and named("model")(model),
     ),
 ]
 Method = Annotated[str, typer.Option(help="mle, map or hierarchical.")]

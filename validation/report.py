@@ -119,8 +119,7 @@ def _write_figures(page: Page, folder: Path, prefix: str) -> None:
 
 
 def _write_tables(page: Page, folder: Path, prefix: str) -> None:
-    parts = [*page.tables, *(table for part in page.sections for table in part.tables)]
-    for k, (title, head, rows) in enumerate(parts, start=1):
+    for k, (title, head, rows) in enumerate(page.listed, start=1):
         folder.mkdir(exist_ok=True)
         name = f"{prefix}{k}-{_slug(title)}"
         write_text(folder / f"{name}.csv", csv_text(pd.DataFrame(rows, columns=list(head))))

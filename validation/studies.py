@@ -88,6 +88,7 @@ STUDIES: Mapping[str, Kept] = {
             "Power": "power.power_page:power_page",
             "SmallestDesign": "power.power_page:smallest_design_page",
             "Sequential": "power.sequential_page:sequential_page",
+            "ModelPower": "power.model_power_page:model_power_page",
         },
         summarise="power.sequential:summarise_found",
         question="power.questions:PowerQuestion",
@@ -105,6 +106,7 @@ STUDIES: Mapping[str, Kept] = {
             "Audit": "power.audit_page:audit_page",
             "CoherenceAudit": "diagnosis.coherence_audit_page:coherence_audit_page",
             "ConsistencyAudit": "magnitudes.consistency_audit_page:consistency_audit_page",
+            "ShortcutAudit": "power.shortcut_audit_page:shortcut_audit_page",
         },
         summarise="power.audit:summarise_begun",
         question="power.questions:AskAudit",
@@ -133,6 +135,11 @@ STUDIES: Mapping[str, Kept] = {
         "data.scores_of_trials:read_measured",
         {"Measured": "data.measured_page:measured_page"},
         question="data.questions:AskScore",
+    ),
+    "phenotype": Kept(
+        "phenotype.json",
+        "data.phenotype:read_phenotype",
+        {"Phenotype": "data.measured_page:phenotype_page"},
     ),
     "score of several runs": Kept(
         "magnitude.json",
@@ -165,6 +172,7 @@ STUDIES: Mapping[str, Kept] = {
 AUDITS = {
     "coherence": "diagnosis.coherence_audit",
     "consistency": "magnitudes.consistency_audit",
+    "shortcuts": "power.shortcut_audit",
 }
 FILES = {kept.file: kept for kept in STUDIES.values()}  # of studies, any
 

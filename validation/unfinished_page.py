@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study, finished_parts
 from knownminds.validation.pages.page import (
@@ -18,10 +18,11 @@ from knownminds.validation.pages.page import (
     shown,
     table,
 )
-from knownminds.validation.power.operating_characteristics import Characteristics
-from knownminds.validation.power.smallest_design import size_of
 from knownminds.validation.recovery.recovery_page import about_subjects
 from knownminds.validation.studies import STUDIES, load
+
+if TYPE_CHECKING:
+    from knownminds.validation.power.operating_characteristics import Characteristics
 
 GOES_ON = "Run the same command again; it goes on from here."
 
@@ -215,5 +216,7 @@ def _reached(step: Unfinished) -> tuple[str, str]:
     """Return size and power of the design of a step; "-" where nothing is known."""
     if step.result is None:
         return "-", "-"
+    from knownminds.validation.power.smallest_design import size_of
+
     design: Characteristics = step.result.designs[0]
     return f"{size_of(design, step.study.question['find']):,}", shown(design.rejected)

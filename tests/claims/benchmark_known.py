@@ -25,7 +25,8 @@ REPORT = Report(
             "Each known mind's own model, fitted to its answers in all cells of an experiment in "
             "which it has the same parameters: most probable values under the model's priors with "
             "95% intervals, beside the truth. Where answers say little, estimates lie near the "
-            "prior."
+            "prior. Known minds draw their answers in a cell by the same random numbers, so that "
+            "their estimates err together."
         ),
         Explanation("There are no answers of a known mind."),
         Claim(

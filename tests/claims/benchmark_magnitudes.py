@@ -24,6 +24,10 @@ def _few(facts, words):
     assert int(words["there"]) < int(words["least"])
 
 
+def _not_told_apart(facts, words):
+    assert not facts.frames["steering"][["bias", "variance"]].notna().to_numpy().any()
+
+
 def _with_intervals(*told):
     return [Claim(one + BOOTSTRAPS, "as published: 68% and 30", _published) for one in told]
 
@@ -64,7 +68,13 @@ REPORT = Report(
             "comparisons a task, -15 to 15 in all. It cannot be read alone: an observer without "
             "any error earns the maximum, one that never adapts 0 on average with a wide spread, "
             "which is why known minds with the model's own noise stand beside it. A task that "
-            "lacks a condition has no score."
+            "lacks a condition has no score. It counts signs, which turn easily where weights "
+            "hardly differ, so that an interval of bootstraps need not hold the score."
+        ),
+        Claim(
+            "Bias and variance are told apart where stimuli were shown several times; none were.",
+            "the file: not one of them is known",
+            _not_told_apart,
         ),
         Explanation(
             "AIC of each variant of the observers in the base condition, less that of the best; "

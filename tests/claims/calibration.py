@@ -245,7 +245,8 @@ REPORT = Report(
             _few,
         ),
         Claim(
-            "With {n} replicates a posterior {told}, is noticed with a chance of {chance}.",
+            "With {n} replicates a posterior {told}, is noticed with a chance of at least "
+            "{chance}, by the ranks of this quantity alone.",
             POWER,
             _could_see,
         ),

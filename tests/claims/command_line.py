@@ -82,8 +82,19 @@ def _experiment(facts, words):
     assert words["name"] == facts.environment
 
 
+def _model(facts, words):
+    assert words["name"] == facts.model
+
+
 def _stays(facts, words):
     assert (Path(words["folder"]) / "ledger.sqlite").stat().st_size > 0
+
+
+def _subjects_of_hbayesdm(facts, words):
+    """`file` that was written, `rows` of the trials."""
+    told = pd.read_csv(facts.file, sep="\t")["subjID"]
+    assert words["name"].strip("'") == told.iloc[0]
+    assert told.nunique() == len(facts.rows.groupby(["subject", "session", "context"]))
 
 
 def _file(facts, words):
@@ -151,6 +162,12 @@ REPORT = Report(
             _most_calls,
         ),
         Claim("{trials}, written to {out}", "the file", _written),
+        Claim(
+            "hBayesDM has no column for sessions and contexts: each is a subjID of its own, named "
+            "as in {name}.",
+            "the subjIDs in the file, and the trials",
+            _subjects_of_hbayesdm,
+        ),
         Claim("{n} calls were answered.", "the calls that the test has made", _answered),
         Claim("{mind} at {url} as {name}; Ctrl-C ends it.", "the address that answers", _serves),
         Claim(
@@ -162,6 +179,9 @@ REPORT = Report(
         Claim(
             "experiment: {name} (name another with --environment)", "what was simulated",
             _experiment,
+        ),
+        Claim(
+            "model: {name} (name another with --model)", "who made the sample", _model
         ),
         Claim("report: {file}", "the file", _file),
         Claim("The first is kept in {file}.", "the file", _file),

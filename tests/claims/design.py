@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 from claims import Claim, Explanation, Report
+from claims.power import TAKEN
 
 NUMBER = r"[-+]?[\d.]+"
 
@@ -108,6 +109,8 @@ REPORT = Report(
             "the counts of all designs",
             _failed,
         ),
+        *TAKEN,
+        Explanation("by what the run in {folder} took"),
         Explanation("The budget does not afford the shipped design."),
         Explanation("Which design serves best for {goal}?"),
         Explanation("the smallest expected posterior spread of {names}"),
@@ -127,9 +130,9 @@ REPORT = Report(
         Explanation(
             "Monte-Carlo standard errors in parentheses. Spread: the posterior standard deviation "
             "on the unconstrained scale, in standard deviations of the prior, mean over the named "
-            "parameters and the minds of the prior. Bits: the expected information about them "
-            "(mutual information with the data), by nested Monte Carlo: both integrals by "
-            "importance sampling around each data set's mode."
+            "parameters and over minds. Bits: the expected information about them (mutual "
+            "information with the data), by nested Monte Carlo: both integrals by importance "
+            "sampling around each data set's mode."
         ),
         Explanation(
             "Monte-Carlo standard errors in parentheses. Chance: how often the most probable "

@@ -246,6 +246,8 @@ def _bounds(facts, words):
     lacking = set(owners[~read.to_numpy()])
     rows = {row["subject"]: row for row in facts.content["bounds"]}
     assert set(rows) == lacking
+    lacking -= _unheard(facts)
+    rows = {name: row for name, row in rows.items() if name in lacking}
     assert int(words["n"]) == len(lacking)
     assert words["whose"] == _one(facts) + "s" * (len(lacking) > 1)
     told = dict(each.split(" ", 1) for each in words["ends"].split(", "))
@@ -672,10 +674,20 @@ def _crossed_factor(facts, words):
 
 
 def _compared_without(facts, words):
-    names = {"the formula": "formula", "crossed factors": "crossed", "correlations": "correlated"}
-    told = [names[each] for each in words["what"].split(" and ")]
+    assert words["what"] == "crossed factors"
+    assert facts.content["options"]["crossed"]
+
+
+def _compared_with(facts, words):
     options = facts.content["options"]
-    assert told == [name for name in names.values() if options[name]]
+    more = ["correlated parameters"] if options["correlated"] else []
+    assert words["what"] == " and ".join(["; ".join(options["formula"]), *more])
+
+
+def _lacks(facts, words):
+    moved = [text.split("~")[0].strip() for text in words["formulas"].split("; ")]
+    assert not set(moved) & set(AGENTS[words["name"]].parameters.names)
+    assert set(words["formulas"].split("; ")) <= set(facts.content["options"]["formula"])
 
 
 def _direction(told, draws):
@@ -729,6 +741,36 @@ def _looked_at(facts, words):
     usable = {s["session"] for s in _usable(facts)} & set(rows)
     assert int(words["of"]) == len(_sessions(facts))
     assert int(words["n"]) <= len(usable)
+
+
+def _unheard(facts):
+    """Return who has rows and no answer."""
+    read = facts.trials["outcome"].isin(READ).to_numpy()
+    owners = np.array(_owners(facts))
+    return set(owners) - set(owners[read])
+
+
+def _passed_over(facts, words):
+    assert int(words["n"]) == len(_unheard(facts)) > 0
+
+
+def _passed_over_unfit(facts, words):
+    failed = {s["session"] for s in facts.content["sessions"] if s["status"] == "failed"}
+    assert int(words["n"]) == len(failed - _unheard(facts)) > 0
+
+
+def _passed_over_many(facts, words):
+    found = facts.content["predictive"]
+    read = int(facts.trials["outcome"].isin(READ).sum())
+    assert read > int(words["n"].replace(",", ""))
+    assert found["subjects"] < found["of"] - len(_unheard(facts))
+
+
+def _said_nothing(facts, words):
+    silent = _unheard(facts)
+    some = words["some"].split(" and ")[0].split(", ")
+    assert set(some) <= silent
+    assert words["n"].split()[0] == str(len(silent))
 
 
 def _far_off(facts, words):
@@ -789,7 +831,9 @@ def _mixture(facts, words):
 
 def _made_anew(facts, words):
     rivals = facts.content["rivals"]["rivals"]
-    assert int(words["n"]) == sum(r["refitted"] for r in rivals) > 0
+    n = sum(r["refitted"] for r in rivals)
+    assert words["n"] == f"{n} prediction{'s' * (n > 1)}"
+    assert n > 0
     assert int(words["poor"]) == sum(r["unreliable"] for r in rivals)
 
 
@@ -869,6 +913,11 @@ REPORT = Report(
         ),
         Claim(
             "The sampling did not converge; do not use these numbers: {reasons}.",
+            "R-hat, effective sample sizes and divergences of the JSON",
+            _not_converged,
+        ),
+        Claim(
+            "sampling: not converged. Do not use these numbers: {reasons}.",
             "R-hat, effective sample sizes and divergences of the JSON",
             _not_converged,
         ),
@@ -1007,7 +1056,23 @@ REPORT = Report(
             "the method of the JSON",
             _from_estimates,
         ),
+        Claim("Passed over were {n} without an answer.", COUNT, _passed_over),
+        Claim("Passed over were {n} without a fit.", COUNT, _passed_over_unfit),
+        Claim(
+            "Passed over, evenly from all, were those beyond {n} rows.", COUNT, _passed_over_many
+        ),
         Claim("Looked at were {n} of {of} {one}s.", COUNT, _looked_at),
+        Claim(
+            "Without a single readable answer: {some}. What stands for {n} is what others tell of "
+            "the group, and has no bounds.",
+            COUNT,
+            _said_nothing,
+        ),
+        Claim(
+            "Without a single readable answer: {some}. Nothing is estimated of {n}.",
+            COUNT,
+            _said_nothing,
+        ),
         Claim(
             "{name}: not reproduced. The data's discrepancy is {own}; half of the sessions "
             "simulated from the fit have less than {usual} (p {p}).",
@@ -1032,8 +1097,8 @@ REPORT = Report(
             _mixture,
         ),
         Claim(
-            "{n} predictions had a Pareto k above .7 and were made anew, from a group without the "
-            "{one}; {poor} stay unreliable.",
+            "{n} had a Pareto k above .7 and came anew from a group without the {one}; {poor} stay "
+            "unreliable.",
             "the JSON's counts",
             _made_anew,
         ),
@@ -1080,6 +1145,17 @@ REPORT = Report(
             "differ over subjects, and nothing else.",
             "the options of the JSON",
             _compared_without,
+        ),
+        Claim(
+            "Each model is a group of its own with {what}. AIC, BIC and what this design can tell "
+            "apart are of single {one}s, with one set of parameters each.",
+            "the options of the JSON",
+            _compared_with,
+        ),
+        Claim(
+            "{name} has no parameter that {formulas} could move, and is a group without.",
+            "the parameters of the registered model",
+            _lacks,
         ),
         Explanation(ABOUT_CONTRASTS),
         Explanation(DIFFERENCES),

@@ -251,6 +251,40 @@ def _tables(facts, words):
             assert told is None or abs(told - found) < 1e-6
 
 
+def _lines_of_cells(facts, words):
+    """There is a row where a base cell with all that a task shows has two answers or more."""
+    assert words["base"] == "base"
+    told = {(row["participant"], row["task"]) for row in facts.content["evidence"]}
+    enough = set()
+    for who in facts.rows["model"].unique():
+        for task in TASKS:
+            shown = "text" if task == "duration" else "text+image"
+            if cell(facts, who, task, "base", shown)["response"].notna().sum() >= 2:
+                enough.add((who, task))
+    assert {task for _, task in told} == {task for _, task in enough}
+    assert len(told) == len(enough)
+
+
+def _beside_lines(facts, words):
+    who = _full(facts, words["who"])
+    own = [row for row in facts.content["evidence"] if row["participant"] == who]
+    known = [row for row in own if row["p"] is not None and np.isfinite(row["p"])]
+    ranks = [row["p"] * (row["lines"] + 1) for row in known]  # of the participant, from the top
+    assert all(abs(rank - round(rank)) < 1e-9 and rank >= 1 for rank in ranks)
+    rare = [
+        rank <= 0.05 * (row["lines"] + 1) + 1e-9 for rank, row in zip(ranks, known, strict=True)
+    ]
+    assert int(words["found"]) == sum(rare)
+    assert words["tasks"] == f"{len(known)} task{'s' * (len(known) != 1)}"
+    assert float(words["level"]) == 0.05
+    assert abs(float(words["chance"]) - 0.05 * len(known)) <= 5e-3
+    for row, is_rare in zip(known, rare, strict=True):
+        if is_rare and row["lines"] >= 39:
+            assert row["evidence"] >= row["high"]
+        if row["evidence"] < row["low"]:
+            assert not is_rare
+
+
 def _pages(facts, words):
     played = [task for task in TASKS if (facts.rows["environment"] == task).any()]
     assert words["pages"] == ", ".join(f"{task}.html" for task in played)
@@ -344,6 +378,18 @@ REPORT = Report(
             "errors and least-squares slopes of the rows in NumPy",
             _tables,
         ),
+        Claim(
+            "condition {base}: evidence for a Bayesian observer beside that of straight lines with "
+            "the participant's noise",
+            "which cells of the rows have two answers",
+            _lines_of_cells,
+        ),
+        Claim(
+            "{who}: more evidence for a Bayesian observer than straight lines with the same noise "
+            "show (p at most {level}) in {found} of {tasks}; by chance it is {chance}.",
+            "ranks among the lines, counted from the p-values of the JSON",
+            _beside_lines,
+        ),
         Claim("condition {base}: not played", "the conditions of the rows", _no_base),
         Explanation("RRE, error of a reference over that of the answers, condition {base}"),
         Claim(
@@ -384,6 +430,12 @@ REPORT = Report(
             "Bootstraps add noise of their own to every weight, which draws scores by sign towards "
             "0: the interval of a consistency score near its ends, and with it that of the "
             "composite, may lie beside the value."
+        ),
+        Explanation(
+            "Evidence is a share of likelihoods at their maxima, and a straight line shows some by "
+            "noise alone. Beside it stands that of straight lines, each fitted to the participant "
+            "in the base condition and answering the same stimuli; p is the share of them, with "
+            "the participant, that show as much or more."
         ),
         Explanation(
             "Trials without a readable answer are left out and counted; nothing is put in their "

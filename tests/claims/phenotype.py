@@ -97,6 +97,23 @@ def _missing(facts, words):
     assert told == found
 
 
+def _gaps(facts, words):
+    """Somebody has no value on some metric, reckoned from the rows."""
+    _missing(
+        facts,
+        {"reasons": "; ".join(sorted({r["missing"] for r in facts.content["scores"]} - {""}))},
+    )
+
+
+def _nobody(facts, words):
+    """None of the metrics of this participant has a share, and these are the reasons."""
+    own = [row for row in facts.content["scores"] if row["participant"] == words["who"]]
+    for row in own:
+        values = _values(facts, words["who"], row["metric"])
+        assert not len(values) or np.isnan(_share(facts, row["metric"], values.mean()))
+    assert set(words["why"].split("; ")) == {row["missing"] for row in own}
+
+
 REPORT = Report(
     "phenotype",
     sources=("validation/data/phenotype.py",),
@@ -112,6 +129,28 @@ REPORT = Report(
             "black lines: 95% intervals, random answers and reference taken as known; "
             "arrows: beyond"
         ),
+        Claim("{who} has no score. {why}.", "the rows of this participant", _nobody),
+        Explanation(
+            "Each metric on the scale from random answers (dashed, 0) to the reference (1), a bar "
+            "per participant with its 95% interval."
+        ),
+        Explanation("The metrics of each participant on one scale, with 95% intervals."),
+        Explanation(
+            "The scale is (score - random) / (reference - random) and keeps its sign. Intervals "
+            "are of 95% and those of the measure; random answers and reference are taken as known."
+        ),
+        Claim(
+            "As in the published code, normalised scores are without sign.",
+            "the signs in the JSON",
+            _unsigned,
+        ),
+        Claim(
+            "What is missing is missing for a reason, which stands in the table; nothing is "
+            "filled in.",
+            "scores of each participant anew, from the rows",
+            _gaps,
+        ),
+        Explanation("{metric}: {summary} ({source})."),
         Explanation("centre {lowest}, rim {span}"),
         Explanation("the scores of {name}"),
     ),

@@ -6,8 +6,11 @@ the order of the JSON's designs) and, of a search, `fresh` (the rows of its last
 
 from __future__ import annotations
 
+import json
 import re
+import sqlite3
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 
@@ -16,10 +19,19 @@ from claims import Claim, Explanation, Report
 LEVEL, USUAL = 0.05, 0.8
 
 
+def _counts(row):
+    """Whether a data set counts; tests note beside each row what is counted but rejections."""
+    if "narrower" in row:
+        return row["high"] - row["low"] < row["narrower"]
+    if "within" in row:
+        return max(abs(row["inner_low"]), abs(row["inner_high"])) < row["within"]
+    return row["p_value"] < LEVEL
+
+
 def rejected(rows):
-    """Share of all data sets that reject, and its error by Agresti and Coull, by plain counting."""
-    hits = sum(1 for p in rows["p_value"] if p < LEVEL)
+    """Share of all data sets that count, and its error by Agresti and Coull, by plain counting."""
     n = len(rows)
+    hits = sum(1 for row in rows.to_dict("records") if _counts(row))
     shrunk = (hits + 2) / (n + 4)
     return hits / n, (shrunk * (1 - shrunk) / (n + 4)) ** 0.5
 
@@ -36,7 +48,48 @@ def _sizes(design):
 
 
 def _name(content):
-    return "assurance" if content["effect_sd"] else "power"
+    if "find" in content:
+        content = {**content["question"], "effect_sd": 0}
+    named = {"width": "precision", "rope": "equivalence"}
+    found = [name for key, name in named.items() if content.get(key)]
+    return found[0] if found else "assurance" if content["effect_sd"] else "power"
+
+
+def _means(key):
+    def proof(facts, words):
+        content = facts.content.get("question", facts.content)
+        assert words["size"] == f"{content[key]:g}"
+        assert words.get("null", "0") == "0"  # the null value of the measures in the tests
+
+    return proof
+
+
+def _pilot(facts, words):
+    """The pilot's own file says who took part; the study's data sets have no other groups."""
+    told = json.loads((Path(words["folder"]) / "fit.json").read_text(encoding="utf-8"))
+    assert int(words["subjects"]) == len(told["sessions"])
+    for rows in facts.rows:
+        assert "effect" not in rows or rows["effect"].nunique() <= int(words["draws"])
+
+
+def _taken(facts, words):
+    """The run's ledger, added up by SQLite itself."""
+    with sqlite3.connect(Path(words["folder"]) / "ledger.sqlite") as ledger:
+        ((sent, received, nano, sessions),) = ledger.execute(
+            "SELECT SUM(input_tokens), SUM(output_tokens), SUM(cost), COUNT(DISTINCT session) "
+            "FROM attempt JOIN call ON call.id = attempt.call"
+        ).fetchall()
+    told = [int(words[name].replace(",", "")) for name in ("sent", "received", "sessions")]
+    assert told == [sent, received, sessions]
+    assert words["dollars"] == f"{nano / 1e9:.6f}"
+
+
+def _lost_answers(facts, words):
+    count, of = int(words["lost"]), int(words["of"])
+    assert words["share"] == f"{count / of:.1%}"
+    outcomes = facts.pilot["outcomes"]
+    assert of == sum(outcomes.values())
+    assert count == of - outcomes["ok"] - outcomes.get("repaired", 0)
 
 
 def _headed(facts, words):
@@ -173,8 +226,14 @@ def _effect(facts, words):
     size = content["effect"] if "effect" in content else next(iter(question["effect"].values()))
     measure = content.get("measure") or next(iter(question["effect"]))
     comparison = content.get("comparison") or question["comparison"]
-    told = f"{measure} = {size:g}"
-    assert words["effect"] == (told if comparison == "one" else f"a difference of {told}")
+    if words["effect"] == f"the pilot's {measure}":  # each data set has an effect of its own
+        assert content["effect_sd"] > 0
+    else:
+        told = f"{measure} = {size:g}"
+        assert words["effect"] == (told if comparison == "one" else f"a difference of {told}")
+    asked = question or content
+    for name in ("width", "rope"):
+        assert words.get(name, "") == (f"{asked[name]:g}" if asked.get(name) else "")
     if "find" in words:
         assert words["find"] == content["find"]
 
@@ -183,6 +242,7 @@ def _answered(facts, words):
     content, found = facts.content, facts.content["smallest"]
     assert content["confirmed"] == (words["verb"] == "are")
     assert words["target"] == f"{content['target']:.0%}"
+    assert words["name"] == words["what"] == _name(content)
     assert words["find"] == content["find"]
     assert int(words["size"]) == found[content["find"]]
     assert (words["low"], words["high"]) == (f"{found['low']:.0f}", f"{found['high']:.0f}")
@@ -204,6 +264,7 @@ def _even(facts, words):
     content, last = facts.content, facts.rows[-1]
     assert content["smallest"][content["find"]] is None
     assert int(words["most"]) == content["steps"][-1][content["find"]]
+    assert words["name"] == _name(content)
     assert words["target"] == f"{content['target']:.0%}"
     _same(words["power"], last)
     share, error = rejected(last)
@@ -217,6 +278,28 @@ def _refused(facts, words):
     assert content["smallest"][content["find"]] is None
 
 
+# What a study takes from a pilot and from a run; `design` says the same.
+TAKEN = (
+    Claim(
+        "The group of each data set is one of {draws} draws from the posterior of the pilot "
+        "in {folder}, of {subjects} subjects: what is told is averaged over what the pilot "
+        "leaves open.",
+        "the pilot's fit.json, and how many effects the rows have",
+        _pilot,
+    ),
+    Claim(
+        "Dollars go by what the run in {folder} took with {llm}: {sent} tokens sent and "
+        "{received} received in {sessions} sessions, ${dollars} paid.",
+        "sums over the run's ledger",
+        _taken,
+    ),
+    Claim(
+        "Answers are lost at random as often as in the pilot, {share} ({lost} of {of}).",
+        "the outcomes in the pilot's fit.json, counted",
+        _lost_answers,
+    ),
+)
+
 REPORT = Report(
     "power",
     sources=(
@@ -224,6 +307,9 @@ REPORT = Report(
         "validation/power/power_page.py",
         "validation/power/smallest_design.py",
         "validation/power/operating_characteristics.py",
+        "validation/power/aims.py",
+        "validation/power/pilot.py",
+        "validation/costs/observed.py",
     ),
     sentences=(
         Claim("{name} for {effect}, {n} data sets per design", "a count of the rows", _headed),
@@ -288,22 +374,57 @@ REPORT = Report(
         Claim("How often is {effect} detected?", "the question in the JSON", _effect),
         Claim("How many {find} detect {effect}?", "the question in the JSON", _effect),
         Claim(
-            "{size} {find} {verb} the smallest number for {target} power ({mass} interval {low} to "
-            "{high}): {effect}. A fresh run of {n} data sets has power {power}."
-            "{rest}",
+            "How often is the 95% interval of {effect} narrower than {width}?",
+            "the question in the JSON",
+            _effect,
+        ),
+        Claim(
+            "How many {find} make the 95% interval of {effect} narrower than {width}?",
+            "the question in the JSON",
+            _effect,
+        ),
+        Claim(
+            "How often is shown {effect} to lie within {rope} of the null value?",
+            "the question in the JSON",
+            _effect,
+        ),
+        Claim(
+            "How many {find} show {effect} to lie within {rope} of the null value?",
+            "the question in the JSON",
+            _effect,
+        ),
+        Claim(
+            "Precision is the share of data sets whose 95% interval is narrower than {size}.",
+            "the JSON, by which rows are counted",
+            _means("width"),
+        ),
+        Claim(
+            "Equivalence is the share of data sets whose 90% interval lies within {size} of "
+            "{null}: two one-sided tests at 5% (Schuirmann 1987).",
+            "the JSON, by which rows are counted",
+            _means("rope"),
+        ),
+        Claim(
+            "{size} {find} {verb} the smallest number for {target} {name} ({mass} interval {low} "
+            "to {high}): {effect}. A fresh run of {n} data sets has {what} {power}.{rest}",
             "p-values of the fresh run, counted; the JSON",
             _answered,
         ),
         Claim(
-            "Even {most} {find} do not reach {target} power: there it is {power}. Raise --most, or "
-            "change another size of the design.",
+            "Even {most} {find} do not reach {target} {name}: there it is {power}. Raise --most, "
+            "or change another size of the design.",
             "p-values of the last step, counted",
             _even,
         ),
         Claim(
-            "No number of {find} up to {most}: reaches {target} power. {message}",
+            "No number of {find} up to {most}: reaches {target} {name}. {message}",
             "the JSON, which has no size",
             _refused,
+        ),
+        *TAKEN,
+        Explanation(
+            "To sample a data set of {subjects} subjects takes {seconds} s of CPU: {n} data sets, "
+            "some {minutes} minutes, shared by the workers."
         ),
         # Parts that are joined into the sentences above, and labels.
         Explanation("a difference in {measure} of {size} between two groups"),
@@ -311,8 +432,11 @@ REPORT = Report(
         Explanation("{size} (drawn with sd {sd})"),
         Explanation("{effect}, drawn with sd {sd}"),
         Explanation("a difference of {effect}"),
+        Explanation(
+            "an R-hat of {worst}, an effective sample size of {least} and {n} divergent draws"
+        ),
         Explanation("those of the priors{but}"),
-        Explanation("the smallest number of {find} with {target} power"),
+        Explanation("the smallest number of {find} with {target} {name}"),
         Explanation("{n} per step, {replicates} to confirm"),
         Explanation("Not confirmed in {n} fresh runs; the last is shown."),
         Explanation("The search ended before a size was confirmed."),
@@ -325,8 +449,14 @@ REPORT = Report(
             "(Gelman and Carlin 2014). Data sets that failed count as misses."
         ),
         Explanation(
-            "Confirmed: the power of the fresh run reaches {target} within two of its Monte-Carlo "
-            "errors. In the search power is taken to rise as Phi(a + b sqrt(size))."
+            "Confirmed: the {name} of the fresh run reaches {target} within two of its Monte-Carlo "
+            "errors. In the search {what} is taken to rise as Phi(a + b sqrt(size))."
+        ),
+        Explanation(
+            "Monte-Carlo standard errors in parentheses. Data sets that failed count as misses."
+        ),
+        Explanation(
+            "{name} and mean width of the 95% intervals, with 2 standard errors. Dashed: {usual}."
         ),
         Explanation(
             "Share of data sets that reject ({name}), mean width of the 95% intervals, and "
@@ -334,7 +464,7 @@ REPORT = Report(
             "and no exaggeration."
         ),
         Explanation(
-            "Left: power of the designs that were tried, those of one size taken together "
+            "Left: {name} of the designs that were tried, those of one size taken together "
             "(circles), and of the fresh run (square), with 2 standard errors; dashed, the target. "
             "Right: the way of the search. Shaded: the {mass} interval of the answer."
         ),

@@ -74,6 +74,30 @@ def _lost(facts, words):
         assert abs(said - 100 * true) <= 0.05 + 1e-9
 
 
+def _all_fine(facts, words):
+    assert whole(words["n"]) == len(facts.rows) == (facts.rows["outcome"] == "ok").sum()
+
+
+def questions(facts):
+    calls = facts.calls[facts.calls["slot"] >= 0]
+    return calls.groupby(["session", "turn"], sort=True)["outcome"].last()
+
+
+def _all_shown(facts, words):
+    n = len(questions(facts))
+    assert (whole(words["n"]), plural(words["asked"], "question")) == (n, n)
+
+
+def _some_shown(facts, words):
+    asked = questions(facts)
+    sizes = asked.groupby(level="session").size()
+    first = sizes.cumsum().shift(fill_value=0) < 120
+    others = asked[~asked.index.get_level_values("session").isin(sizes.index[first])]
+    strange = min(int(words["most"]), int((others != "ok").sum()))
+    assert plural(words["asked"], "question") == len(asked) > whole(words["n"])
+    assert whole(words["n"]) == sizes[first].sum() + strange
+
+
 def _nothing(facts, words):
     assert lost(facts) == len(facts.rows) > 0
 
@@ -246,6 +270,7 @@ REPORT = Report(
     sources=(
         "llm_adapters/runs/run_result.py",
         "validation/costs/run_page.py",
+        "validation/costs/transcripts.py",
     ),
     sentences=(
         Claim("Sessions: {ended} of {n} lived to their end.", "the JSON's sessions", _ended),
@@ -271,6 +296,15 @@ REPORT = Report(
             COUNT,
             _left_out,
         ),
+        Claim("Each of {n} answers was read as it stands.", COUNT, _all_fine),
+        Claim("{n} of {asked} are shown.", LEDGER, _all_shown),
+        Claim(
+            "{n} of {asked} are shown: those of the first sessions, and up to {most} of the others "
+            "whose answers were repaired or not read.",
+            LEDGER,
+            _some_shown,
+        ),
+        Explanation("Of a conversation, only what is new is shown."),
         Claim("{calls} for {trials}: {sent} tokens sent, {received} received.", LEDGER, _calls),
         Claim("Hidden reasoning is {n} of the tokens received.", LEDGER, _hidden),
         Claim(

@@ -17,6 +17,7 @@ from scipy.optimize import brentq, minimize
 from scipy.stats import t as student
 
 from claims import Claim, Explanation, Report
+from knownminds.environments import CausalNetwork
 
 READ = ("ok", "repaired")
 BOUNDS = {
@@ -27,9 +28,12 @@ BOUNDS = {
     "win_stay": (0, 1), "lose_shift": (0, 1), "payoff": (-1150, 100), "net_score_rise": (-40, 40),
     **dict.fromkeys(["net_score", *(f"net_score_block_{k}" for k in range(1, 6))], (-20, 20)),
     "rare_loss_preference": (-20, 20),
+    "network_markov_violation": (-1, 1), "network_explaining_away": (-1, 1),
+    **dict.fromkeys(["do_versus_see", "power_weight", "frequency_illusion"], (-np.inf, np.inf)),
 }  # fmt: skip
 SCORED = {"restless_bandit": (0, 1), "instrumental_learning": (0, 1), "two_step": (0, 1),
-          "balloon_risk": (0, np.inf), "reversal_learning": (0, 1)}  # fmt: skip
+          "balloon_risk": (0, np.inf), "reversal_learning": (0, 1),
+          "causal_inference": (0, 1), "causal_strength": (0, 1)}  # fmt: skip
 
 
 # Each measure of a subject from its rows, anew.
@@ -163,7 +167,87 @@ def _paid(rows):
     return rows["reward"].dropna().astype(float).mean()
 
 
+def _asked(rows):
+    """Mean answer to each question of the only network of a session, as shares of 1."""
+    kept = rows[rows["response"].notna()].astype({"response": float})
+    names = ["query", "first", "second", "third", "fourth"]
+    return (kept.groupby(names)["response"].mean() / 100).to_dict()
+
+
+def _exactly(rows, asked):
+    one = rows.iloc[0]
+    edges = {f"{i}{j}": one[f"w{i}{j}"] for i in range(1, 4) for j in range(i + 1, 5)}
+    strengths = {("?ABCD"[int(e[0])], "?ABCD"[int(e[1])]): w for e, w in edges.items() if w}
+    held = sorted({name for edge in strengths for name in edge})
+    network = CausalNetwork(strengths, {n: one[f"b{'?ABCD'.index(n)}"] for n in held})
+    query, *told = asked
+    given = {n: int(x) for n, x in zip("ABCD", told, strict=True) if x in (0, 1)}
+    done = {n: int(x) - 2 for n, x in zip("ABCD", told, strict=True) if x >= 2}
+    return network.answer("ABCD"[int(query)], given, done)
+
+
+def _twins(rows, change, counts):
+    """Answers to questions and to their twins, in which one thing that is told is another."""
+    asked = _asked(rows)
+    for (query, *told), mean in asked.items():
+        for v, value in enumerate(told):
+            twin = (query, *told[:v], change.get(value), *told[v + 1 :])
+            if twin in asked and counts(query, told, v):
+                yield (query, *told), twin, mean - asked[twin]
+
+
+def _done_or_seen(rows):
+    found = list(_twins(rows, {0: 2, 1: 3}, lambda *_: True))
+    x = [_exactly(rows, seen) - _exactly(rows, made) for seen, made, _ in found]
+    return np.dot(x, [y for *_, y in found]) / np.dot(x, x) if any(np.abs(x) > 1e-9) else np.nan
+
+
+def _other_cause(value, change, rows):
+    """Of a common effect A -> C <- B: the other cause, with the effect untold or present."""
+    assert (rows[["w12", "w14", "w24", "w34"]] == 0).all().all()
+    found = list(_twins(rows, change, lambda q, told, v: {q, v} == {0, 1} and told[2] == value))
+    return np.mean([y for *_, y in found]) if found else np.nan
+
+
+def _powers(rows):
+    kept = rows[rows["response"].notna()]
+    p, q = (kept[a] / (kept[a] + kept[b]) for a, b in (("both", "cause"), ("effect", "neither")))
+    against = kept["kind"] == 1
+    contrast = np.where(against, q - p, p - q).clip(0)
+    x = contrast / np.where(against, q, 1 - q) - contrast
+    y = kept["response"].astype(float) / 100 - contrast
+    return sm.OLS(y, x).fit().params.iloc[0] if (x**2).sum() > 1e-12 else np.nan
+
+
+def _frequent(rows):
+    kept = rows[rows["response"].notna()]
+    p, q = (kept[a] / (kept[a] + kept[b]) for a, b in (("both", "cause"), ("effect", "neither")))
+    flat = kept[p == q].assign(f=np.where(kept["kind"] == 1, 1 - q, q)[p == q])
+    x = np.column_stack([flat["f"], flat["kind"] == 0, flat["kind"] == 1]).astype(float)
+    return np.linalg.lstsq(x, flat["response"].astype(float) / 100)[0][0]
+
+
+def _near(right, rows):
+    kept = rows[rows["response"].notna()]
+    off = [abs(float(r["response"]) / 100 - right(rows, r)) for _, r in kept.iterrows()]
+    return 1 - np.mean(off)
+
+
+def _right_power(rows, row):
+    p, q = row["both"] / (row["both"] + row["cause"]), row["effect"] / (
+        row["effect"] + row["neither"])  # fmt: skip
+    return max((q - p) / q if row["kind"] == 1 else (p - q) / (1 - q), 0)
+
+
+def _right_answer(rows, row):
+    return _exactly(rows, [row[n] for n in ("query", "first", "second", "third", "fourth")])
+
+
 SESSION = {
+    "do_versus_see": _done_or_seen,
+    "network_markov_violation": partial(_other_cause, -1, {1: 0}),
+    "network_explaining_away": partial(_other_cause, 1, {0: 1, 2: 3}),
+    "power_weight": _powers, "frequency_illusion": _frequent,
     "perseverative_errors": partial(_after_reversals, _first_right),
     "trials_to_criterion": partial(_after_reversals, _three_on_end),
     "win_stay": partial(_stays_after, True), "lose_shift": partial(_stays_after, False),
@@ -180,6 +264,8 @@ SUBJECT = {
     "performance instrumental_learning": _reward, "performance two_step": _reward,
     "performance balloon_risk": _points, "performance restless_bandit": _right,
     "performance reversal_learning": _better,
+    "performance causal_strength": partial(_near, _right_power),
+    "performance causal_inference": partial(_near, _right_answer),
 }  # fmt: skip
 
 
@@ -401,12 +487,19 @@ REASONS = (
     "all outcomes are the same", "too few rows", "regressors that depend on each other",
     "no convergence", "no play after a reversal", "no win before a play", "no loss before a play",
     "no card was taken", "no card in the block", "no two blocks of cards", "no card with a reward",
+    "no two questions that differ in seeing and doing",
+    "no two questions that differ in a variable that is screened off",
+    "no two questions about a cause of a present effect that differ in another cause",
+    "no table in which power and contrast differ", "no tables without a contrast that differ",
 )  # fmt: skip
 NAMED_REASONS = (
     "no answer where {mark} could be told apart",
     "no cell with answers to both {plus} and {minus}",
     "no answer to {task} in {cells}{more}",
     "fewer than {least} items answered as text, as image and as both",
+    "fewer than {least} answers to both cues, or without conflicts",
+    "fewer than {least} answers to one of the cues alone",
+    "answers do not grow with values",
 )
 
 
@@ -448,6 +541,7 @@ REPORT = Report(
         "inference/causes/cell_contrast.py",
         "inference/magnitudes/normalised_error.py",
         "inference/magnitudes/regression_to_the_mean.py",
+        "inference/magnitudes/conflict_weight.py",
         "inference/magnitudes/cue_weight.py",
     ),
     sentences=(

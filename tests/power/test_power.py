@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -12,16 +13,26 @@ from scipy.special import expit
 
 from knownminds.agents import AGENTS, simulate
 from knownminds.environments import Trials, make, session_stream
-from knownminds.inference import MEASURES, SubjectMeasure, maximum_a_posteriori
+from knownminds.inference import (
+    MEASURES,
+    StoppingRule,
+    SubjectMeasure,
+    hierarchical,
+    maximum_a_posteriori,
+)
+from knownminds.inference.groups.contrasts import contrasts_of
 from knownminds.inference.measure import Dial, Values
 from knownminds.validation.calibration.calibration import calibrate
 from knownminds.validation.engine import group_fits
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Rows, Study
-from knownminds.validation.power import operating_characteristics
+from knownminds.validation.power import operating_characteristics, sequential
 from knownminds.validation.power.audit import read_audit
 from knownminds.validation.power.dials import GroupDial, resolve_measure
+from knownminds.validation.power.operating_characteristics import characteristics
 from knownminds.validation.power.power_study import power, read_power
+from knownminds.validation.power.sequential import sequential_design
+from knownminds.validation.power.smallest_design import smallest_design
 
 PLACE = "instrumental_learning"
 DUAL = AGENTS["rescorla_wagner_dual"]
@@ -240,6 +251,92 @@ def test_intervals_bias_and_standard_error_are_those_of_normal_means(normal):
     error = design.standard_error
     assert abs(error.value - c * sd / np.sqrt(n)) < ERRORS * error.error
     assert design.width.value == pytest.approx(2 * stats.t.ppf(0.975, n - 1) * error.value)
+
+
+# Precision and equivalence
+
+
+def equivalent(d, rope, n, null=0.0):
+    """Chance that the 90% interval of n normal numbers of mean d lies within rope of the null.
+
+    Given their standard deviation, the mean lies between two limits.
+    """
+
+    def given(chi2):
+        half = stats.t.ppf(0.95, n - 1) * np.sqrt(chi2 / (n - 1) / n)
+        ends = (np.array([null - rope + half, null + rope - half]) - d) * np.sqrt(n)
+        return max(0.0, np.diff(stats.norm.cdf(ends))[0]) * stats.chi2.pdf(chi2, n - 1)
+
+    return integrate.quad(given, 0, stats.chi2.ppf(1 - 1e-12, n - 1), limit=200)[0]
+
+
+def test_precision_is_the_chance_of_a_small_sample_deviation(normal):
+    for comparison, n in (("one", 12), ("paired", 12)):
+        sizes = {"sessions": n} if comparison == "one" else {"subjects": n}
+        design = shift(0.3, width=1.3, comparison=comparison, **sizes).designs[0]
+        scale = NOISE * (1 if comparison == "one" else np.sqrt(2))
+        largest = 1.3 * np.sqrt(n) / (2 * stats.t.ppf(0.975, n - 1) * scale)
+        expected = stats.chi2.cdf((n - 1) * largest**2, n - 1)
+        assert 0.05 < expected < 0.95
+        assert within(design.rejected, expected, 4000)
+        assert np.isnan(design.sign_error.value)
+
+
+def test_a_measure_without_a_null_value_can_be_precise(normal, monkeypatch):
+    monkeypatch.setitem(MEASURES, "shift", Shift(null=np.nan))
+    with pytest.raises(ValueError, match="no null value"):
+        shift(0.3, sessions=8, replicates=20)
+    assert shift(0.3, sessions=8, replicates=200, width=2.0).designs[0].rejected.value > 0.5
+
+
+def test_equivalence_is_that_of_two_one_sided_tests(normal, monkeypatch):
+    sizes = {"rope": 0.8, "sessions": 16}
+    inside, edge = shift(0.1, **sizes), shift(0.8, **sizes)
+    assert within(inside.designs[0].rejected, equivalent(0.1, 0.8, 16), 4000)
+    # At the edge of the region, where it is just no equivalence, 5% are called that.
+    assert equivalent(0.8, 0.8, 16) == pytest.approx(0.05, abs=1e-3)
+    assert within(edge.designs[0].rejected, 0.05, 4000)
+    assert inside.to_dict()["rope"] == 0.8
+    assert str(inside).startswith("equivalence for shift = 0.1")
+    monkeypatch.setitem(MEASURES, "shift", Shift(null=0.5))
+    moved = shift(0.6, **sizes).designs[0]
+    assert within(moved.rejected, equivalent(0.6, 0.8, 16, null=0.5), 4000)
+
+
+def test_two_groups_are_equivalent_as_often_as_their_difference_is_small(normal):
+    design = shift(0.0, sessions=40, comparison="between", rope=0.7).designs[0]
+    # With 40 of each the t quantile is 1.665 and the error hardly varies: sqrt(2 / 40) = .2236.
+    rng = np.random.default_rng(3)
+    a, b = rng.standard_normal((2, 40_000, 40))
+    error = np.sqrt(a.var(axis=1, ddof=1) / 40 + b.var(axis=1, ddof=1) / 40)
+    half = stats.t.ppf(0.95, 77) * error
+    off = np.abs(b.mean(axis=1) - a.mean(axis=1))
+    assert within(design.rejected, np.mean(off + half < 0.7), 4000)
+
+
+def test_the_smallest_precise_design_is_sought(normal):
+    found = smallest_design(PLACE, {"shift": 0.0}, width=1.0, seed=3, replicates=400, workers=1)
+    chance = [
+        stats.chi2.cdf((n - 1) * n / (2 * stats.t.ppf(0.975, n - 1)) ** 2, n - 1)
+        for n in range(2, 60)
+    ]
+    exact = 2 + int(np.searchsorted(chance, 0.8))
+    assert found.confirmed
+    assert found.low - 2 <= exact <= found.high + 2
+    assert "smallest number for 80% precision" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"width": 0.3, "rope": 0.1}, "got --width and --rope"),
+        ({"width": 0.0}, "--width is a number above 0; got 0"),
+        ({"rope": -1.0}, "--rope is a number above 0; got -1"),
+    ],
+)
+def test_what_can_be_no_aim_is_refused(normal, given, said):
+    with pytest.raises(ValueError, match=said):
+        shift(0.3, sessions=8, replicates=20, **given)
 
 
 # Signs and sizes of what is found
@@ -564,10 +661,6 @@ REFUSED = [
     ({"sessions": []}, "A design needs a number of sessions; got none"),
     ({"trials": 25}, "have a multiple of 4 trials; got 25"),
     ({"comparison": "paired"}, "one mind's sessions form none. Use several subjects, or"),
-    (
-        {"comparison": "paired", "estimator": "hierarchical", "subjects": 5},
-        "group model has no paired conditions yet; use two_stage, or between groups",
-    ),
     ({"effect_sd": -0.1}, "effect_sd is a number from 0 on; got -0.1"),
     ({"effect_sd": np.nan}, "effect_sd is a number from 0 on; got nan"),
     ({"truth": {"alpha_positive": 1.5}}, r"alpha_positive lies in \(0, 1\); got 1.5. Choose"),
@@ -652,4 +745,75 @@ def test_the_outcome_is_a_table_and_json(normal):
     assert told["attempted"] == 160
     assert told["designs"][0]["power"] == found.designs[0].rejected.value
     assert "participant" in told["sampling_unit"]
-    assert str(found).count("\n") == 8 + 3  # a title, a head, a line per design, two remarks
+    table = [line for line in str(found).splitlines() if "  " in line]
+    assert [line.split("  ")[0] for line in table[1:9]] == [f"{n} x {k} x {t}" for n, k, t in sizes]
+    assert len(table) % 9 == 0  # a head and a line per design, in blocks of 80 columns
+    assert max(map(len, table)) <= 80
+
+
+def test_two_conditions_of_the_same_subjects_are_one_group_with_changes(tmp_path):
+    """The hierarchical test of pairs against a fit with a formula to the same trials."""
+    effect = {"optimism_bias": 0.5}
+    given = {"subjects": 8, "trials": 24, "replicates": 1, "seed": 5, "workers": 1}
+    asked = {"comparison": "paired", "estimator": "hierarchical", "model": "rescorla_wagner_dual"}
+    power(PLACE, effect, out=tmp_path, **asked, **given)
+    (row,) = rows_of(tmp_path).frame().to_dict("records")
+    assert (row["status"], row["n"]) == ("ok", 8)
+    study, _ = Study.read(tmp_path)
+    _, lived = operating_characteristics.conditions_lived(study, Batch(0, 0, 1), BIAS)
+    first, second = (one.trials().frame for one in lived)
+    frame = pd.concat([first, second.assign(session="1")], ignore_index=True)
+    trials = Trials.from_frame(frame, environment=lived[0].environment)
+    formula = [
+        f"{name} ~ session + (session | subject)" for name in ("alpha_positive", "alpha_negative")
+    ]
+    whole = hierarchical(DUAL, trials, formula=formula, seed=1, cores=1)
+    up, down = (one for one in contrasts_of(whole))
+    apart = up.draws - down.draws
+    # each mean is good to an error of sd / 400 ** .5 or better: five errors of their difference
+    assert abs(row["estimate"] - apart.mean()) < 5 * apart.std() * (2 / 400) ** 0.5
+    assert row["standard_error"] == pytest.approx(apart.std(), rel=0.2)
+
+
+@pytest.mark.parametrize("kind", ["power", "rule"])
+def test_what_is_gathered_of_many_data_sets_takes_no_more_memory(normal, tmp_path, kind):
+    if kind == "power":
+        study = shift(0.7, sessions=4, replicates=20).study
+        gather = characteristics
+    else:
+        rule = StoppingRule("alpha_spending", (4, 8))
+        study = sequential_design(PLACE, {"shift": 0.7}, stop=rule, replicates=20, workers=1).study
+        gather = _gathered_by(rule)
+
+    def peak(parts):
+        rng = np.random.default_rng(1)
+
+        def tables(cell):
+            for _ in range(parts):
+                value = rng.standard_normal((1000, 3))
+                yield pd.DataFrame(
+                    {"effect": 0.7, "estimate": value[:, 0], "standard_error": 0.3, "seconds": 0.1}
+                    | {"low": value[:, 0] - 0.6, "high": value[:, 0] + 0.6, "units": 4.0, "look": 0}
+                    | {"p_value": 0.01, "found": 1, "at_the_end": True, "excluded": 0}
+                    | {"status": "ok", "message": ""},
+                    index=range(1000),
+                )
+
+        told = SimpleNamespace(
+            cells=study.cells, units=lambda cell: 1000 * parts, question=study.question
+        )
+        tracemalloc.start()
+        found = gather(SimpleNamespace(study=told, tables=tables), 0)
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found.attempted == 1000 * parts
+        assert found.rejected.value == 1.0
+        return most
+
+    peak(1)  # what is loaded once
+    # 36,000 more pairs of estimate and effect are 576 kB.
+    assert peak(40) - peak(4) < 100_000
+
+
+def _gathered_by(rule):
+    return lambda rows, cell: sequential._gathered(rows, cell, rule)

@@ -86,26 +86,7 @@ class BenchmarkResult(Reported):
     @property
     def about(self) -> About:
         """What its page can be made of besides the trials."""
-        truth = {
-            name: {
-                cell.name: dict(mind)
-                for cell in self.plan.cells
-                if (mind := self.plan.mind(name, cell)) is not None
-            }
-            for name in self.plan.known
-        }
-        files = {name: self.options.get(name) for name in ("features", "people")}
-        return About(
-            places=self.plan.places,
-            participants=(*self.models, *self.plan.known),
-            known=tuple(self.plan.known),
-            truth=truth,
-            paraphrases=int(self.options.get("paraphrases") or 1),
-            seed=self.plan.seed,
-            context=str(self.options.get("context") or ""),
-            kept=self.folder / MINDS,
-            **{name: None if path is None else Path(path) for name, path in files.items()},
-        )
+        return _about(self.folder, self.plan, self.models, self.options)
 
     def to_frame(self) -> pd.DataFrame:
         """One row per model and cell."""
@@ -143,6 +124,30 @@ class BenchmarkResult(Reported):
                 f"readable{money}"
             )
         return "\n".join(lines)
+
+
+def _about(folder: Path, plan: Plan, models: Sequence[str], options: Mapping[str, Any]) -> About:
+    """Return what a page can be made of besides the trials."""
+    truth = {
+        name: {
+            cell.name: dict(mind)
+            for cell in plan.cells
+            if (mind := plan.mind(name, cell)) is not None
+        }
+        for name in plan.known
+    }
+    files = {name: options.get(name) for name in ("features", "people")}
+    return About(
+        places=plan.places,
+        participants=(*models, *plan.known),
+        known=tuple(plan.known),
+        truth=truth,
+        paraphrases=int(options.get("paraphrases") or 1),
+        seed=plan.seed,
+        context=str(options.get("context") or ""),
+        kept=folder / MINDS,
+        **{name: None if path is None else Path(path) for name, path in files.items()},
+    )
 
 
 def folder_of_model(folder: Path, model: str) -> Path:
@@ -197,9 +202,11 @@ def begin(
         write_text(place / PLAN, plan.text)
         write_text(place / FILE, json.dumps(plain(content), indent=1))
         (place / MINDS).mkdir(exist_ok=True)
-    for name in plan.known:
-        for cell in plan.cells:
-            _let_known_mind_play(folder, plan, name, cell)
+    new = [_let_known_mind_play(folder, plan, name, cell)
+           for name in plan.known for cell in plan.cells]  # fmt: skip
+    ahead = benchmark_of(plan.benchmark).ahead
+    if ahead is not None and any(new) and (parts := _of_known_minds(folder, plan)):
+        ahead(_together(parts), _about(folder, plan, (), {}))
 
 
 def read_benchmark(folder: str | Path) -> BenchmarkResult:
@@ -222,21 +229,16 @@ def read_benchmark(folder: str | Path) -> BenchmarkResult:
     )
     blocked = {(one["model"], one["cell"]): one["reason"] for one in found["blocked"]}
     rows: list[dict[str, Any]] = []
-    parts: dict[str, pd.DataFrame] = {}
+    parts: dict[str, _Part] = {}
     for model in found["models"]:
         for cell in plan.cells:
             run = folder_of_cell(place, model, cell)
             row, frame = _cell_of(run, model, cell, blocked.get((model, cell.key), ""))
             rows.append(row)
             if frame is not None:
-                parts[f"{model}/{cell.key}"] = _told_apart(frame, model, cell, False)
-    for name in plan.known:
-        for cell in plan.cells:
-            file = _mind_file(place, name, cell)
-            if file.is_file() and cell.wording == SHIPPED:
-                frame = _read(file)
-                parts[f"{name}/{cell.name}"] = _told_apart(frame, name, cell, True)
-    trials = with_columns(put_together(parts)) if parts else pd.DataFrame()
+                parts[f"{model}/{cell.key}"] = _Part(model, cell, False, frame)
+    parts |= _of_known_minds(place, plan)
+    trials = _together(parts) if parts else pd.DataFrame()
     return BenchmarkResult(
         folder=place,
         plan=plan,
@@ -404,22 +406,46 @@ def _counts(frame: pd.DataFrame | None, ended: int, sessions: int) -> dict[str, 
     return row | {"status": UNREAD if unread else FINISHED if over else UNFINISHED}
 
 
-def _told_apart(frame: pd.DataFrame, name: str, cell: Cell, known: bool) -> pd.DataFrame:
-    """Return trials with who played which cell; `model` is the name that the user knows.
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Trials of a participant in a cell, and whether it is a known mind."""
 
-    A mind that was asked at no temperature has none: "none" stands in its column, where that of a
-    language model is empty if it is the provider's own.
-    """
-    lost = [column for column in _LEFT_OUT if column in frame]
-    kept = frame.drop(columns=lost) if lost else frame.copy(deep=False)
-    if known or name.startswith("synthetic:"):
-        asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
-        kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
-    told = {PARTICIPANT: name, CELL: cell.name, VARIANT: cell.variant, BY: name}
-    kept[KNOWN] = known
-    for column, value in told.items():
-        kept[column] = value
-    return kept
+    name: str
+    cell: Cell
+    known: bool
+    frame: pd.DataFrame
+
+    def named(self) -> pd.DataFrame:
+        """Return the trials with who answered; `model` is the name that the user knows.
+
+        A mind that was asked at no temperature has none: "none" stands in its column, where that
+        of a language model is empty if it is the provider's own.
+        """
+        lost = [column for column in _LEFT_OUT if column in self.frame]
+        kept = self.frame.drop(columns=lost) if lost else self.frame.copy(deep=False)
+        if self.known or self.name.startswith("synthetic:"):
+            asked = kept["temperature"] if "temperature" in kept else pd.Series(np.nan, kept.index)
+            kept["temperature"] = asked.astype(object).where(asked.notna(), NO_TEMPERATURE)
+        kept[BY] = self.name
+        return kept
+
+
+def _together(parts: Mapping[str, _Part]) -> pd.DataFrame:
+    """Return the trials of all in one table, with who played which cell."""
+    whole = with_columns(put_together({name: one.named() for name, one in parts.items()}))
+    every = list(parts.values())
+    lengths = [len(one.frame) for one in every]
+
+    def each(values: list[str]) -> pd.Series[Any]:
+        return pd.Series(np.repeat(np.array(values, dtype=object), lengths), dtype="str")
+
+    columns: dict[str, Any] = {
+        KNOWN: np.repeat([one.known for one in every], lengths),
+        PARTICIPANT: each([one.name for one in every]),
+        CELL: each([one.cell.name for one in every]),
+        VARIANT: each([one.cell.variant for one in every]),
+    }
+    return whole.assign(**columns)
 
 
 def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
@@ -427,11 +453,23 @@ def _mind_file(folder: Path, name: str, cell: Cell) -> Path:
     return folder / MINDS / f"{plainly}+{cell.name.replace('/', '+')}.parquet"
 
 
-def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> None:
-    """Let a known mind live the sessions that models live, and keep its trials."""
+def _of_known_minds(folder: Path, plan: Plan) -> dict[str, _Part]:
+    """Return the trials that known minds have left, by mind and cell."""
+    parts = {}
+    for name in plan.known:
+        for cell in plan.cells:
+            file = _mind_file(folder, name, cell)
+            if file.is_file() and cell.wording == SHIPPED:
+                parts[f"{name}/{cell.name}"] = _Part(name, cell, True, _read(file))
+    return parts
+
+
+def _let_known_mind_play(folder: Path, plan: Plan, name: str, cell: Cell) -> bool:
+    """Let a known mind live the sessions that models live, and keep its trials; say if it did."""
     file = _mind_file(folder, name, cell)
     if file.is_file() or cell.wording != SHIPPED:  # words are nothing to it
-        return
+        return False
     trials = live(plan, name, cell)
     if trials is not None:
         trials.save(file)
+    return trials is not None

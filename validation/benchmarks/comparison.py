@@ -12,7 +12,7 @@ import scipy
 from statsmodels.stats.multitest import multipletests
 
 from knownminds.validation.data.trials_of_runs import CONDITIONS
-from knownminds.validation.pages.page import Section, number, table
+from knownminds.validation.pages.page import Section, number, small, table
 
 from .registry import CELL, PARTICIPANT, About
 
@@ -65,8 +65,8 @@ def comparison(scores: pd.DataFrame, trials: pd.DataFrame, about: About) -> Sect
         ("difference", "{difference:.3f}"),
         ("95% interval", lambda r: f"{number(r['low'])} to {number(r['high'])}"
          if np.isfinite(r["low"]) else "-"),
-        ("p", "{p_value:.3g}"),
-        ("p, Holm", "{corrected:.3g}"),
+        ("p", lambda r: small(r["p_value"])),
+        ("p, Holm", lambda r: small(r["corrected"])),
     )  # fmt: skip
     return Section("comparison", TITLE, sentences, [rows], frames={"differences": found})
 

@@ -32,12 +32,13 @@ from knownminds.inference.diagnosis.calibration import calibration, reliability
 from knownminds.inference.diagnosis.conditional_independence import conditional_independence
 from knownminds.inference.diagnosis.iterated_expectation import iterated_expectation
 from knownminds.inference.diagnosis.monotone_choice import monotone_choice
+from knownminds.validation.data.trials_of_runs import CONDITIONS
 from knownminds.validation.diagnosis import belief_battery as battery
 from knownminds.validation.diagnosis.belief_battery import probability
 from knownminds.validation.pages.page import Column, Section, Table, table
 
 from . import diagnosis_figures as pictures
-from .shown import WHO, apart, beside, first_rows, interval, part, readable
+from .shown import FURTHER, WHO, apart, beside, first_rows, interval, part, readable
 
 if TYPE_CHECKING:
     from .registry import About
@@ -58,6 +59,10 @@ LEARNT = {
     "tree": "So many models and data sets are learnt by a decision tree each, which is quick.",
     "gradient_boosting": "It is learnt by gradient boosting.",
 }
+# Columns of trials by which nothing on the page is told apart.
+UNREAD = tuple(
+    name for name in CONDITIONS if name not in ("experiment", "reasoning", "session", *FURTHER)
+)
 EMPTY = ("test", "of", "estimate", "low", "high", "null", "p_value", "status")
 
 
@@ -160,10 +165,10 @@ def _scores(found: DiagnosisResult) -> pd.DataFrame:
 def _with_sets(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     """Return the trials of diagnosis with their data set, and a subject for each."""
     place = trials["environment"] if "environment" in trials else trials["experiment"]
-    own = trials[place == "diagnosis"].copy()
+    own = trials.drop(columns=[name for name in UNREAD if name in trials])[place == "diagnosis"]
     if not len(own):
         raise ValueError("The page of diagnosis reads trials of diagnosis; there are none.")
-    own[WHO] = own[WHO].astype(str)
+    own = own.dropna(axis="columns", how="all").assign(**{WHO: own[WHO].astype(str)})
     sets = {}
     for cell in own["cell"].astype(str).unique():
         environment = about.places.get(cell)
@@ -172,11 +177,13 @@ def _with_sets(trials: pd.DataFrame, about: About) -> pd.DataFrame:
     for name in ("reasoning", *apart(own, (SET,))):
         if name in own and own[name].nunique() > 1:
             own[SET] = own[SET] + ", " + own[name].astype(str).str.replace("_", " ")
-    return own.dropna(axis="columns", how="all")
+    return own
 
 
-def diagnosis_result(own: pd.DataFrame, about: About) -> DiagnosisResult:
-    """Compute all that does not take fits; `own` are trials with their data set."""
+def _beliefs(
+    own: pd.DataFrame, about: About
+) -> tuple[dict[tuple[str, str], BeliefDecisions], dict[str, str]]:
+    """Return what was stated and decided by participant and data set, and the cell of each set."""
     beliefs: dict[tuple[str, str], BeliefDecisions] = {}
     cells: dict[str, str] = {}
     for (data_set, cell), rows in own.groupby([SET, "cell"], sort=False):
@@ -189,6 +196,12 @@ def diagnosis_result(own: pd.DataFrame, about: About) -> DiagnosisResult:
             read = read.with_evidence(environment)
         beliefs |= {(who, str(data_set)): one for who, one in read.each()}
         cells[str(data_set)] = str(cell)
+    return beliefs, cells
+
+
+def diagnosis_result(own: pd.DataFrame, about: About) -> DiagnosisResult:
+    """Compute all that does not take fits; `own` are trials with their data set."""
+    beliefs, cells = _beliefs(own, about)
     learner = "gradient_boosting" if len(beliefs) <= MOST_BOOSTED else "tree"
     tests, shares, calibrated, reliable = [], [], [], []
     for (who, data_set), one in beliefs.items():
@@ -262,9 +275,17 @@ def _independence(data: BeliefDecisions, calibrated: bool, seed: int) -> list[di
     return [row]
 
 
+def ahead(trials: pd.DataFrame, about: About) -> None:
+    """Learn the forests from known minds' trials, which are complete, before a page needs them."""
+    forests(_beliefs(_with_sets(trials, about), about)[0], about)
+
+
 def forests(beliefs: Mapping[tuple[str, str], BeliefDecisions], about: About) -> pd.DataFrame:
     """Return the baseline of each data set; kept beside the known minds, for it takes a while."""
     places = {cell: repr(place) for cell, place in sorted(about.places.items())}
+    # What known minds answered is complete; a baseline should not hang on who refused what.
+    known = {(who, name): one for (who, name), one in beliefs.items() if who in about.known}
+    beliefs = known or beliefs
     sets = sorted({f"{name}: {len(one)}" for (_, name), one in beliefs.items()})
     asked = sha256(json.dumps([about.seed, ROUNDS, places, sets]).encode()).hexdigest()
     file = None if about.kept is None else about.kept / f"forests-{asked[:12]}.csv"
@@ -301,7 +322,7 @@ def _forests(
 
 
 def _answers_section(own: pd.DataFrame) -> Section:
-    kind = own["question"].astype(float).astype(int).map(lambda k: KINDS[k])
+    kind = np.array(KINDS)[own["question"].to_numpy(dtype=float).astype(int)]
     held = own.assign(kind=kind, read=readable(own).to_numpy())
     keys = [WHO, SET, "kind"]
     rows = held.groupby(keys, sort=False)["read"].agg(asked="size", read="sum").reset_index()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
+from matplotlib.ticker import MaxNLocator
 
 from knownminds.validation.pages import figures as draw
 
@@ -47,14 +48,14 @@ def bars(
     looks = looks_of(kinds)
     place = {name: k for k, name in enumerate(models)}
     thick = 0.8 / len(kinds)
-    for k, (axis, name) in enumerate(zip(axes, sets, strict=True)):
+    for axis, name in zip(axes, sets, strict=True):
         own = known[known[SET] == name]
         for j, kind in enumerate(kinds):
             some = own[own[series] == kind] if series else own
             at = some[WHO].map(place).to_numpy(dtype=float) + thick * (j - (len(kinds) - 1) / 2)
-            size = some[value].to_numpy(dtype=float)
+            size = some[value].to_numpy(dtype=float).round(9)  # what is 0 but for rounding is 0
             axis.barh(at, size, 0.8 * thick, color=looks[kind][0], alpha=0.45, label=kind or None)
-            low, high = (some[end].to_numpy(dtype=float) for end in ("low", "high"))
+            low, high = (some[end].to_numpy(dtype=float).round(9) for end in ("low", "high"))
             axis.hlines(at, low, high, color=looks[kind][0], linewidth=1.6, label=f"_{kind}")
             if null:
                 axis.plot(
@@ -64,8 +65,9 @@ def bars(
         if lines and name in lines:
             axis.axvline(lines[name], color=draw.GREY, linewidth=1.4)
         axis.axvline(0.0, color=draw.GREY, linewidth=0.8, zorder=0)
-        axis.set_yticks(range(len(models)), models if k % 4 == 0 else [""] * len(models))
+        axis.set_yticks(range(len(models)), models if draw.leftmost(axis) else [""] * len(models))
         axis.set_ylim(len(models) - 0.4, -0.6)
+        axis.xaxis.set_major_locator(MaxNLocator(4))
         axis.set_xlabel(label, fontsize=draw.SMALL)
         draw.entitle(axis, str(name))
     draw.key(figure, axes[0])

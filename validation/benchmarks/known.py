@@ -78,7 +78,8 @@ TITLE = "Known minds: what was put in, and what comes back"
 HOW = (
     "Each known mind's own model, fitted to its answers in all cells of an experiment in which it "
     "has the same parameters: most probable values under the model's priors with 95% intervals, "
-    "beside the truth. Where answers say little, estimates lie near the prior."
+    "beside the truth. Where answers say little, estimates lie near the prior. Known minds draw "
+    "their answers in a cell by the same random numbers, so that their estimates err together."
 )
 
 

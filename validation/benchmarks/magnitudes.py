@@ -26,7 +26,11 @@ from knownminds.inference.magnitudes.window_slopes import window_slopes
 from knownminds.inference.resampling import percentile_interval
 from knownminds.validation.data.model_features import LEAST, feature_importance
 from knownminds.validation.magnitudes.magnitude_page import against_error, composites, consistency
-from knownminds.validation.magnitudes.magnitude_table import MagnitudeTable, magnitude_table
+from knownminds.validation.magnitudes.magnitude_table import (
+    MagnitudeTable,
+    magnitude_table,
+    shortened,
+)
 from knownminds.validation.magnitudes.magnitude_task_page import blur_weights, cue_weights
 from knownminds.validation.pages.page import Column, Section, table
 
@@ -40,6 +44,11 @@ if TYPE_CHECKING:
 STEERED = (BASE, "verbal", "numeric", "numeric_biased")
 NOISY = (BASE, "constant_noise", "gradual_noise")
 LETTERS = {"S": "composite", "A": "accuracy", "E": "efficiency", "C": "consistency"}
+OF_SIGNS = (
+    "It counts signs, which turn easily where weights hardly differ, so that an interval of "
+    "bootstraps need not hold the score."
+)
+NO_REPEATS = "Bias and variance are told apart where stimuli were shown several times; none were."
 MOST_SHOWN = 12  # participants with a panel of their own
 REPLICATES = 200  # of known minds in each participant's design
 BOOTSTRAPS = (
@@ -114,7 +123,7 @@ def magnitude_result(own: pd.DataFrame, about: About) -> MagnitudeResult:
     """Compute everything that the page tells; who never answered has no row but the first."""
     if "response" not in own:  # nobody answered
         own = own.assign(response=np.nan)
-    found = magnitude_table(own, by=WHO, seed=about.seed, replicates=REPLICATES)
+    found = magnitude_table(own, by=WHO, seed=about.seed, replicates=REPLICATES, lines=0)
     answers = MagnitudeAnswers.read(own, WHO, rounds=ROUNDS, seed=about.seed)
     cells: dict[tuple[str, ...], str] = {}
     if "cell" in own:
@@ -263,7 +272,9 @@ def _cues_section(found: MagnitudeResult) -> Section:
     def efficiency(row: Mapping[Any, Any]) -> str:
         return interval(row["efficiency"], row["low"], row["high"], 2)
 
-    named = base.assign(reference=base["reference"].str.replace("_", " "))
+    named = base.assign(
+        reference=base["reference"].str.replace("_", " "), task=base["task"].str.replace("_", " ")
+    )
     return part(
         "Combining text and picture",
         "The weight of the text in the answers to both (linear: fitted to them; by Bayes: what "
@@ -298,7 +309,7 @@ def _steering_section(found: MagnitudeResult) -> Section:
         ("NRMSE", lambda r: interval(r["error"], r["low"], r["high"])),
         ("sequential evidence", "{sequential:.2f}"),
     ]
-    return part(
+    made = part(
         "Steering",
         "What steering does: bias and variance are the parts of the squared NRMSE; the evidence "
         "for a sequential observer is between 0 and 1. " + BOOTSTRAPS,
@@ -309,6 +320,8 @@ def _steering_section(found: MagnitudeResult) -> Section:
         else [],
         pictures.steering_figures(rows) if len(steered) else [],
     )
+    lacking = len(steered) > 0 and not rows["bias"].notna().any()
+    return replace(made, sentences=(*made.sentences, NO_REPEATS)) if lacking else made
 
 
 def _noise_section(found: MagnitudeResult) -> Section:
@@ -338,7 +351,10 @@ def _noise_section(found: MagnitudeResult) -> Section:
     def cell(row: Mapping[Any, Any]) -> str:
         return interval(row["image_weight"], 1.0 - row["weight_high"], 1.0 - row["weight_low"], 2)
 
-    named = linear.assign(condition=linear["condition"].str.replace("_", " "))
+    named = linear.assign(
+        condition=linear["condition"].str.replace("_", " "),
+        task=linear["task"].str.replace("_", " "),
+    )
     return part(
         "Noise: what weight do blurred pictures have?",
         "The weight of the picture in answers to both, fitted to them. Noise blurs pictures alone: "
@@ -416,7 +432,7 @@ def _consistency_section(found: MagnitudeResult) -> Section:
         "comparisons a task, -15 to 15 in all. It cannot be read alone: an observer without any "
         "error earns the maximum, one that never adapts 0 on average with a wide spread, which is "
         "why known minds with the model's own noise stand beside it. A task that lacks a "
-        "condition has no score.",
+        "condition has no score. " + OF_SIGNS,
         "consistency",
         rows,
         [
@@ -459,7 +475,7 @@ def _composite_section(found: MagnitudeResult) -> Section:
                 lacking,
                 ("model", "{participant}"),
                 ("part", lambda r: LETTERS[r["part"]]),
-                ("lacks", "{missing}"),
+                ("lacks", lambda r: shortened(r["missing"])),
             ),
         ],
         [

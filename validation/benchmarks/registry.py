@@ -86,12 +86,15 @@ class Benchmark:
     made_by
         The function that makes its page, "room.module:sections", see `Sections`; the module has
         `scores` too, see `Scores`.
+    made_ahead
+        The function that computes what hangs on the plan alone, see `ahead`; "" for none.
     """
 
     name: str
     title: str
     paper: str
     made_by: str
+    made_ahead: str = ""
 
     @property
     def plan(self) -> Path:
@@ -109,6 +112,15 @@ class Benchmark:
         """The function that gives what participants are compared by, without a page."""
         found: Scores = load(f"{self.made_by.partition(':')[0]}:scores")
         return found
+
+    @property
+    def ahead(self) -> Callable[[pd.DataFrame, About], None] | None:
+        """What computes, from known minds' trials, what no page should have to wait for, or None.
+
+        It leaves that in the folder `kept` of what it is told.
+        """
+        room, _, name = self.made_ahead.partition(":")
+        return load(f"{room}:{name}") if name else None
 
 
 BENCHMARKS: dict[str, Benchmark] = {
@@ -137,6 +149,7 @@ BENCHMARKS: dict[str, Benchmark] = {
             "Diagnosis: do decisions follow from beliefs?",
             "Yamin et al.",
             "benchmarks.diagnosis:sections",
+            "benchmarks.diagnosis:ahead",
         ),
         Benchmark(
             "revealed_belief",

@@ -368,6 +368,9 @@ def mean_rows(rows: pd.DataFrame, value: str, keys: Sequence[str]) -> pd.DataFra
     return pd.DataFrame(found, columns=columns)
 
 
+BIAS = (-1.0, 1.0)  # between which differences of shares lie
+
+
 # What stands on the page, in the order of the paper.
 
 
@@ -512,6 +515,8 @@ def _biases_section(found: RevealedResult) -> Section:
         ends = {f"{name}_{end}" if name != "value" else end: end for end in ("low", "high")}
         kept = [WHO, FORM, "scenario", "mark", name, *ends]
         own = rows[kept].rename(columns={name: "value", **ends})
+        if name != "log_odds":
+            own = own.assign(low=own["low"].clip(*BIAS), high=own["high"].clip(*BIAS))
         own = own.assign(towards=own["mark"].map(MARK_WORDS))
         tables.append(_by_who(own, ["scenario", "towards"], everyone, title))
     without = rows[rows["reason"].astype(str) != ""] if len(rows) else rows
@@ -536,7 +541,12 @@ def _biases_section(found: RevealedResult) -> Section:
         "biases",
         rows,
         tables,
-        pictures.bias_figures(rows, MARK_WORDS),
+        pictures.bias_figures(
+            rows.assign(low=rows["low"].clip(*BIAS), high=rows["high"].clip(*BIAS))
+            if len(rows)
+            else rows,
+            MARK_WORDS,
+        ),
         _bias_scores(rows, found.cells) if len(rows) else None,
     )
 

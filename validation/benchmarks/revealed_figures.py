@@ -191,12 +191,12 @@ def _boxes(
     panels = list(rows.groupby(VARIANT, sort=False))
     figure, axes = draw.panels(len(panels), height=0.26 * len(names) + 1.2)
     figure.set_size_inches(max(figure.get_size_inches()[0], 5.5), figure.get_size_inches()[1])
-    for k, (axis, (variant, own)) in enumerate(zip(axes, panels, strict=True)):
+    for axis, (variant, own) in zip(axes, panels, strict=True):
         if null is not None:
             axis.axvline(null, color=draw.GREY, linewidth=1, zorder=0)
         for y, name in enumerate(names):
             _one_box(axis, own[own["named"] == name], value, y, noise)
-        axis.set_yticks(range(len(names)), names if k % 4 == 0 else [""] * len(names))
+        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlabel(label, fontsize=draw.SMALL)
         draw.entitle(axis, str(variant))

@@ -48,6 +48,7 @@ def apart(trials: pd.DataFrame, own: Sequence[str] = ()) -> list[str]:
     somebody was asked in several ways is told apart by these columns.
     """
     names = [name for name in FURTHER if name in trials and name not in own]
+    names = [name for name in names if trials[name].nunique() > 1]
     told = [WHO, *own]
     return [name for name in names if (trials.groupby(told)[name].nunique() > 1).any()]
 
@@ -56,7 +57,7 @@ def interval(value: float, low: float, high: float, digits: int = 3) -> str:
     """Write down a value with its interval; "-" where there is none."""
     if not np.isfinite(value):
         return "-"
-    told, *ends = (f"{number:.{digits}f}" for number in (value, low, high))
+    told, *ends = (f"{number:z.{digits}f}" for number in (value, low, high))
     return f"{told} ({' to '.join(ends)})" if np.isfinite(low) else f"{told} (-)"
 
 
@@ -141,7 +142,7 @@ def dots(
     ends = [rows[end].to_numpy(dtype=float) for end in ("value", "low", "high")]
     more = [] if people is None else [people["value"], people.get("low"), people.get("high")]
     reach = draw.limits(*ends, np.array([x for x in [*more, null] if x is not None], dtype=float))
-    for k, (axis, title) in enumerate(zip(axes, panels, strict=False)):
+    for axis, title in zip(axes, panels, strict=False):
         own = rows[rows[panel].astype(str) == title]
         if zone is not None:
             axis.axvspan(*zone, color=draw.GREY, alpha=0.2, zorder=0, linewidth=0)
@@ -162,7 +163,7 @@ def dots(
                 value, at, linestyle="none", marker=marker, color=colour, markersize=4,
                 label=shown or None,
             )  # fmt: skip
-        axis.set_yticks(range(len(names)), names if k % 4 == 0 else [""] * len(names))
+        axis.set_yticks(range(len(names)), names if draw.leftmost(axis) else [""] * len(names))
         axis.set_ylim(len(names) - 0.4, -0.6)
         axis.set_xlim(*reach)
         draw.entitle(axis, title)

@@ -15,6 +15,7 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream, unknown
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.posterior import posterior
 from knownminds.validation.engine.arguments import (
@@ -156,16 +157,15 @@ class Calibration(Reported):
         what = "a group's posterior" if c.method == "hierarchical" else "single posteriors"
         lines = [f"calibration of {what} of {c.model} in {c.environment}"]
         lines += self.about_truths
-        wide = max([18, *(len(name) + 2 for name in self.quantities)])
-        head = ("mean rank", "spread", "p", "95% band", "verdict")
-        lines.append(f"{'':<{wide}}" + "".join(f"{h:>14}" for h in head))
+        rows = []
         for name, found in self.quantities.items():
             band = {True: "inside", False: "outside", None: "-"}[found.inside_band]
             numbers = ((found.mean, 3), (found.spread, 2), (found.p_value, 3))
             values = (*(f"{x:.{k}f}" if isfinite(x) else "-" for x, k in numbers), band)
-            lines.append(
-                f"{name:<{wide}}" + "".join(f"{v:>14}" for v in values) + f"    {found.word}"
-            )
+            rows.append((name, *values, found.word))
+        lines += text_table(
+            ("", "mean rank", "spread", "p", "95% band", "verdict"), rows, words=True
+        )
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} replicates: {counts} (uniform: mean .5, spread 1)")
         lines += [f"{name}: {' '.join(found.reasons)}" for name, found in self.quantities.items()]

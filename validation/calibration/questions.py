@@ -86,7 +86,7 @@ class Calibrate(ExperimentQuestion["Calibration"]):
     help: ClassVar[str] = "Ask whether posteriors are right: simulation-based calibration."
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
+    model: type[Agent] | str = asks(Model, untyped=None, kw_only=False)
     replicates: int = option(
         int, "Posteriors; fewer than some 25 to 45 are not judged.", default=200
     )

@@ -572,7 +572,10 @@ def _about_seen(n: int, seen: tuple[float, float, float]) -> str:
     if not each:
         return f"With {n} replicates no posterior, however wrong, is noticed with that chance."
     told = ", or one ".join(each)
-    return f"With {n} replicates a posterior {told}, is noticed with a chance of {NOTICED:.0%}."
+    return (
+        f"With {n} replicates a posterior {told}, is noticed with a chance of at least "
+        f"{NOTICED:.0%}, by the ranks of this quantity alone."
+    )
 
 
 def _shape(ranks: Counts, n_ranks: int) -> tuple[float, float, float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from knownminds.environments.chance import choice, coins, dice, preference
+from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
 from knownminds.inference.chance.belief_contexts import values_of_context
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six")
@@ -70,9 +70,36 @@ def _preference(told: Mapping[str, int]) -> str:
     return f"{what}, drawn again; {before} the first time" if before else f"{what}, drawn once"
 
 
+def _counts(told: Mapping[str, int]) -> str:
+    mean = f"{told['mean'] / counts.TENTHS:g}"
+    if told["kind"] == counts.LEARNED:
+        mean += f" or {told['other'] / counts.TENTHS:g}"
+    what = f"a {counts.LAWS[told['law']].replace('poisson', 'Poisson')} count of mean {mean}"
+    earlier = ", ".join(str(told[name]) for name in counts.EARLIER if told[name] >= 0)
+    if earlier:
+        what += f", after {earlier}"
+    return what + _idle(told["fact"])
+
+
+def _linked(told: Mapping[str, int]) -> str:
+    face, weight = coins.FACES[told["face"]], told["weight"]
+    what = f"{face} among {_NUMBERS[told['coins']]} coins"
+    what += "" if weight == 1 else f", {weight} times as often as not"
+    what += f", correlation {told['correlation'] / linked_coins.PERCENT:g}"
+    if told["seen"] >= 0:
+        what += f"; the first shows {coins.FACES[(told['face'] + 1 - told['seen']) % 2]}"
+    return what + _idle(told["fact"])
+
+
+def _idle(fact: int) -> str:
+    return f"; something else bears the number {fact}" if fact >= 0 else ""
+
+
 _WORDS: Mapping[str, Callable[[Mapping[str, int]], str]] = {
     "dice": _dice,
     "coins": _coins,
     "choice": _choice,
     "preference": _preference,
+    "counts": _counts,
+    "linked_coins": _linked,
 }

@@ -30,7 +30,8 @@ class RevealQuestion(Question["Revealed"]):
     Parameters
     ----------
     scenarios
-        Of dice, coins, choice and preference; all of them if there is none.
+        Of dice, coins, choice and preference, all of them if there is none; and of counts and
+        linked_coins, which the paper has not.
     form
         "continuation" or "question", see `BrokenOff`; None for the former where the source is
         exact, and the latter elsewhere.
@@ -79,7 +80,10 @@ class RevealQuestion(Question["Revealed"]):
     scenarios: Sequence[str] = asks(
         Annotated[
             list[str] | None,
-            typer.Argument(help="dice, coins, choice, preference; all of them if none is named."),
+            typer.Argument(
+                help="dice, coins, choice, preference; all of them if none is named. Beyond the "
+                "paper: counts, linked_coins."
+            ),
         ],
         default=(),
         untyped=None,
@@ -152,22 +156,26 @@ class RevealQuestion(Question["Revealed"]):
     def environments(self, form: Form) -> tuple[BrokenOff, ...]:
         """Return the experiments of the complete grid that belong to the scenarios."""
         from knownminds.environments import unknown
-        from knownminds.environments.chance.scenarios import SCENARIOS, complete_grid
+        from knownminds.environments.chance.scenarios import (
+            FURTHER,
+            SCENARIOS,
+            complete_grid,
+            further_grid,
+        )
 
         for name in self.scenarios:
-            if name not in SCENARIOS:
-                raise ValueError(unknown("scenario", name, SCENARIOS))
+            if name not in (*SCENARIOS, *FURTHER):
+                raise ValueError(unknown("scenario", name, (*SCENARIOS, *FURTHER)))
         for name in self.only:
             if name not in GRID:
                 raise ValueError(unknown("size", name, GRID))
+        asking = self.asking if form == "stated" else "whole"
+        grid = complete_grid(form, self.distractors, self.even_faces, asking)
+        if any(name in FURTHER for name in self.scenarios):
+            grid += further_grid(form, self.distractors, asking)
         chosen = tuple(
             environment
-            for environment in complete_grid(
-                form,
-                self.distractors,
-                self.even_faces,
-                self.asking if form == "stated" else "whole",
-            )
+            for environment in grid
             if environment.name in self.scenarios
             and all(environment.settings.get(n, value) == value for n, value in self.only.items())
         )

@@ -305,7 +305,7 @@ class Revealed(Reported):
             lines.append(f"{model}: {len(beliefs)} contexts ({sources}), {flagged} flagged")
             lines.append(
                 f"  {'scenario':<12}{'contexts':>9}{'chebyshev':>24}{'manhattan':>24}"
-                f"{'KL both ways':>24}{'retained':>10}{'stated error':>24}"
+                f"{'KL both ways':>24}{'retained':>24}{'stated error':>24}"
             )
             own = summary[summary["model"] == model]
             for scenario in own["scenario"].unique().tolist():
@@ -314,11 +314,11 @@ class Revealed(Reported):
                     _interval(by[name]) if name in by else "-"
                     for name in ("chebyshev", "manhattan", "kl_sum", ERROR)
                 ]
-                retained = f"{by['retained']['mean']:.3f}" if "retained" in by else "-"
+                retained = _interval(by["retained"]) if "retained" in by else "-"
                 n = by["retained"]["contexts"] if "retained" in by else 0
                 lines.append(
                     f"  {scenario:<12}{n:>9}{cells[0]:>24}{cells[1]:>24}{cells[2]:>24}"
-                    f"{retained:>10}{cells[3]:>24}"
+                    f"{retained:>24}{cells[3]:>24}"
                 )
             asked = self.stated[self.stated["model"] == model]
             if len(asked):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from knownminds.environments.chance import choice, coins, dice, preference
+from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
 from knownminds.environments.chance.scenarios import SCENARIOS
 from knownminds.inference.chance.belief_sampler_fit import SAMPLER
 from knownminds.validation.pages import figures as draw
@@ -487,6 +487,24 @@ def _preference(told: Mapping[str, int]) -> str:
     return label + _before(preference.KINDS[told["kind"]], previous)
 
 
+def _counts(told: Mapping[str, int]) -> str:
+    means = [told[name] / counts.TENTHS for name in ("mean", "other") if told[name] >= 0]
+    label = f"{counts.LAWS[told['law']]}, {' or '.join(f'{mean:g}' for mean in means)}"
+    earlier = ", ".join(str(told[name]) for name in counts.EARLIER if told[name] >= 0)
+    return label + (f", after {earlier}" if earlier else "") + _fact(told)
+
+
+def _linked(told: Mapping[str, int]) -> str:
+    label = f"{told['coins']} coins, {coins.FACES[told['face']]} {told['weight']} to 1"
+    label += f", r = {told['correlation'] / linked_coins.PERCENT:g}"
+    names = (coins.FACES[1 - told["face"]], coins.FACES[told["face"]])
+    return label + (f", {names[told['seen']]} first" if told["seen"] >= 0 else "") + _fact(told)
+
+
+def _fact(told: Mapping[str, int]) -> str:
+    return f", idle {told['fact']}" if told["fact"] >= 0 else ""
+
+
 def _before(kind: str, previous: int | str) -> str:
     return f", {kind}, {previous} before" if kind in ("independent", "dependent") else ""
 
@@ -500,6 +518,8 @@ _LABELS: Mapping[str, Callable[[Mapping[str, int]], str]] = {
     "coins": _coins,
     "choice": _choice,
     "preference": _preference,
+    "counts": _counts,
+    "linked_coins": _linked,
 }
 
 

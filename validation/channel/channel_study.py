@@ -26,6 +26,7 @@ from knownminds.environments import (
     session_stream,
     unknown,
 )
+from knownminds.environments.record.text_table import text_table
 from knownminds.environments.words.final_answers import MARKER
 from knownminds.inference.fits.missing_answers import METHODS, missing_answer_bounds
 from knownminds.inference.fits.model_data import ModelData, Unknowns
@@ -218,13 +219,11 @@ class Channel(Reported):
             f"channel of {cell.model} in {cell.environment}, {cell.method}, {cell.subjects} "
             f"subjects x {cell.sessions} sessions",
             f"share of {MASS:.0%} intervals that hold the truth",
-            f"{'parameter':<16}{'direct':>16}{'in words':>16}{'with bounds':>16}",
         ]
         for entry in self.entries:
             lines.append(f"{entry.label}: {entry.missing} of {entry.trials} answers missing")
-            for held in entry.parameters:
-                scores = (held.direct, held.plain, held.bounds)
-                lines.append(f"{held.name:<16}" + "".join(f"{score!s:>16}" for score in scores))
+            rows = [(held.name, held.direct, held.plain, held.bounds) for held in entry.parameters]
+            lines += text_table(("parameter", "direct", "in words", "with bounds"), rows)
             lines += [f"{name}: {verdict}" for name, verdict in entry.verdicts.items()]
             lines += [f"{n} failed: {message}" for message, n in entry.messages.items()]
         return "\n".join([*lines, "(Monte-Carlo errors)"])

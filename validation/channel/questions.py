@@ -63,7 +63,9 @@ class AskChannel(ExperimentQuestion["Channel"]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
+    model: type[Agent] | str = asks(
+        Model, default="rescorla_wagner_dual", untyped=None, kw_only=False
+    )
     contaminants: Sequence[Contaminants | str] | None = option(
         list[str] | None,
         'Rates of one set, "refusal=0.05,malformed=0.05"; or "none".',

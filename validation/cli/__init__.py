@@ -1,8 +1,7 @@
 """The `knownminds` command: each verb is a file that parses, calls and prints.
 
 Nothing that computes is imported here but inside the functions that need it, so that help and
-completion answer at once (tests/core/test_command_speed.py). Commands appear in help in the order
-of `VERBS`.
+completion answer at once (tests/core/test_command_speed.py).
 """
 
 from __future__ import annotations
@@ -19,39 +18,27 @@ from .plugins import load_all, taken_from
 
 COMPLETING = "_KNOWNMINDS_COMPLETE"  # set by shells that ask for completions
 
-VERBS = (
-    "list_all",
-    "show",
-    "data.simulate",
-    "data.sample",
-    "data.prior",
-    "data.fit",
-    "data.score",
-    "data.phenotype",
-    "data.regress",
-    "studies.recover",
-    "studies.confuse",
-    "studies.calibrate",
-    "studies.power",
-    "studies.design",
-    "studies.audit",
-    "studies.channel",
-    "models.budget",
-    "models.run",
-    "models.benchmark",
-    "models.reveal",
-    "models.serve",
-    "studies.merge",
-    "studies.report",
-    "studies.gates",
-    "studies.gallery",
-    "data.schema",
-    "data.export",
-    "data.import_trials",
-    "models.doctor",
-)
-for _verb in VERBS:
-    import_module(f"{__name__}.{_verb}")
+# What people do, and the commands for it, in the order of the help.
+GROUPS = {
+    "Look around": ("list_all", "show", "studies.tour", "studies.gallery", "data.schema",
+                    "models.doctor"),
+    "Plan a study": ("studies.recover", "studies.confuse", "studies.calibrate", "studies.power",
+                     "studies.design", "models.budget", "studies.audit", "studies.channel",
+                     "data.prior"),
+    "Let minds and models answer": ("data.simulate", "data.sample", "models.run",
+                                    "models.benchmark", "models.reveal", "models.serve",
+                                    "data.page"),
+    "Understand answers": ("data.import_trials", "data.fit", "data.score", "data.phenotype",
+                           "data.regress", "data.equate", "data.export"),
+    "Look after studies": ("studies.report", "studies.merge", "studies.gates"),
+}  # fmt: skip
+VERBS = tuple(verb for verbs in GROUPS.values() for verb in verbs)
+for _group, _verbs in GROUPS.items():
+    for _verb in _verbs:
+        _before = len(app.registered_commands)
+        import_module(f"{__name__}.{_verb}")
+        for _command in app.registered_commands[_before:]:
+            _command.rich_help_panel = _group
 
 __all__ = ["app", "main"]
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import print_json, screen
+from knownminds.validation.cli.output import print_json, tell_table
 from knownminds.validation.options import Json
 
 
 @app.command("list")
 def list_all(as_json: Json = False) -> None:
     """List experiments, models and measures."""
-    from rich.table import Table
-
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS
     from knownminds.inference import MEASURES
@@ -23,7 +21,5 @@ def list_all(as_json: Json = False) -> None:
         print_json({f"{kind}s": list(members) for kind, members in kinds.items()})
         return
     for kind, members in kinds.items():
-        table = Table(kind, "", box=None, header_style="bold", pad_edge=False)
-        for name, member in members.items():
-            table.add_row(name, member.summary)
-        screen.print(table, "")
+        tell_table([kind, ""], [[name, member.summary] for name, member in members.items()])
+        print()

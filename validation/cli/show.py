@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import print_json, screen
+from knownminds.validation.cli.output import print_json, tell_table
 from knownminds.validation.completion import completes
 from knownminds.validation.options import Json
 
@@ -37,8 +37,6 @@ def show(
     as_json: Json = False,
 ) -> None:
     """Show an experiment's settings, a model's parameters, or what a measure is audited with."""
-    from rich.table import Table
-
     from knownminds.agents import AGENTS
     from knownminds.environments import ENVIRONMENTS, make, unknown
     from knownminds.environments.record.result import plain
@@ -89,10 +87,9 @@ def show(
         print(inspect.cleandoc(AGENTS[name].__doc__ or ""))
     if rows:
         shown = [column for column in rows[0] if column != "source"]
-        table = Table(*(c.replace("_", " ") for c in shown), box=None, pad_edge=False)
-        for row in rows:
-            table.add_row(*(str(row[column]) for column in shown))
-        screen.print("", table)
+        print()
+        head = [column.replace("_", " ") for column in shown]
+        tell_table(head, [[str(row[column]) for column in shown] for row in rows])
 
 
 def keeps_contract(name: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from typer.core import TyperCommand
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import notes, print_json, progress_bar
+from knownminds.validation.cli.output import notes, print_json, progress_bar, tell
 from knownminds.validation.engine.question import RUNNING, Question, StudyQuestion, Typed
 from knownminds.validation.options import Json
 
@@ -54,7 +54,8 @@ def study(question: type[StudyQuestion[Any]]) -> None:
 
         with progress_bar(question.command) as progress:
             try:
-                result = question.of_typed(given | {"progress": progress}).answer()
+                watched = {"progress": progress, "tell": _note}
+                result = question.of_typed(given | watched).answer()
             except ShareDone as done:
                 notes.print(str(done), markup=False, soft_wrap=True)
                 return
@@ -67,6 +68,10 @@ def study(question: type[StudyQuestion[Any]]) -> None:
     command(question, RUNNING, run)
 
 
+def _note(text: str) -> None:
+    notes.print(text, markup=False, soft_wrap=True)
+
+
 def leave(result: Any, given: Mapping[str, Any]) -> None:
     """Print a result, and leave its report where one was asked for."""
     from knownminds.validation.report import write_report
@@ -76,4 +81,4 @@ def leave(result: Any, given: Mapping[str, Any]) -> None:
     if given["as_json"]:
         print_json(result.to_dict())
     else:
-        print(result)
+        tell(result)

@@ -127,7 +127,7 @@ def _tables(budget: Budget) -> list[Table]:
             ("power", "{design.power:.3f} ({design.power_error:.3f})"),
             ("dollars", "{dollars}"),
             ("power per dollar", lambda row: f"{row.power_per_dollar:.3g}"),
-            ("", lambda row: "frontier" if row.on_frontier else ""),
+            ("cheapest", lambda row: "frontier" if row.on_frontier else ""),
         ),
     ]
 

@@ -33,6 +33,7 @@ from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
 from knownminds.llm_adapters.runs.runner import run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
+from knownminds.validation.engine.notebook import notebook_bar
 
 from .budget import budget
 
@@ -97,7 +98,10 @@ def run(
             if isinstance(llm, str):
                 await adapter.close()
 
-    return wait_for(lived())
+    with notebook_bar(f"run {place.name}") as bar:
+        if bar is not None:
+            how.setdefault("progress", lambda now: bar(now.trials, now.n_trials))
+        return wait_for(lived())
 
 
 def connect(

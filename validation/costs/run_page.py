@@ -25,11 +25,14 @@ from knownminds.validation.pages.page import (
     Finding,
     Page,
     Table,
+    Turn,
     counted,
     listed,
     outcome_table,
     table,
 )
+
+from .transcripts import transcripts
 
 EXAMPLES = 12  # rows of the table of notes
 LETTERS = 60  # of an answer that is shown
@@ -60,6 +63,7 @@ def run_page(run: Run) -> Page:
     environment = make(run.environment, **run.configuration["settings"])
     frame = pd.DataFrame() if run.trials is None else run.trials.frame
     about = settings_but_size(environment)
+    turns, which = transcripts(run)
     return Page(
         title=f"{run.llm} in {run.environment}",
         asked=[
@@ -78,7 +82,7 @@ def run_page(run: Run) -> Page:
             ("starts", str(len(run.starts))),
             ("seed", str(run.configuration["seed"])),
         ],
-        findings=_findings(run),
+        findings=_findings(run, turns),
         sentences=_sentences(run, frame),
         notes=[
             "Rates with 95% intervals of Wilson, which take the trials as independent. A trial "
@@ -91,6 +95,8 @@ def run_page(run: Run) -> Page:
         figures=_figures(environment, frame) if len(frame) else [],
         command=run_command(run, environment),
         versions=run.starts[-1].versions,
+        transcripts=turns,
+        transcripts_told=which,
     )
 
 
@@ -152,7 +158,7 @@ def _participant(llm: str) -> list[str]:
     return words
 
 
-def _findings(run: Run) -> list[Finding]:
+def _findings(run: Run, turns: Sequence[Turn]) -> list[Finding]:
     why = [
         f"{counted(n, 'session')} unfinished: {reason.rstrip('.')}."
         for reason, n in run.reasons.items()
@@ -178,12 +184,15 @@ def _findings(run: Run) -> list[Finding]:
     if run.nothing_read:
         hint = "So there is nothing to estimate from."
     tone = "good" if lost.share < 0.05 else "fair" if lost.share < 0.2 else "bad"
-    return [whole, Finding("Answers:", told, hint if lost.count else "", tone)]
+    unread = next((turn for turn in turns if turn.tone), None)
+    where = [(unread.title, unread.anchor)] if unread else []
+    return [whole, Finding("Answers:", told, hint if lost.count else "", tone, where)]
 
 
 def _sentences(run: Run, frame: pd.DataFrame) -> list[str]:
     account = run.account
     told = [
+        *([f"Each of {len(frame):,} answers was read as it stands."] if _all_fine(frame) else []),
         f"{counted(run.calls, 'call')} for {counted(len(frame), 'trial')}: "
         f"{account.input_tokens:,} tokens sent, {account.output_tokens:,} received.",
         *run.looked,
@@ -302,8 +311,14 @@ def _sessions(frame: pd.DataFrame, priced: bool) -> Table:
     )
 
 
+def _all_fine(frame: pd.DataFrame) -> bool:
+    return len(frame) > 0 and bool((frame["outcome"] == Outcome.OK.value).all())
+
+
 def _figures(environment: Environment, frame: pd.DataFrame) -> list[tuple[str, str]]:
-    found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
+    found = []
+    if not _all_fine(frame):  # else a sentence says so
+        found = [("What became of the answers, trial by trial.", outcomes_by_trial(frame))]
     if environment.feedback and frame["reward"].notna().any():
         caption = (
             "Mean reward of each trial over sessions, of the answers that could be read. Shaded: "
@@ -332,7 +347,9 @@ def outcomes_by_trial(frame: pd.DataFrame) -> str:
         if outcome.value not in table:
             continue
         share = table[outcome.value].to_numpy()
-        axis.bar(trial, share, 1.0, below, color=colour, label=outcome.value, linewidth=0)
+        pale = 0.25 if outcome is Outcome.OK else 1.0  # what went wrong is what one looks for
+        axis.bar(trial, share, 1.0, below, color=colour, alpha=pale, label=outcome.value,
+                 linewidth=0)  # fmt: skip
         below = below + share
     axis.set(xlabel="trial", ylabel="share of sessions", ylim=(0, 1), xlim=(0.5, trial[-1] + 0.5))
     draw.key(figure, axis)

@@ -17,6 +17,7 @@ from knownminds.llm_adapters.runs.runner import TRIALS
 from knownminds.validation.engine.arguments import one_of
 from knownminds.validation.imports.account import Account, Tally, account_of_texts
 from knownminds.validation.imports.exports import (
+    begun_once,
     experiment_of,
     hbayesdm_table,
     hssm_table,
@@ -27,10 +28,11 @@ from knownminds.validation.imports.importing import import_tables
 from knownminds.validation.imports.mapped import import_mapped
 from knownminds.validation.imports.mapping import ColumnMap
 from knownminds.validation.imports.tables import read_table
+from knownminds.validation.people.reading import PAGE, is_of_page, read_sessions
 
 BOTH = ("csv", "parquet", "psych-101", "psych-ds")
 WRITTEN = (*BOTH, "hbayesdm", "hssm", "r")
-OURS = (*BOTH, "inspect")
+OURS = (*BOTH, "inspect", PAGE)
 THEIRS = ("cogbench", "causalign", "horizon", "hbayesdm", "hssm", "durations", "jspsych")
 READ = (*OURS, *THEIRS)
 TEXTS = {"psych-101", "inspect"}  # read from words, of which an account is given
@@ -58,7 +60,10 @@ def export_trials(
     licence: str = "",
     seed: int = 0,
 ) -> Trials:
-    """Write trials in one of the formats `WRITTEN`, and return them.
+    """Write trials in one of the formats `WRITTEN`, and return them as they were written.
+
+    A table of hBayesDM has neither sessions nor contexts: where people learn anew in each, each is
+    a subject of its own there ("0 | 2"), also in what is returned.
 
     Parameters
     ----------
@@ -104,7 +109,9 @@ def export_trials(
         elif kind == "psych-101":
             write_psych_101(trials, place, experiment, seed=seed)
         elif kind == "hbayesdm":
-            table = hbayesdm_table(trials, experiment_of(trials, experiment))
+            experiment = experiment_of(trials, experiment)
+            trials = begun_once(trials, experiment)
+            table = hbayesdm_table(trials, experiment)
             write_text(place, tab_separated(table))
         elif kind == "hssm":
             write_text(place, csv_text(hssm_table(trials, experiment_of(trials, experiment))))
@@ -174,7 +181,8 @@ def import_sources(
     Parameters
     ----------
     sources
-        Files; folders of psych-ds, of a run, or of Inspect's logs.
+        Files; folders of psych-ds, of a run, or of Inspect's logs. Files of a page (`page`)
+        are lived once more, see `knownminds.validation.people.reading`.
     format
         One of `READ`; None for what each of them looks like.
     environment, settings
@@ -198,6 +206,8 @@ def import_sources(
         one_of("format", format, READ)
     paths = [Path(source) for source in sources]
     name = environment.name if isinstance(environment, Environment) else environment
+    if format == PAGE or (format is None and mapping is None and any(map(is_of_page, paths))):
+        return Imported(*read_sessions(_session_files(paths)))
     if mapping is not None or (format in (None, *THEIRS) and _of_others(paths, format, columns)):
         if name is not None:
             one_of("environment", name, ENVIRONMENTS)
@@ -235,6 +245,19 @@ def import_sources(
     if not kinds <= TEXTS:
         return Imported(trials)
     return Imported(trials, account_of_texts(" and ".join(sorted(kinds)), files, trials))
+
+
+def _session_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of sessions among these; a folder stands for those in it."""
+    files = [each for p in paths for each in (sorted(p.iterdir()) if p.is_dir() else [p])]
+    found = [file for file in files if is_of_page(file)]
+    other = [path.name for path in paths if not path.is_dir() and path not in found]
+    if other or not found:
+        what = f"{other[0]} is none" if other else "there is none"
+        raise ValueError(
+            f"Files of a page are JSON that it saved or sent; {what}. Import others apart."
+        )
+    return found
 
 
 def _of_others(

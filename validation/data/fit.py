@@ -34,8 +34,10 @@ from knownminds.inference.posteriors.posterior import Posterior, posterior
 from knownminds.validation.engine.arguments import one_of, resolve_model, selection_of, set_to
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.sample import usual_model
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import about_reliability
+from knownminds.validation.pages.page import counted
 from knownminds.validation.recovery.parameter_recovery import METHODS
 
 from .group_fit import (
@@ -48,13 +50,14 @@ from .group_fit import (
 )
 from .predictive import (
     LEVEL,
+    MOST_ROWS,
+    PredictedAnswers,
     Predictive,
     check_fit,
-    predicted_answers,
     replicated_from,
 )
 from .questions import AskFit
-from .rivals import Comparison, chosen_rivals, compare_rivals
+from .rivals import Comparison, Groups, chosen_rivals, compare_rivals
 from .rivals_page import about_rivals
 from .sampling_page import traces_of
 from .support import (
@@ -333,9 +336,9 @@ def compute(question: AskFit) -> Fit:
         raise ValueError(f"Crossed factors need --method hierarchical; got {method}.")
     if question.correlated and method != "hierarchical":
         raise ValueError(f"Correlated parameters need --method hierarchical; got {method}.")
-    agent = resolve_model(question.model)
-    selection = selection_of(agent, all_trials)
     source, trials = read_one(question.data, question.columns)
+    agent = resolve_model(question.model or usual_model(_named(trials, question.environment)))
+    selection = selection_of(agent, all_trials)
     place = set_to(_environment_of(trials, question.environment, agent), question.settings)
     chosen_rivals(agent, place, question.against or (), False)  # a wrong name is told at once
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
@@ -424,15 +427,19 @@ def _rivals(
         place,
         against=question.against or (),
         every=question.rivals,
-        fixed=question.fixed,
-        fit_lapse=question.fit_lapse,
-        all_trials=question.all_trials,
+        made_of=Groups(
+            question.fixed,
+            question.fit_lapse,
+            question.all_trials,
+            tuple(question.formula or ()),
+            tuple(question.unit or ("subject",)),
+            question.correlated,
+        ),
         seed=question.seed,
         workers=question.workers,
         tell=question.tell,
     )
-    asked = ("formula", "crossed", "correlated")
-    apart = tuple(name for name in asked if result.options[name])
+    apart = ("crossed",) if result.options["crossed"] else ()
     return replace(result, rivals=replace(compared, without=apart))
 
 
@@ -490,19 +497,25 @@ def _one_mind(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Environment:
-    if name is None and "environment" in trials.frame:
-        names = trials.frame["environment"].dropna().unique()
-        if len(names) > 1:
-            raise ValueError(
-                f"A fit takes one experiment; the data hold {', '.join(names)}. Split the file."
-            )
-        name = str(names[0]) if len(names) else None
+    name = _named(trials, name)
     if name is None:
         name = _only_experiment(trials, model)
     one_of("environment", name, ENVIRONMENTS)
     place = environment_of(trials, name)
     model.check_plays(place)
     return place
+
+
+def _named(trials: Trials, name: str | None) -> str | None:
+    """Return the experiment that is named, or else the one that the data name; None if none."""
+    if name is not None or "environment" not in trials.frame:
+        return name
+    names = trials.frame["environment"].dropna().unique()
+    if len(names) > 1:
+        raise ValueError(
+            f"A fit takes one experiment; the data hold {', '.join(names)}. Split the file."
+        )
+    return str(names[0]) if len(names) else None
 
 
 def _only_experiment(trials: Trials, model: type[Agent]) -> str:
@@ -718,10 +731,12 @@ def _predictive(
         usable &= (result.subjects["status"] != "failed").to_numpy()
     chosen = replicated_from(relived, place, unknowns, agent, draws, usable, options["seed"])
     told = "estimates" if own is None else "posterior"
-    predicted = None
+    gathered = None
     if result.posterior is not None and len(frame) * len(chosen.theta) <= MOST_PREDICTED:
-        predicted = predicted_answers(chosen, len(frame))
-    return replace(result, predictive=check_fit(frame, chosen, told), predicted=predicted)
+        gathered = PredictedAnswers(chosen, len(frame))
+    checked = check_fit(frame, chosen, told, gathered)
+    predicted = None if gathered is None else gathered.found
+    return replace(result, predictive=checked, predicted=predicted)
 
 
 def _sentences(result: Fit) -> list[str]:
@@ -801,13 +816,29 @@ def _about_gaps(result: Fit) -> list[str]:
         f"interval {missing.low:.1%} to {missing.high:.1%}; {each}). They are left out, which is "
         "right if what is missing does not depend on what would have been said."
     ]
-    n = len(result.bounds)
+    silent = _silent(result)
+    if len(silent):
+        some = ", ".join(silent[:5]) + (f" and {len(silent) - 5} more" if silent[5:] else "")
+        whose = counted(len(silent), noun(result.options))
+        if result.method == "hierarchical":
+            told.append(
+                f"Without a single readable answer: {some}. What stands for {whose} is what others "
+                "tell of the group, and has no bounds."
+            )
+        else:
+            told.append(
+                f"Without a single readable answer: {some}. Nothing is estimated of {whose}."
+            )
+    bounds = result.bounds
+    if len(bounds):
+        bounds = bounds[~bounds["subject"].astype(str).isin(silent)]
+    n = len(bounds)
     whose = noun(result.options) + ("s" if n > 1 else "")
     ends = [
-        f"{name} {result.bounds[f'{name}_lowest'].median():.2f} to "
-        f"{result.bounds[f'{name}_highest'].median():.2f}"
+        f"{name} {bounds[f'{name}_lowest'].median():.2f} to "
+        f"{bounds[f'{name}_highest'].median():.2f}"
         for name in result.parameters
-        if f"{name}_lowest" in result.bounds
+        if n and f"{name}_lowest" in bounds
     ]
     if AGENTS[result.model].given != "action":
         told.append("How far the missing numbers could move an estimate is not computed.")
@@ -817,6 +848,11 @@ def _about_gaps(result: Fit) -> list[str]:
             f"estimate of these lies in: {', '.join(ends)}."
         )
     return told
+
+
+def _silent(result: Fit) -> list[str]:
+    """Name who has no answer that was fitted."""
+    return [str(s) for s in result.subjects.loc[result.subjects["n_trials"] == 0, "subject"]]
 
 
 def _about_models(result: Fit) -> list[str]:
@@ -862,6 +898,15 @@ def _about_predictive(result: Fit) -> list[str]:
         told.append("They were simulated from the estimates alone, as if these had no errors.")
     if found.subjects < found.of:
         told.append(f"Looked at were {found.subjects} of {found.of} {noun(result.options)}s.")
+        silent = len(_silent(result))
+        failed = int((result.subjects["status"] == "failed").sum()) - silent
+        failed = max(failed, 0) if result.method != "hierarchical" else 0
+        if silent:
+            told.append(f"Passed over were {silent} without an answer.")
+        if failed:
+            told.append(f"Passed over were {failed} without a fit.")
+        if found.subjects < found.of - silent - failed:
+            told.append(f"Passed over, evenly from all, were those beyond {MOST_ROWS:,} rows.")
     return told
 
 

@@ -27,6 +27,7 @@ from knownminds.validation.pages.page import (
 )
 
 from .fit import Fit, noun
+from .group_fit import NOT_CONVERGED
 from .predictive_page import (
     ABOUT_P,
     CHECKED,
@@ -59,11 +60,12 @@ def fit_page(fit: Fit) -> Page:
         ("fitted by", listed({"method": fit.method} | options)),
     ]
     if fit.method == "hierarchical":
-        asked.append(("sampling", f"{fit.verdict}; {fit.divergences} divergent draws"))
+        asked.append(("sampling", f"{fit.verdict}; {counted(fit.divergences, 'divergent draw')}"))
     return Page(
         title=f"{fit.model} fitted to {fit.source}",
         asked=asked,
-        findings=[
+        findings=_sampling_finding(fit)
+        + [
             Finding(
                 name,
                 s.verdict,
@@ -75,7 +77,7 @@ def fit_page(fit: Fit) -> Page:
         ]
         + [_contrast_finding(row) for row in fit.contrasts if fit.verdict == "converged"]
         + checked_findings(fit.predictive),
-        sentences=fit.sentences,
+        sentences=[one for one in fit.sentences if not one.startswith(NOT_CONVERGED)],
         notes=_notes(fit),
         tables=_tables(fit),
         figures=_figures(fit),
@@ -83,6 +85,20 @@ def fit_page(fit: Fit) -> Page:
         command=fit_command(fit),
         versions=fit.versions,
     )
+
+
+def _sampling_finding(fit: Fit) -> list[Finding]:
+    """Return the finding that a posterior is not to be used, above all that was made of it."""
+    return [
+        Finding(
+            "sampling",
+            "not converged",
+            f"Do not use these numbers: {one.removeprefix(NOT_CONVERGED)}",
+            "bad",
+        )
+        for one in fit.sentences
+        if one.startswith(NOT_CONVERGED)
+    ]
 
 
 def _notes(fit: Fit) -> list[str]:

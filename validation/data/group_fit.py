@@ -10,13 +10,14 @@ import numpy as np
 import pandas as pd
 
 from knownminds.agents import Agent
-from knownminds.environments import Trials
+from knownminds.environments import ANSWERED, Trials
 from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.crossed_levels import units_of
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
 
+NOT_CONVERGED = "The sampling did not converge; do not use these numbers: "
 CLEAR_FACTOR, MOST_FACTOR = 10.0, 100.0  # Bayes factors that settle a question; largest told
 
 
@@ -117,6 +118,12 @@ def group_fit(
         raise ValueError(
             f"A hierarchical fit needs at least 2 subjects; got {n_units}. Use --method map."
         )
+    if not trials.frame["outcome"].isin(ANSWERED).any():
+        n = len(trials.frame)
+        raise ValueError(
+            f"A hierarchical fit needs answers; none of {n} trials has one that could be read "
+            f"({', '.join(sorted(trials.frame['outcome'].unique()))}). Look at what was answered."
+        )
     fitted = hierarchical(
         agent,
         trials,
@@ -214,7 +221,7 @@ def _group_row(row: pd.Series[Any], keys: tuple[str, str, str], meaning: str) ->
 
 def _warning(fitted: HierarchicalFit) -> tuple[str, ...]:
     told = [
-        f"The sampling did not converge; do not use these numbers: {'; '.join(fitted.reasons)}.",
+        f"{NOT_CONVERGED}{'; '.join(fitted.reasons)}.",
         f"What was tried: {' | '.join(fitted.tried)}.",
     ]
     if fitted.divergences:

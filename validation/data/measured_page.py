@@ -1,4 +1,4 @@
-"""The page of `knownminds score`: every measure with its interval."""
+"""The pages of `score` and `phenotype`: every measure with its interval, and on one scale."""
 
 from __future__ import annotations
 
@@ -16,18 +16,20 @@ from knownminds.validation.pages import figures as draw
 from knownminds.validation.pages.page import (
     STATUSES,
     Column,
+    Finding,
     Page,
     Table,
     between,
     counted,
     listed,
+    number,
     outcome_table,
     table,
 )
 
+from .phenotype import Phenotype
 from .scores_of_trials import Measured, null_of
 
-COLUMNS = 4
 CAPTION = (
     "Each measure with its 95% interval, where it has one; a dashed line is the value that its "
     "test rejects. Samples without a value stand in grey."
@@ -39,6 +41,19 @@ INTERVALS = (
     "the bounds."
 )
 UNREAD = "Trials without a readable answer are left out and counted; nothing is put in their place."
+PHENOTYPE_BARS = (
+    "Each metric on the scale from random answers (dashed, 0) to the reference (1), a bar per "
+    "participant with its 95% interval."
+)
+RADAR = "The metrics of each participant on one scale, with 95% intervals."
+SCALE = (
+    "The scale is (score - random) / (reference - random) and keeps its sign. Intervals are of "
+    "95% and those of the measure; random answers and reference are taken as known."
+)
+UNSIGNED = "As in the published code, normalised scores are without sign."
+MISSING = (
+    "What is missing is missing for a reason, which stands in the table; nothing is filled in."
+)
 
 
 def measured_page(measured: Measured) -> Page:
@@ -53,7 +68,7 @@ def measured_page(measured: Measured) -> Page:
             *([("samples", measured.by)] if measured.by else []),
             *([("options", listed(told))] if told else []),
         ],
-        findings=[],
+        findings=_without_value(measured),
         sentences=_flat(measured),
         notes=[
             INTERVALS,
@@ -93,6 +108,18 @@ def measured_command(measured: Measured) -> str:
     )
 
 
+def _without_value(measured: Measured) -> list[Finding]:
+    """Name the samples of which no measure has a value, and say what was left out."""
+    found = []
+    for name, some in measured.table.groupby("sample", sort=False):
+        if name and not (some["status"] == "ok").any():
+            why = "; ".join(
+                f"{row['measure']}: {_left_out(row)}" for row in some.to_dict("records")
+            )
+            found.append(Finding(str(name), "has no value", f"{why}.", "bad"))
+    return found
+
+
 def _flat(measured: Measured) -> list[str]:
     """Say of which values many fits say next to nothing."""
     told = []
@@ -125,7 +152,7 @@ def _tables(measured: Measured) -> list[Table]:
         ("n", lambda row: counted(row["n"], row["unit"])),
         ("left out", _left_out),
         *([("fits", lambda row: told_counts(row["fits"]))] if fitted else []),
-        ("remark", "{note}"),
+        *([("remark", "{note}")] if measured.table["note"].astype(bool).any() else []),
     ]
     tables = [table("Measures", measured.table, *columns)]
     if measured.released:
@@ -176,7 +203,7 @@ def intervals(measured: Measured) -> str:
     lines = sum(len(some) for _, some in groups) / len(groups)
     figure, axes = draw.panels(len(groups), height=1.6 + 0.12 * lines)
     named: list[str] = []
-    for k, (axis, ((place, name), some)) in enumerate(zip(axes, groups, strict=True)):
+    for axis, ((place, name), some) in zip(axes, groups, strict=True):
         rows: list[dict[Any, Any]] = some.to_dict("records")
         at = np.arange(len(rows))[::-1]
         low, high, value = ([row[name] for row in rows] for name in ("low", "high", "value"))
@@ -194,10 +221,105 @@ def intervals(measured: Measured) -> str:
                 )  # fmt: skip
         samples = [row["sample"] for row in rows]
         # Those of the panel to the left need not be said again.
-        axis.set_yticks(at, samples if k % COLUMNS == 0 or samples != named else [""] * len(rows))
+        axis.set_yticks(
+            at, samples if draw.leftmost(axis) or samples != named else [""] * len(rows)
+        )
         named = samples
         axis.set_ylim(-0.7, len(rows) - 0.3)
         title = str(name).replace("_", " ")
         named_alike = str(name).startswith("performance")
         draw.entitle(axis, f"{title}\n{place}" if named_alike else title)
     return draw.svg(figure)
+
+
+def phenotype_page(found: Phenotype) -> Page:
+    """Return the page of phenotypes."""
+    told = found.options
+    return Page(
+        title="Phenotypes: participants between random answers and a reference",
+        asked=[
+            ("participants", ", ".join(found.participants)),
+            ("metrics", ", ".join(found.metrics)),
+            *([("reference", told["reference"])] if told.get("reference") else []),
+            *([("data", ", ".join(told["data"]))] if told.get("data") else []),
+        ],
+        findings=_without_score(found),
+        sentences=[],
+        notes=[
+            SCALE,
+            *([UNSIGNED] if found.released else []),
+            *([MISSING] if np.isnan(found.normalised).any() else []),
+            *(
+                f"{name}: {MEASURES[name].summary} ({MEASURES[name].source})."
+                for name in found.metrics
+                if name in MEASURES
+            ),
+        ],
+        tables=[_side_by_side(found), _phenotype_scores(found)],
+        figures=_phenotype_figures(found),
+        command=_phenotype_command(told),
+        versions=found.versions,
+    )
+
+
+def _without_score(found: Phenotype) -> list[Finding]:
+    """Name those of whom nothing is known, and why."""
+    gone = np.asarray(np.isnan(found.normalised).all(axis=1))
+    return [
+        Finding(name, "has no score", f"{'; '.join(dict.fromkeys(filter(None, why)))}.", "bad")
+        for name, why, none in zip(found.participants, found.reason, gone, strict=True)
+        if none
+    ]
+
+
+def _phenotype_figures(found: Phenotype) -> list[tuple[str, str]]:
+    there = np.isfinite(found.normalised)
+    people, metrics = np.asarray(there.any(axis=1)), np.asarray(there.any(axis=0))
+    if not there.any():
+        return []
+    drawn = [(PHENOTYPE_BARS, draw.svg(found.bars()))]
+    if metrics.sum() > 2:  # of fewer there is no shape
+        drawn.append((RADAR, draw.svg(found.of(people, metrics).radar())))
+    return drawn
+
+
+def _side_by_side(found: Phenotype) -> Table:
+    """Write down a row per participant, a column per metric."""
+    columns: list[Column] = [("participant", "{name}")]
+    columns += [
+        (metric.replace("_", " "), f"{{value[{j}]:.2f}}") for j, metric in enumerate(found.metrics)
+    ]
+    rows = [
+        {"name": name, "value": [float(value) for value in values]}
+        for name, values in zip(found.participants, found.normalised, strict=True)
+    ]
+    return table("From random answers (0) to the reference (1)", rows, *columns)
+
+
+def _phenotype_scores(found: Phenotype) -> Table:
+    """Write down a row per participant and metric, also where there is no score."""
+    return table(
+        "Scores",
+        found.to_frame(),
+        ("participant", "{participant}"),
+        ("metric", "{metric}"),
+        ("normalised", "{normalised:.3f}"),
+        ("95%", lambda row: _between_ends(row, "normalised_low", "normalised_high")),
+        ("score", "{score:.3f}"),
+        ("95% of it", lambda row: _between_ends(row, "low", "high")),
+        ("random", "{random:.3f}"),
+        ("reference", "{reference:.3f}"),
+        ("missing", lambda row: row["missing"] or "-"),
+    )
+
+
+def _between_ends(row: Mapping[Any, Any], low: str, high: str) -> str:
+    return f"{number(row[low])} to {number(row[high])}" if np.isfinite(row[low]) else "-"
+
+
+def _phenotype_command(told: Mapping[str, Any]) -> str:
+    """Return the command line that computes the same again; "" where no command did."""
+    if not told:
+        return ""
+    options = {name: value for name, value in told.items() if name != "data"}
+    return command_line("phenotype", *told["data"], **options)

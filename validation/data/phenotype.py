@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import nan
 from pathlib import Path
-from typing import Any
+from textwrap import wrap
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -22,11 +23,20 @@ from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import ENVIRONMENTS, Environment, Trials, make, unknown
-from knownminds.environments.record.result import Result
 from knownminds.inference import MEASURES
 from knownminds.inference.measure import reason_of
 from knownminds.inference.performance import performance
-from knownminds.validation.pages.figures import BLUE, GREY, ORANGE, SMALL, TITLE
+from knownminds.validation.engine.reported import Reported
+from knownminds.validation.engine.study import versions
+from knownminds.validation.pages.figures import (
+    BLUE,
+    COLUMN_WIDTH,
+    GREY,
+    ORANGE,
+    PAGE_WIDTH,
+    SMALL,
+    TITLE,
+)
 
 # The ten of CogBench, in its order.
 METRICS = (
@@ -92,6 +102,7 @@ CHARACTERS: dict[str, dict[str, dict[str, float]]] = {
 }
 SPAN = (-2.0, 3.0)  # of the figures, on the normalised scale; what lies beyond has an arrow
 NOT_GIVEN = "not measured"
+LONGEST = 34  # letters of a line above a radar
 SIGNED = "phenotype: 0 = random answers, 1 = reference"
 UNSIGNED = "phenotype: without sign, 0 = random answers, 1 = reference"
 BARS = "black lines: 95% intervals, random answers and reference taken as known; arrows: beyond"
@@ -102,7 +113,7 @@ Files = Trials | Iterable[Trials]
 
 
 @dataclass(frozen=True)
-class Phenotype(Result):
+class Phenotype(Reported):
     """Scores of participants, normalised: 0 is what random answers score, 1 the reference.
 
     Parameters
@@ -118,7 +129,11 @@ class Phenotype(Result):
         Why there is no normalised score; empty where there is one, [participants, metrics].
     released
         Whether normalised scores are without sign, as in CogBench.
+    options
+        What the command was told, where one was: files, column, reference.
     """
+
+    file: ClassVar[str] = "phenotype.json"
 
     participants: tuple[str, ...]
     metrics: tuple[str, ...]
@@ -130,6 +145,8 @@ class Phenotype(Result):
     reference: Array
     reason: tuple[tuple[str, ...], ...]
     released: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=versions)
 
     @property
     def normalised(self) -> Array:
@@ -158,6 +175,22 @@ class Phenotype(Result):
         distance = self.reference - self.random
         return np.where(_apart(self.random, self.reference), distance, nan)
 
+    def of(self, participants: NDArray[np.bool_], metrics: NDArray[np.bool_]) -> Phenotype:
+        """Return the part of some participants and metrics, each chosen by True."""
+        grid = np.ix_(participants, metrics)
+        cut = {
+            name: getattr(self, name)[grid] for name in ("score", "standard_error", "low", "high")
+        }
+        return replace(
+            self,
+            **cut,
+            participants=tuple(np.array(self.participants, dtype=object)[participants]),
+            metrics=tuple(np.array(self.metrics, dtype=object)[metrics]),
+            random=self.random[metrics],
+            reference=self.reference[metrics],
+            reason=tuple(map(tuple, np.array(self.reason, dtype=object)[grid])),
+        )
+
     def to_frame(self) -> pd.DataFrame:
         """One row per participant and metric."""
         normalised, error = self.normalised, self.normalised_error
@@ -169,6 +202,8 @@ class Phenotype(Result):
                     "metric": metric,
                     "score": self.score[i, j],
                     "standard_error": self.standard_error[i, j],
+                    "low": self.low[i, j],
+                    "high": self.high[i, j],
                     "random": self.random[j],
                     "reference": self.reference[j],
                     "normalised": normalised[i, j],
@@ -184,7 +219,40 @@ class Phenotype(Result):
 
     def content(self) -> dict[str, Any]:
         """What `to_json` holds."""
-        return {"released": self.released, "scores": self.to_frame()}
+        return {
+            "released": self.released,
+            "scores": self.to_frame(),
+            "options": dict(self.options),
+            "versions": dict(self.versions),
+        }
+
+    def tables(self) -> Mapping[str, pd.DataFrame]:
+        """The scores, one row per participant and metric."""
+        return {"phenotype": self.to_frame()}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Phenotype:
+        """Make a phenotype of what `to_dict` gave."""
+        table = pd.DataFrame(found["scores"])
+        people, metrics = (tuple(table[name].unique()) for name in ("participant", "metric"))
+        shape = len(people), len(metrics)
+        own = {
+            name: table[name].to_numpy(dtype=float).reshape(shape)
+            for name in ("score", "standard_error", "low", "high", "random", "reference")
+        }
+        random, reference = own.pop("random")[0], own.pop("reference")[0]
+        reasons = table["missing"].to_numpy(dtype=object).reshape(shape)
+        return cls(
+            people,
+            metrics,
+            **own,
+            random=random,
+            reference=reference,
+            reason=tuple(tuple(row) for row in reasons),
+            released=found["released"],
+            options=found["options"],
+            versions=found["versions"],
+        )
 
     def __str__(self) -> str:
         """Normalised scores, a row per participant."""
@@ -203,12 +271,16 @@ class Phenotype(Result):
         return "\n".join([*lines, *([f"(-: {'; '.join(missing)})"] if missing else [])])
 
     def bars(self) -> Figure:
-        """Draw a panel per metric, with a bar from random answers to each participant."""
-        n, across = len(self.metrics), min(len(self.metrics), 5)
+        """Draw a panel per metric that anyone has, with a bar from random answers to each."""
+        had: NDArray[np.bool_] = np.asarray(np.isfinite(self.normalised).any(axis=0))
+        if had.any() and not had.all():
+            return self.of(np.full(len(self.participants), True), had).bars()
+        n, across = len(self.metrics), min(len(self.metrics), 3)
         down = -(-n // across)
-        longest = max(len(name) for name in self.participants)
+        longest = min(max(len(name) for name in self.participants), LONGEST)
         height = down * (0.24 * len(self.participants) + 1.1) + 0.6
-        figure = Figure(figsize=(2.1 * across + 0.075 * longest, height), layout="constrained")
+        wide = min(2.0 * across + 0.075 * longest, PAGE_WIDTH)
+        figure = Figure(figsize=(max(wide, COLUMN_WIDTH), height), layout="constrained")
         panels: list[Axes] = []
         for j, metric in enumerate(self.metrics):
             axis = figure.add_subplot(down, across, j + 1, sharey=panels[0] if panels else None)
@@ -216,8 +288,9 @@ class Phenotype(Result):
             self._bar_panel(axis, j)
             axis.set_title(_label(metric), fontsize=TITLE)
             axis.tick_params(axis="y", labelleft=j % across == 0)
-        panels[0].set_yticks(range(len(self.participants)), self.participants, fontsize=SMALL + 1)
-        panels[0].invert_yaxis()
+        names = ["\n".join(wrap(name, LONGEST)) for name in self.participants]
+        panels[0].set_yticks(range(len(names)), names, fontsize=SMALL)
+        panels[0].set_ylim(len(names) - 0.4, -0.6)
         figure.supxlabel(
             f"{UNSIGNED if self.released else SIGNED}\n{BARS}",
             fontsize=SMALL + 1,
@@ -226,9 +299,9 @@ class Phenotype(Result):
 
     def radar(self) -> Figure:
         """Draw a radar per participant: dashed ring random answers, bold ring the reference."""
-        n, across = len(self.participants), min(len(self.participants), 4)
+        n, across = len(self.participants), min(len(self.participants), 2)
         down = -(-n // across)
-        wide, high, round_, below = 3.7, 3.7, 2.1, 0.4  # inches of a panel, its disc, the key
+        wide, high, round_, below = 3.6, 3.6, 2.0, 0.4  # inches of a panel, its disc, the key
         size = wide * across, high * down + below
         figure = Figure(figsize=size)
         for i, name in enumerate(self.participants):
@@ -240,7 +313,8 @@ class Phenotype(Result):
             )
             assert isinstance(axis, PolarAxes)
             self._radar_panel(axis, i)
-            axis.set_title(name, fontsize=TITLE + 2, fontweight="bold", pad=28)
+            lines = "\n".join(wrap(name, LONGEST))
+            axis.set_title(lines, fontsize=TITLE, fontweight="bold", pad=28)
         told = (
             "dashed ring: random answers (0)",
             "bold ring: reference (1)",
@@ -283,7 +357,7 @@ class Phenotype(Result):
         axis.set_xlim(low, high)
         axis.set_xticks(np.arange(np.ceil(low), high))
         axis.tick_params(axis="x", labelsize=SMALL)
-        axis.tick_params(axis="y", length=0, labelsize=SMALL + 1)
+        axis.tick_params(axis="y", length=0, labelsize=SMALL)
         axis.spines[["top", "right", "left"]].set_visible(False)
 
     def _radar_panel(self, axis: PolarAxes, i: int) -> None:
@@ -301,6 +375,9 @@ class Phenotype(Result):
         axis.plot(angles[around], inside[around], color=BLUE, linewidth=1.8)  # NaN leaves a gap
         held = there & (inside == values)
         axis.plot(angles[held], inside[held], "o", color=BLUE, markersize=5)
+        low, high = (np.clip(side[i], self._lowest, SPAN[1]) for side in self.normalised_interval)
+        known = np.isfinite(low) & np.isfinite(high)
+        axis.vlines(angles[known], low[known], high[known], color=BLUE, linewidth=1)
         out = there & ~held
         axis.plot(angles[out], inside[out], "^", color=ORANGE, markersize=8, clip_on=False)
         gone = ~there
@@ -545,6 +622,11 @@ def _score(metric: str, trials: Trials, environment: Environment) -> _One:
         estimate = MEASURES[metric].estimate(trials)
     ends = estimate.low, estimate.high
     return estimate.value, estimate.standard_error, *ends, reason_of(estimate)
+
+
+def read_phenotype(folder: str | os.PathLike[str]) -> Phenotype:
+    """Read what `Phenotype.save` wrote."""
+    return Phenotype.read(folder)
 
 
 def random_score(metric: str, environment: Environment, sessions: int, seed: int) -> float:

@@ -15,7 +15,7 @@ than a uniform number does: p below .05 comes in less than 5% of true models' fi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -205,15 +205,21 @@ def recorded_rows(frame: pd.DataFrame, place: Environment, relived: Relived,
     return Rows(place, columns, relived.session[kept])
 
 
-def check_panels(data: Rows, replicated: Replicated, panels: Sequence[Panel] | None = None
-                 ) -> tuple[PanelCheck, ...]:  # fmt: skip
-    """Hold panels of the data against those of the replicates."""
+def check_panels(
+    data: Rows,
+    replicated: Replicated,
+    panels: Sequence[Panel] | None = None,
+    gathered: PredictedAnswers | None = None,
+) -> tuple[PanelCheck, ...]:
+    """Hold panels of the data against those of the replicates, whose answers may be gathered."""
     chosen = panels_of(data.environment) if panels is None else panels
     cells = [found for panel in chosen if (found := panel.cells(data)) is not None]
     means: list[list[Array]] = [[] for _ in cells]
     n_sessions = len(replicated.sessions)
     lacking: set[int] = set()
     for which, lived in replicated.parts():
+        if gathered is not None:
+            gathered.take(which, lived)
         rows = Rows(data.environment, lived, lived["session"], data)
         owner = lived["session"] // n_sessions
         for k, own in enumerate(cells):
@@ -317,34 +323,53 @@ def replicated_from(
     return Replicated(relived, place, model, theta, lapse, units, seed)
 
 
-def predicted_answers(replicated: Replicated, n_rows: int) -> dict[str, NDArray[np.float32]]:
-    """Return simulated answers for the rows of the data, [R, rows]; NaN where there are none.
+class PredictedAnswers:
+    """Simulated answers for the rows of the data, gathered while sessions are lived again.
 
-    `n_rows` is how many rows the data have; those of subjects who are passed over have none.
+    Parameters
+    ----------
+    replicated
+        What is lived.
+    n_rows
+        How many rows the data have; those of subjects who are passed over have no answers.
+
+    Attributes
+    ----------
+    found
+        By name, [R, rows]; NaN where there are none.
     """
-    relived, sessions = replicated.relived, replicated.sessions
-    at = np.full(relived.recorded.there.shape, -1, dtype=np.int64)
-    at[relived.session, relived.slot] = np.arange(n_rows)
-    found: dict[str, NDArray[np.float32]] = {}
-    count = len(replicated.theta)
-    for which, lived in replicated.parts():
-        replicate, session = np.divmod(lived["session"], len(sessions))
-        row = at[sessions[session], lived["slot"]]
+
+    def __init__(self, replicated: Replicated, n_rows: int):
+        relived = replicated.relived
+        self.sessions = replicated.sessions
+        self.shape = (len(replicated.theta), n_rows)
+        self.row = np.full(relived.recorded.there.shape, -1, dtype=np.int64)
+        self.row[relived.session, relived.slot] = np.arange(n_rows)
+        self.found: dict[str, NDArray[np.float32]] = {}
+
+    def take(self, which: NDArray[np.int64], lived: Mapping[str, NDArray[Any]]) -> None:
+        """Take the answers of a part, see `Replicated.parts`."""
+        replicate, session = np.divmod(lived["session"], len(self.sessions))
+        row = self.row[self.sessions[session], lived["slot"]]
         known = row >= 0
         for name in ("action", "response"):
             if name in lived:
-                whole = found.setdefault(name, np.full((count, n_rows), np.nan, dtype=np.float32))
+                whole = self.found.setdefault(name, np.full(self.shape, np.nan, dtype=np.float32))
                 whole[which[replicate[known]], row[known]] = lived[name][known]
-    return found
 
 
-def check_fit(frame: pd.DataFrame, replicated: Replicated, drawn_from: str) -> Predictive | None:
+def check_fit(
+    frame: pd.DataFrame,
+    replicated: Replicated,
+    drawn_from: str,
+    gathered: PredictedAnswers | None = None,
+) -> Predictive | None:
     """Hold recorded rows against sessions lived again; None where there is nothing to see."""
     if not len(replicated.units):
         return None
     place, relived = replicated.place, replicated.relived
     data = recorded_rows(frame, place, relived, replicated.units)
-    panels = check_panels(data, replicated)
+    panels = check_panels(data, replicated, gathered=gathered)
     n = len(replicated.units)
     if not panels:
         return None

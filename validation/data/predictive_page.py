@@ -26,7 +26,7 @@ ABOUT_P = (
 )
 NOT_REPRODUCED = "not reproduced"
 LONGEST = 30  # characters of a line under a panel
-ROOM = 0.1  # of a panel's height, for each row of its key
+ROOM = 0.13  # of a panel's height, for each row of its key
 
 
 def checked_table(found: Predictive | None) -> Table:
@@ -63,7 +63,7 @@ def p_value(p: float) -> str:
 
 def panels_figure(panels: Sequence[PanelCheck], *, data: bool = True) -> str:
     """Draw panels: bands of the replicates, and the means of the data on top, unless not `data`."""
-    figure, axes = draw.panels(len(panels), height=3.0)
+    figure, axes = draw.panels(len(panels), height=2.8, columns=2 if len(panels) == 4 else 3)
     for axis, panel in zip(axes, panels, strict=True):
         _panel(axis, panel, data)
     return draw.svg(figure)

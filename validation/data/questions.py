@@ -15,9 +15,9 @@ from knownminds.validation.options import (
     AllTrials,
     ExperimentOption,
     FitLapse,
+    FittedModel,
     Fixed,
     Method,
-    Model,
     Seed,
     Workers,
 )
@@ -53,6 +53,8 @@ class AskFit(Question["Fit"]):
     ----------
     data
         A .csv or .parquet file, the folder of a run, several of these, or trials.
+    model
+        None for the usual one of the experiment that the data, or `environment`, name.
     environment
         The experiment; None takes it from the data, or from the model if only one fits it.
     columns
@@ -101,7 +103,7 @@ class AskFit(Question["Fit"]):
         ],
         kw_only=False,
     )
-    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", kw_only=False)
+    model: type[Agent] | str | None = asks(FittedModel, default=None, kw_only=False)
     environment: str | None = asks(ExperimentOption, default=None)
     columns: Mapping[str, str] | None = asks(Columns, default=None, read=read_mapping)
     settings: Mapping[str, Any] | None = asks(Settings, default=None, read=read_settings)

@@ -1,8 +1,9 @@
 """Rival models of the same rows: which predicts subjects better, and whether that can be told.
 
-Each model is taken as a group whose subjects differ (`IntegratedGroup`): its subjects'
-parameters are integrated out, and each subject is predicted from the others. That is the same for
-all methods of fitting, and without formulas or crossed factors.
+Each model is taken as a group whose subjects differ (`predict_left_out`): its subjects' parameters
+are integrated out, and each subject is predicted from the others. That is the same for all methods
+of fitting. Formulas and correlations of the fit are those of its rivals as well, as far as they
+have these parameters; crossed factors are not.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from knownminds.environments import Environment, Trials, session_stream, unknown
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_likelihood
-from knownminds.inference.posteriors.fitted_population import FittedPopulation
-from knownminds.inference.posteriors.integrated_group import IntegratedGroup
+from knownminds.inference.groups.formulas import GroupDesign, moved_by
+from knownminds.inference.posteriors.left_out_subjects import PredictedSubjects, predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
 from knownminds.inference.posteriors.pareto_smoothing import LARGEST_PARETO_K
 
@@ -108,8 +109,14 @@ class Comparison(Result):
     left_out
         Why a model was left out, by its name.
     without
-        What the fit on the same page has and the groups compared have not: "formula", "crossed",
-        "correlated".
+        What the fit on the same page has and the groups compared have not: "crossed"; in earlier
+        versions also "formula" and "correlated".
+    formulas
+        Formulas of the groups.
+    lacking
+        By model, the formulas of parameters that it has not, and without which it was compared.
+    correlated
+        Whether parameters of the groups may go together over subjects.
     """
 
     subjects: int
@@ -120,6 +127,9 @@ class Comparison(Result):
     left_out: Mapping[str, str]
     by_subject: pd.DataFrame = field(repr=False, compare=False)
     without: tuple[str, ...] = ()
+    formulas: tuple[str, ...] = ()
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    correlated: bool = False
 
     @property
     def clear(self) -> bool:
@@ -147,7 +157,32 @@ class Comparison(Result):
             apart=tuple(Told(**each) for each in found["apart"]),
             by_subject=pd.DataFrame(found["by_subject"]),
             without=tuple(found.get("without", ())),
+            formulas=tuple(found.get("formulas", ())),
+            lacking={name: tuple(own) for name, own in found.get("lacking", {}).items()},
+            correlated=found.get("correlated", False),
         )
+
+
+@dataclass(frozen=True)
+class Groups:
+    """What the groups that are compared are made of.
+
+    Parameters
+    ----------
+    fixed
+        Parameters held at values, of the first model alone.
+    fit_lapse, all_trials
+        As in `fit`, of all models.
+    formulas, unit, correlated
+        As in `fit`, of the groups of all models that have these parameters.
+    """
+
+    fixed: Mapping[str, float] | None = None
+    fit_lapse: bool = False
+    all_trials: bool = False
+    formulas: tuple[str, ...] = ()
+    unit: tuple[str, ...] = ("subject",)
+    correlated: bool = False
 
 
 def chosen_rivals(
@@ -193,33 +228,40 @@ def compare_rivals(
     *,
     against: Sequence[str] = (),
     every: bool = False,
-    fixed: Mapping[str, float] | None = None,
-    fit_lapse: bool = False,
-    all_trials: bool = False,
+    made_of: Groups,
     seed: int = 0,
     workers: int | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Compare a model with rivals on the same trials.
-
-    Parameters
-    ----------
-    trials
-        With a subject for each unit.
-    fixed
-        Of the first model alone; `fit_lapse` is of all.
-    """
+    """Compare a model with rivals on the same trials, which have a subject for each unit."""
     models, left_out = chosen_rivals(agent, place, against, every)
-    whole = all_trials or agent.selection is None  # so that all are fitted to the same trials
+    fit_lapse, formulas = made_of.fit_lapse, made_of.formulas
+    whole = (
+        made_of.all_trials or agent.selection is None
+    )  # so that all are fitted to the same trials
     data: list[Any] = []
     groups: list[Any] = []
     kept: list[Any] = []
+    lacking: dict[str, tuple[str, ...]] = {}
     for model in models:
         if tell is not None:
             tell(f"comparing: {model.name}")
-        held = fixed if model is agent else None
+        held = made_of.fixed if model is agent else None
+        parameters = Unknowns.of(model, held, fit_lapse).parameters
+        having = [text for text in formulas if moved_by(text) in parameters.names]
+        together = made_of.correlated and len(parameters) > 1
+        design = None
         try:
             own = ModelData.read(model, trials, place.n_actions, all_trials=whole)
+            if having:
+                design = GroupDesign.of(
+                    having,
+                    trials.frame,
+                    model,
+                    parameters,
+                    unit=made_of.unit,
+                    correlated=together,
+                )
             if data and not np.array_equal(own.n_trials, data[0].n_trials):
                 raise ValueError(f"{model.name} answers for other trials than {agent.name}.")
         except ValueError as error:
@@ -227,14 +269,27 @@ def compare_rivals(
             continue
         data.append(own)
         kept.append((model, held))
+        if len(having) < len(formulas):
+            lacking[model.name] = tuple(text for text in formulas if text not in having)
+        rows = own
+        if design is not None and design.within:
+            rows = ModelData.read(
+                model, trials, place.n_actions, all_trials=whole, rows=design.of_trial
+            )
         groups.append(
-            IntegratedGroup.of(own, fixed=held, lapse=fit_lapse, seed=seed, workers=workers)
-        )
+            predict_left_out(
+                rows, design=design, correlated=together, fixed=held, lapse=fit_lapse, seed=seed,
+                workers=workers,
+            )
+        )  # fmt: skip
     scores = _Scores.of(kept, data, fit_lapse, workers)
-    rivals, omnibus, by_subject = _ranked(kept, groups, scores, seed)
+    rivals, omnibus, by_subject = _ranked(kept, groups, scores)
     apart = _apart(kept, groups, relived, place, fit_lapse, seed, workers)
     n = int(groups[0].there.sum())
-    return Comparison(n, rivals, omnibus, apart, MINDS, left_out, by_subject)
+    return Comparison(
+        n, rivals, omnibus, apart, MINDS, left_out, by_subject,
+        formulas=formulas, lacking=lacking, correlated=made_of.correlated,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -265,12 +320,11 @@ class _Scores:
 
 def _ranked(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
-    groups: Sequence[IntegratedGroup],
+    groups: Sequence[PredictedSubjects],
     scores: _Scores,
-    seed: int,
 ) -> tuple[tuple[Rival, ...], float, pd.DataFrame]:
     there = groups[0].there
-    loo = [group.leave_one_out(seed) for group in groups]
+    loo = [group.left_out for group in groups]
     elpd = np.column_stack([each.elpd for each in loo])[there]
     n = len(elpd)
     best = int(elpd.sum(axis=0).argmax())
@@ -311,7 +365,7 @@ def _ranked(
 
 def _apart(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
-    groups: Sequence[IntegratedGroup],
+    groups: Sequence[PredictedSubjects],
     relived: Relived,
     place: Environment,
     fit_lapse: bool,
@@ -326,8 +380,7 @@ def _apart(
     found = []
     for m, (model, _) in enumerate(kept):
         rng = session_stream(seed, _KEY, m)
-        unknowns = groups[m].unknowns
-        theta, lapse = _minds(groups[m], unknowns, rng, seed)
+        theta, lapse = _minds(groups[m], rng)
         bic = np.column_stack(
             [
                 maximum_likelihood(
@@ -347,18 +400,10 @@ def _apart(
     return tuple(found)
 
 
-def _minds(
-    group: IntegratedGroup, unknowns: Unknowns, rng: np.random.Generator, seed: int
-) -> tuple[Array, Array | None]:
+def _minds(group: PredictedSubjects, rng: np.random.Generator) -> tuple[Array, Array | None]:
     """Draw minds [MINDS, P] from the group that the data show, and their lapse rates."""
-    parameters = unknowns.parameters
-    mean, log_sd, _ = group.draws(seed=seed)
-    population = FittedPopulation(
-        parameters,
-        parameters.mean + parameters.sd * np.median(mean, axis=0),
-        parameters.sd * np.exp(np.median(log_sd, axis=0)),
-    )
-    drawn = population.draw(rng, MINDS)
+    unknowns = group.unknowns
+    drawn = group.draw(rng, MINDS)
     theta = np.tile(unknowns.full, (MINDS, 1))
     theta[:, unknowns.columns] = drawn[:, :-1] if unknowns.lapse else drawn
     return theta, drawn[:, -1].copy() if unknowns.lapse else None

@@ -104,6 +104,7 @@ def about_rivals(found: Comparison | None, one: str) -> list[str]:
             "each model is a group of its own whose parameters differ over subjects, and nothing "
             "else."
         )
+    told += _about_groups(found, one)
     if len(found.rivals) < 2:
         return [*told, "Nothing was left to compare with."]
     best, second = found.rivals[:2]
@@ -123,8 +124,8 @@ def about_rivals(found: Comparison | None, one: str) -> list[str]:
     poor = sum(rival.unreliable for rival in found.rivals)
     if again:
         told.append(
-            f"{again} predictions had a Pareto k above .7 and were made anew, from a group without "
-            f"the {one}; {poor} stay unreliable."
+            f"{counted(again, 'prediction')} had a Pareto k above .7 and came anew from a group "
+            f"without the {one}; {poor} stay unreliable."
         )
     named = {each.name: each for each in found.apart}
     own = [f"{name} {named[name].together[name]:.0%}" for name in named]
@@ -133,3 +134,19 @@ def about_rivals(found: Comparison | None, one: str) -> list[str]:
         f"put together from {found.minds}, BIC names the true model in {', '.join(own)}."
     )
     return told
+
+
+def _about_groups(found: Comparison, one: str) -> list[str]:
+    """Say what the groups compared have besides parameters that differ over subjects."""
+    what = ["; ".join(found.formulas)] if found.formulas else []
+    what += ["correlated parameters"] if found.correlated else []
+    if not what:
+        return []
+    told = [
+        f"Each model is a group of its own with {' and '.join(what)}. AIC, BIC and what this "
+        f"design can tell apart are of single {one}s, with one set of parameters each."
+    ]
+    return told + [
+        f"{name} has no parameter that {'; '.join(formulas)} could move, and is a group without."
+        for name, formulas in found.lacking.items()
+    ]

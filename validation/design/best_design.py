@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS
+from knownminds.agents import AGENTS, Agent
 from knownminds.environments import Environment
 from knownminds.environments.record.folders import writable
+from knownminds.environments.record.text_table import text_table
+from knownminds.validation.costs.observed import about_run
 from knownminds.validation.engine.arguments import (
     check_truth,
     resolve_environment,
@@ -29,6 +31,7 @@ from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import command_line, verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Cell, NotFinished, Rows, Study, versions
+from knownminds.validation.power.pilot import Pilot, check_not_stated, model_of, read_pilot
 from knownminds.validation.power.power_study import sought_in
 from knownminds.validation.power.questions import AskPower
 
@@ -41,6 +44,7 @@ FEWEST = 16  # data sets of a design in the first round of halving
 FINALISTS = 8  # designs that stay to the end, at least
 TRIALS_PER_BATCH = 1_000_000
 MOST_PER_BATCH = 128  # data sets
+DRAWS = 64  # of a pilot's posterior, which each design's law holds
 START, FRESH = "start", "fresh"
 
 
@@ -245,18 +249,23 @@ class BestDesign(Reported):
     def __str__(self) -> str:
         """Return the answer in sentences, then the best designs and the fresh run."""
         lines = [*about_answer(self), ""]
-        head = ("subjects", "sessions", "trials", self.unit, self.judged_by, "bits")
+        head = ("subjects x sessions x trials", self.unit, self.judged_by, "bits", "settings")
         for title, designs in (
             ("search, the best ten", self.ranked[:10]),
             ("fresh run", self.fresh),
         ):
-            lines.append(f"{title:<22}" + "".join(f"{h:>14}" for h in head) + "  settings")
-            for d in designs:
-                counts = (d.subjects, d.sessions, d.trials, f"{d.cost:.6g}")
-                bits = d.information if np.isfinite(d.information.value) else "-"
-                told = "".join(f"{n!s:>14}" for n in (*counts, d.score, bits))
-                role = self.role_told(d)
-                lines.append(f"  {role:<20}{told}  {settings_told(self.differences(d))}")
+            rows = [
+                (
+                    self.role_told(d),
+                    f"{d.subjects} x {d.sessions} x {d.trials}",
+                    f"{d.cost:.6g}",
+                    d.score,
+                    d.information if np.isfinite(d.information.value) else "-",
+                    settings_told(self.differences(d)),
+                )
+                for d in designs
+            ]
+            lines += text_table((title, *head), rows, words=True)
         return "\n".join([*lines, "(Monte-Carlo errors)"])
 
     @property
@@ -301,7 +310,9 @@ def about_answer(found: BestDesign) -> list[str]:
         )
     if found.of_role(SHIPPED) is None:
         lines.append("The budget does not afford the shipped design.")
-    return lines
+    pilot = Pilot.of(found.cell)
+    run = found.cell.options.get("run")
+    return [*lines, *(pilot.sentences if pilot else []), *([about_run(run)] if run else [])]
 
 
 def money(cost: float, unit: str) -> str:
@@ -368,11 +379,18 @@ def _start(question: AskDesign) -> Study:
     rivals = [AGENTS[name] for name in goal.names] if goal.kind == "models" else [model]
     for one in rivals:
         one.check_plays(place)
+    pilot = _pilot(question, place, rivals)
     truth: dict[str, float] = {}
     for one in rivals:
         own = {k: v for k, v in (question.truth or {}).items() if k in one.parameters.names}
         truth |= check_truth(one.parameters, own)
     costs = Costs.of(question, rivals[0])
+    run = costs.observed.told() if costs.observed else None
+    if costs.observed and costs.observed.place.name != place.name:
+        raise ValueError(
+            f"Sessions are priced by a run of the same experiment; {question.run} is of "
+            f"{costs.observed.place.name}, and the search of {place.name}."
+        )
     shares = _shares(question, goal)
     fixed = [*settings_asked(place), *([place.size] if question.trials and place.size else [])]
     space = Space.of(place, list(question.search or ()), fixed, shares.subjects is None)
@@ -381,10 +399,10 @@ def _start(question: AskDesign) -> Study:
         for one in rivals:
             one.check_plays(environment)
         if goal.kind == "effect":
-            _sought(question, goal, environment).check_identified([None])
+            _sought(question, goal, environment, pilot).check_identified([None])
 
     found = candidates(space, costs, shares, question.designs, possible)
-    cells = [cell for one in found for cell in _cells(question, goal, one, truth)]
+    cells = [cell for one in found for cell in _cells(question, goal, one, truth, pilot, run)]
     batch = _batch(found, goal, question.estimator)
     cells = [replace(cell, batch=batch) for cell in cells]
     trials = None if question.trials is None else place.n_trials
@@ -413,7 +431,19 @@ def _shares(question: AskDesign, goal: Goal) -> Shares:
     return Shares(None, question.sessions or 1, conditions, 2)
 
 
-def _sought(question: AskDesign, goal: Goal, environment: Environment) -> Any:
+def _pilot(question: AskDesign, place: Environment, models: Sequence[type[Agent]]) -> Pilot | None:
+    """Read the pilot of a search, if it has one: a fit of the model, or of one of the rivals."""
+    if question.pilot is None:
+        if question.unconverged:
+            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
+        return None
+    check_not_stated({"--set": question.truth})
+    fitted = model_of(question.pilot)
+    model = next((one for one in models if one.name == fitted), models[0])
+    return read_pilot(question.pilot, place.name, model, question.unconverged, DRAWS)
+
+
+def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
     """Write down the effect that is looked for in an experiment, as `power` does."""
     return sought_in(
         AskPower(
@@ -423,12 +453,18 @@ def _sought(question: AskDesign, goal: Goal, environment: Environment) -> Any:
             comparison=question.comparison,
             estimator=question.estimator,
             truth=question.truth,
+            pilot=pilot,
         )
     )
 
 
 def _cells(
-    question: AskDesign, goal: Goal, one: Candidate, truth: Mapping[str, float]
+    question: AskDesign,
+    goal: Goal,
+    one: Candidate,
+    truth: Mapping[str, float],
+    pilot: Pilot | None,
+    run: Mapping[str, Any] | None,
 ) -> list[Cell]:
     """Write down a design at the whole budget: a cell, or one for each rival."""
     size = one.sizes[-1]
@@ -436,11 +472,12 @@ def _cells(
         "goal": goal.kind,
         "role": one.role,
         "sizes": [[s.subjects, s.sessions, s.cost] for s in one.sizes],
+        **({"run": run} if run else {}),
     }
     law = {"part_of_search": START, "common": 0}
     place = one.environment
     if goal.kind == "effect":
-        sought = _sought(question, goal, place)
+        sought = _sought(question, goal, place, pilot)
         (cell,) = sought.cells([size.subjects], [size.sessions], [None], mark=law)
         return [replace(cell, options={**cell.options, **options})]
     plain = Cell(place.name, place.settings, "", law=law, sessions=size.sessions)
@@ -453,6 +490,7 @@ def _cells(
         replace(
             plain,
             model=name,
+            law=law | (pilot.law() if pilot and pilot.model == name else {}),
             truth={k: v for k, v in truth.items() if k in AGENTS[name].parameters.names},
             options={**options, **more},
         )
@@ -543,7 +581,8 @@ class _Search:
         fresh, gains = self._fresh(result_of, best, sorted(kept - {best}))
         unit, budget = str(self.start.question["budget"]).split("=")
         seconds = sum(one.measured.seconds for one in (*tried, *fresh))
-        cell = self.start.cells[0]
+        own = self.cells_of(0)
+        cell = next((one for one in own if "pilot" in one.law), own[0])
         return BestDesign(
             question=dict(self.start.question),
             goal=self.goal,

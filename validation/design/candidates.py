@@ -9,7 +9,7 @@ from datetime import date
 from decimal import Decimal
 from functools import cached_property
 from math import ceil
-from typing import Any
+from typing import Any, NoReturn
 
 import scipy
 
@@ -19,11 +19,14 @@ from knownminds.environments import Environment, make, session_stream
 from knownminds.environments.searched import Among, Searched, Span
 from knownminds.llm_adapters.runs.prices import Price, Range, price_of
 from knownminds.validation.costs.dry_runs import DryRuns, dry_runs_of
+from knownminds.validation.costs.observed import Observed
 from knownminds.validation.engine.arguments import MOST_TRIALS
 
 DRY_RUNS = 4
 SIMULATED = 64  # sessions, where trials may fall away
 IMAGE_TOKENS = Range(85, 8500)
+SHORTEST_OF = 32  # draws, among which the smallest design is looked for
+SURELY = 2.0  # times the budget: designs that seem to cost more are not priced
 ATTEMPTS = 20  # draws for each design that is wanted: some are impossible, or too dear
 PARTS = (0.125, 0.25, 0.5, 1.0)  # of the budget, at which the fresh run measures
 SHIPPED, PUBLISHED, SEARCHED = "shipped", "published", "searched"
@@ -111,6 +114,7 @@ class Costs:
     price: Price | None = None
     reasoning: Range = field(default_factory=lambda: Range(0, 0))
     seed: int = 0
+    observed: Observed | None = None
 
     @classmethod
     def of(cls, question: Any, model: type[Agent]) -> Costs:
@@ -128,9 +132,25 @@ class Costs:
                 raise ValueError(
                     f"A budget in trials has no prices; got --llm {question.llm}. Give dollars=."
                 )
+            if question.run is not None:
+                raise ValueError(
+                    f"A budget in trials has no prices; got --run {question.run}. Give dollars=."
+                )
             return cls(unit, float(int(most)), model, seed=question.seed)
+        if question.run is not None:
+            if question.llm is not None:
+                raise ValueError(
+                    f"A run tells its language model and its prices; got --llm {question.llm} and "
+                    "--run. Leave one of them out."
+                )
+            observed = Observed.read(question.run, question.seed)
+            price = observed.priced()
+            return cls(unit, float(most), model, price, seed=question.seed, observed=observed)
         if question.llm is None:
-            raise ValueError("A budget in dollars needs a language model: --llm PROVIDER:MODEL.")
+            raise ValueError(
+                "A budget in dollars needs a language model, --llm PROVIDER:MODEL, or a run that "
+                "tells what one took, --run FOLDER."
+            )
         day = None if question.date is None else _day(question.date)
         return cls(
             unit,
@@ -145,6 +165,9 @@ class Costs:
         """Return what so many sessions of an experiment cost, and how many are afforded."""
         if self.price is None:
             return Sessions(self.lived_in(environment), None, None)
+        if self.observed is not None:
+            planned = self.observed.planned(environment, self.model, DRY_RUNS)
+            return Sessions(environment.n_trials, self.price, planned)
         runs = dry_runs_of(
             environment, self.model, DRY_RUNS, self.seed, self.reasoning, IMAGE_TOKENS
         )
@@ -289,7 +312,9 @@ def candidates(
     found: list[Candidate] = []
     seen: set[str] = set()
     cheapest = float("inf")
-    trials = None
+    trials, per_trial = None, 0.0
+    if costs.price is not None:
+        per_trial = _dollars_per_trial(space, costs, shares)
     if costs.unit == "trials" and shares.subjects is not None:
         trials = int(costs.budget) // (shares.conditions * shares.subjects)
     own = [(SHIPPED, place, None)]
@@ -310,18 +335,58 @@ def candidates(
             if role == SHIPPED:
                 raise
             continue
+        if role == SEARCHED and _dear(per_trial * environment.n_trials, costs):
+            continue
         priced = costs.sessions_in(environment)
         cheapest = min(cheapest, priced.cost(shares.fewest))
         sizes = _sizes(priced, costs.budget, shares, each)
         if sizes:
             found.append(Candidate(role, environment, sizes))
     if not any(one.role == SEARCHED for one in found):
-        what = f"${cheapest:.2g}" if costs.unit == "dollars" else f"{cheapest:g} trials"
-        raise ValueError(
-            f"The budget affords no design that is searched: the smallest costs {what}; got "
-            f"{costs.unit}={costs.budget:g}. Raise it, or search smaller ones with --search."
-        )
+        _refuse(costs, cheapest)
     return found
+
+
+def _refuse(costs: Costs, cheapest: float) -> NoReturn:
+    what = f"${cheapest:.2g}" if costs.unit == "dollars" else f"{cheapest:g} trials"
+    raise ValueError(
+        f"The budget affords no design that is searched: the smallest costs {what}; got "
+        f"{costs.unit}={costs.budget:g}. Raise it, or search smaller ones with --search."
+    )
+
+
+def _dear(dollars: float, costs: Costs) -> bool:
+    """Say whether a guess is so far above the budget that a design need not be priced."""
+    return dollars > SURELY * costs.budget
+
+
+def _dollars_per_trial(space: Space, costs: Costs, shares: Shares) -> float:
+    """Return what a trial costs in the shortest session, for as few sessions as are needed.
+
+    Prompts that tell of earlier trials grow, so longer sessions cost more for each trial.
+
+    Raises
+    ------
+    ValueError
+        If the budget is clearly below the smallest design: no dry run of others is needed.
+    """
+    place, size = space.place, space.place.size
+    shortest = [place]
+    for drawn in space.draws(SHORTEST_OF, costs.seed):
+        drawn.pop("sessions", None)
+        if size in drawn:
+            drawn[str(size)] = space.ends_of_size[0]
+        try:
+            environment = make(place.name, **{**place.settings, **drawn})
+            costs.model.check_plays(environment)
+        except ValueError:
+            continue
+        shortest.append(environment)
+    least = min(shortest, key=lambda environment: environment.n_trials)
+    dollars = costs.sessions_in(least).cost(shares.fewest)
+    if _dear(dollars, costs):
+        _refuse(costs, dollars)
+    return dollars / least.n_trials
 
 
 def _filled(

@@ -33,7 +33,7 @@ TOLD = {
 MEANING = {
     "parameters": (
         "Spread: the posterior standard deviation on the unconstrained scale, in standard "
-        "deviations of the prior, mean over the named parameters and the minds of the prior. Bits: "
+        "deviations of the prior, mean over the named parameters and over minds. Bits: "
         "the expected information about them (mutual information with the data), by nested Monte "
         "Carlo: both integrals by importance sampling around each data set's mode."
     ),
@@ -57,6 +57,7 @@ def design_page(found: BestDesign) -> Page:
             *about_experiment(found.cell),
             ("model", ", ".join(model) if isinstance(model, list) else str(model)),
             ("wanted", TOLD[kind].format(found.goal)),
+            *([("minds", f"drawn from {question['from']}")] if question.get("from") else []),
             ("budget", money(found.budget, found.unit)),
             *([("prices", _prices(question))] if found.unit == "dollars" else []),
             ("search", rounds),
@@ -95,6 +96,8 @@ def _finding(found: BestDesign, gain: Gain) -> Finding:
 
 
 def _prices(question: Any) -> str:
+    if question.get("run"):
+        return f"by what the run in {question['run']} took"
     told = {"date": question["date"], "tokens of thought": question["reasoning"]}
     return f"{question['llm']}; {listed(told)}".removesuffix("; ")
 
@@ -109,7 +112,7 @@ def _notes(found: BestDesign) -> list[str]:
     failed = sum(one.measured.failed for one in (*found.tried, *found.fresh))
     if failed:
         notes.append(f"{failed:,} data sets could not be judged and are left out of the means.")
-    if found.goal.kind == "parameters":
+    if found.goal.kind == "parameters" and not found.question.get("from"):
         notes.append(f"The same by recovery: {found.recovery_command(found.winner)}")
     return notes
 
@@ -128,12 +131,12 @@ def _columns(found: BestDesign) -> list[Any]:
 
 
 def _fresh(found: BestDesign) -> Table:
-    name = ("", lambda row: found.role_told(row))
+    name = ("design", lambda row: found.role_told(row))
     return table("Fresh run", found.fresh, name, *_columns(found))
 
 
 def _ranked(found: BestDesign) -> Table:
-    name = ("", lambda row: found.role_told(row))
+    name = ("design", lambda row: found.role_told(row))
     return table("The best of the search", found.ranked[:20], name, *_columns(found))
 
 
@@ -151,7 +154,7 @@ def _recovery(found: BestDesign) -> list[Table]:
         table(
             "Recovery in the fresh run",
             rows,
-            ("", "{0}"),
+            ("design", "{0}"),
             ("parameter", "{1}"),
             ("posterior spread", lambda row: shown(row[2][f"spread_{row[1]}"])),
             ("RMSE", lambda row: shown(_root(row[2][f"squared_error_{row[1]}"]))),

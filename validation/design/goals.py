@@ -16,7 +16,9 @@ from knownminds.inference.fits.model_data import Unknowns
 from knownminds.inference.posteriors.evidence import evidence, evidence_given
 from knownminds.validation.engine.population import draw_subjects, live
 from knownminds.validation.engine.study import Batch, Study
-from knownminds.validation.power.operating_characteristics import LEVEL, test_batch
+from knownminds.validation.power.aims import LEVEL
+from knownminds.validation.power.operating_characteristics import test_batch
+from knownminds.validation.power.questions import PILOT
 from knownminds.validation.reading import read_numbers
 
 Kind = Literal["parameters", "models", "effect"]
@@ -37,19 +39,22 @@ class Goal:
     names
         Parameters, rival models, or the one measure.
     size
-        Of the effect.
+        Of the effect, or `PILOT`.
     """
 
     kind: Kind
     names: tuple[str, ...]
-    size: float = 0.0
+    size: float | str = 0.0
 
     @classmethod
     def of(cls, text: str, model: type[Agent]) -> Goal:
         """Read what `--for` says; ValueError names what it may be."""
         if "=" in text:
-            ((name, size),) = read_numbers("--for", [text]).items()
-            return cls("effect", (name,), size)
+            name, _, size = text.partition("=")
+            if size == PILOT:
+                return cls("effect", (name,), PILOT)
+            ((name, number),) = read_numbers("--for", [text]).items()
+            return cls("effect", (name,), number)
         if text == "parameters":
             return cls("parameters", model.parameters.names)
         rivals = rivals_in(text)
@@ -73,6 +78,8 @@ class Goal:
     def __str__(self) -> str:
         """Say what it is."""
         names = " and ".join(self.names)
+        if self.size == PILOT:
+            return f"the pilot's {names}"
         if self.kind == "effect":
             return f"{names} = {self.size:g}"
         return names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from knownminds.validation.engine.question import (
@@ -63,6 +64,16 @@ class AskDesign(ExperimentQuestion["BestDesign"]):
         Whether every design gets so many, without halving.
     fresh
         Data sets of the fresh run.
+    pilot
+        The folder of a hierarchical fit. Minds are then draws of groups of its posterior in place
+        of the model's priors, with which their data are still analysed; as many answers are lost,
+        at random, as the pilot lacks. Of models, those of the one that was fitted are. An effect
+        ("optimism_bias=pilot") may be the pilot's own.
+    unconverged
+        Go on with a pilot that did not converge.
+    run
+        With dollars, the folder of a run with a language model: sessions are priced by the tokens
+        and the money that its ledger holds.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`; every step is a folder within `out`.
 
@@ -91,7 +102,7 @@ class AskDesign(ExperimentQuestion["BestDesign"]):
         flag="--budget",
         read=lambda text: read_numbers("--budget", [text]),
     )
-    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual")
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", untyped=None)
     llm: str | None = option(
         str | None, "PROVIDER:MODEL, whose prices turn prompts into dollars.", default=None
     )
@@ -120,6 +131,24 @@ class AskDesign(ExperimentQuestion["BestDesign"]):
     )
     fresh: int = option(int, "Data sets of the fresh run.", default=1000)
     truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
+    pilot: str | Path | None = option(
+        Path | None,
+        "A hierarchical fit (its folder): minds are drawn from its posterior.",
+        default=None,
+        flag="--from",
+    )
+    unconverged: bool = option(
+        bool,
+        "With --from: go on with a posterior that did not converge.",
+        default=False,
+        flag="--unconverged",
+    )
+    run: str | Path | None = option(
+        Path | None,
+        "With dollars, in place of --llm: a run's folder, by which sessions are priced.",
+        default=None,
+        flag="--run",
+    )
     seed: int = asks(Seed, default=0)
 
     @classmethod
@@ -138,6 +167,8 @@ class AskDesign(ExperimentQuestion["BestDesign"]):
         return told | {
             "budget": f"{budget[0]}={budget[1]:.12g}",
             "search": list(self.search or ()),
+            "from": None if self.pilot is None else str(self.pilot),
+            "run": None if self.run is None else str(self.run),
             "thorough": self.thorough or None,
         }
 

@@ -181,7 +181,7 @@ def estimates(battery: BeliefBattery) -> str:
     people = list(battery.participants[:MOST_SHOWN])
     groups = list(shown.groupby(["test", "of"], sort=False))
     figure, axes = draw.panels(len(groups), height=1.2 + 0.26 * len(people))
-    for k, (axis, ((test, of), some)) in enumerate(zip(axes, groups, strict=True)):
+    for axis, ((test, of), some) in zip(axes, groups, strict=True):
         for row in some.to_dict("records"):
             if row["participant"] not in people:
                 continue
@@ -196,7 +196,9 @@ def estimates(battery: BeliefBattery) -> str:
                 row["published"], y + RAW, "o", color=draw.GREY, markersize=4,
                 markerfacecolor="white",
             )  # fmt: skip
-        axis.set_yticks(range(len(people)), people[::-1] if k % 4 == 0 else [""] * len(people))
+        axis.set_yticks(
+            range(len(people)), people[::-1] if draw.leftmost(axis) else [""] * len(people)
+        )
         axis.set_ylim(-0.7, len(people) - 0.3)
         axis.axvline(0.0, color="#dddddd", linewidth=1, zorder=0)
         draw.entitle(axis, f"{test}\n{of}" if of else f"{test}\n")

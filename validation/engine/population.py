@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,6 +27,7 @@ from .study import Batch, Cell, Study
 # The laws that a cell may name; an empty one is "each subject from the model's priors".
 HYPERPRIOR: Mapping[str, Any] = {"group": "hyperprior"}
 CORRELATED: Mapping[str, Any] = {**HYPERPRIOR, "correlated": True}
+_GROUP_DRAW = 2**31 + 1  # first part of the address of a replicate's own group
 CHOSEN_PER_BATCH = 32  # subjects whose questions are chosen: a second or some
 
 
@@ -74,7 +75,10 @@ def draw_subjects(study: Study, batch: Batch) -> Subjects:
     places = np.column_stack([np.full(len(found), cell.data_key), found])
     uniforms = session_uniforms(study.seed, places, (2 + most) * n_parameters)
     normal = ndtri(np.maximum(uniforms, 2.0**-54)).reshape(len(found), 2 + most, n_parameters)
-    mean, spread = _group(cell, normal[:, 0], normal[:, 1])
+    if "group_draws" in cell.law:
+        mean, spread = _drawn_group(study, cell, found)
+    else:
+        mean, spread = _group(cell, normal[:, 0], normal[:, 1])
     standard = normal[position, 2 + number]
     if cell.law.get("correlation"):
         known = correlation_matrix(parameters.names, cell.law["correlation"])
@@ -152,6 +156,24 @@ def _group(cell: Cell, for_mean: Array, for_sd: Array) -> tuple[Array, Array]:
     return np.broadcast_to(mean, for_mean.shape), np.broadcast_to(spread, for_sd.shape)
 
 
+def lost_share(cell: Cell) -> float:
+    """Return which share of the answers is lost: as many as in the pilot, if there was one."""
+    count, of = cell.law.get("lost", (0, 1))
+    return float(count) / float(of)
+
+
+def _drawn_group(study: Study, cell: Cell, replicates: NDArray[np.int64]) -> tuple[Array, Array]:
+    """Mean and spread of the group of each replicate, [R, P], from the draws that the law holds.
+
+    Both groups of a comparison, and all designs of a study, have the same draw in a replicate.
+    """
+    draws = {name: np.array(cell.law["group_draws"][name], dtype=float) for name in ("mean", "sd")}
+    places = np.column_stack([np.full(len(replicates), _GROUP_DRAW), replicates])
+    uniform = session_uniforms(study.seed, places, 1)[:, 0]
+    which = (uniform * len(draws["mean"])).astype(int)
+    return draws["mean"][which], draws["sd"][which]
+
+
 @dataclass(frozen=True)
 class Lived:
     """Sessions that subjects have lived, as flat arrays in order of time.
@@ -212,6 +234,21 @@ class Lived:
         subject, session = position[self.subject[mine]], self.session[mine]
         return Lived(self.environment, columns, subject, session, self.trial[mine], len(subjects))
 
+    def beside(self, other: Lived) -> Lived:
+        """Return both together: what subject i has lived there is that of subject n + i."""
+        columns = {
+            name: np.concatenate([column, other.columns[name]])
+            for name, column in self.columns.items()
+        }
+        return Lived(
+            self.environment,
+            columns,
+            np.concatenate([self.subject, other.subject + self.n_subjects]),
+            np.concatenate([self.session, other.session]),
+            np.concatenate([self.trial, other.trial]),
+            self.n_subjects + other.n_subjects,
+        )
+
     def trials(self, *, apart: bool = False) -> Trials:
         """Return the checked record; subjects are named by their position in the batch.
 
@@ -254,6 +291,7 @@ def live(study: Study, batch: Batch, subjects: Subjects, first_session: int = 0)
         study.seed,
         addresses=addresses,
         lapse=cell.lapse or None,
+        lost=lost_share(cell),
     )
     session, subject = np.divmod(sessions.subject, n)
     return Lived(environment, sessions.columns, subject, session, sessions.trial, n)
@@ -298,6 +336,9 @@ def check_step_loop(study: Study) -> None:
     for c, cell in enumerate(study.cells):
         if "questions" in cell.options:  # which are asked step by step in any case
             continue
+        if "lost" in cell.law:  # all trials take place here
+            cell = replace(cell, law={k: v for k, v in cell.law.items() if k != "lost"})
+            study = replace(study, cells=(*study.cells[:c], cell, *study.cells[c + 1 :]))
         first = Batch(c, 0, 1)
         subjects = draw_subjects(study, first)
         fast = live(study, first, subjects)

@@ -12,7 +12,7 @@ import json
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import (
     TYPE_CHECKING,
     Annotated,
@@ -29,6 +29,8 @@ import typer
 
 from knownminds.validation.options import DesignName, Out, Workers
 from knownminds.validation.reading import resolve_experiment
+
+from .notebook import notebook_bar
 
 if TYPE_CHECKING:
     from .engine import Progress, Running
@@ -261,16 +263,26 @@ def _option(name: str, how: Typed) -> str:
 def verb(question: Callable[P, Question[R]], module: str) -> Callable[P, R]:
     """Return the function that answers a question: its arguments are the question's fields.
 
+    In a notebook it shows how far it is, where the question takes a `progress` and none was given.
+
     Parameters
     ----------
     module
         In which it is a name.
     """
 
-    def ask(*args: P.args, **asked: P.kwargs) -> R:
-        return question(*args, **asked).answer()
-
     kind = cast("type[Question[Any]]", question)
+    watched = "progress" in {own.name for own in fields(kind)}
+
+    def ask(*args: P.args, **asked: P.kwargs) -> R:
+        own = question(*args, **asked)
+        if not watched or getattr(own, "progress") is not None:  # noqa: B009 - of a subclass
+            return own.answer()
+        with notebook_bar(kind.verb) as bar:
+            shows: Any = own if bar is None else replace(cast("Any", own), progress=bar)
+            answer: R = shows.answer()
+            return answer
+
     ask.__name__ = ask.__qualname__ = kind.verb
     ask.__module__, ask.__doc__ = module, kind.__doc__
     # In a dataclass the fields of its base come first.

@@ -30,12 +30,13 @@ class Reported(Result):
         ValueError
             If the page has no such figure.
         """
+        from knownminds.environments.record.plots import showing
+
         page = self.page()
         figures = [svg.figure for _, svg in page.drawn if hasattr(svg, "figure")]
         if not 1 <= number <= len(figures):
             raise ValueError(f"The page has {len(figures)} figures; got number={number}.")
-        figure: Figure = figures[number - 1]
-        return figure
+        return showing(figures[number - 1])
 
     def _repr_html_(self) -> str:
         """Show a notebook the page, in a frame of its own."""

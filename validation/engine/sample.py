@@ -18,6 +18,7 @@ from .arguments import one_of, resolve_model
 from .simulated_data import simulated_data
 
 SUBJECTS = 30
+FIRST = "rescorla_wagner_dual"  # the usual model wherever it plays
 # Who lives each experiment, and in which design where the shipped one is longer than a sample.
 MINDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "instrumental_learning": ("rescorla_wagner_dual", {}),
@@ -39,7 +40,32 @@ MINDS: dict[str, tuple[str, Mapping[str, Any]]] = {
     "restless_bandit": ("change_point_observer", {}),
     "reversal_learning": ("rescorla_wagner", {}),
     "iowa_gambling": ("prospect_valence_delta", {}),
+    "cue_conflict": ("cue_weigher", {}),
+    "causal_inference": ("network_reasoner", {}),
+    "causal_strength": ("strength_judge", {}),
+    "risky_choice": ("prospect_theory", {}),
+    "ambiguity": ("alpha_maxmin", {}),
+    "counts": ("evidence_weigher", {}),
+    "linked_coins": ("correlation_weigher", {}),
+    "ultimatum": ("inequity_averse", {}),
+    "public_goods": ("conditional_cooperator", {}),
+    "adjusting_amount": ("hyperbolic_discounter", {}),
 }
+
+
+def usual_model(environment: str | None) -> str:
+    """Return the name of the model that an experiment is asked about if none is named."""
+    if environment not in ENVIRONMENTS or AGENTS[FIRST].plays(place := make(environment)):
+        return FIRST
+    return _usual_in(place)
+
+
+def _usual_in(place: Environment) -> str:
+    """Return who lives an experiment in a sample, also one that a plugin brings."""
+    if place.name in MINDS:
+        return MINDS[place.name][0]
+    playing = (n for n, model in AGENTS.items() if model.plays(place) and len(model.parameters))
+    return next(playing, "random_responder")
 
 
 @dataclass(frozen=True)
@@ -102,11 +128,9 @@ def sample(
     """
     name = environment if isinstance(environment, str) else environment.name
     one_of("environment", name, ENVIRONMENTS)
-    usual, settings = MINDS.get(name, ("", {}))
+    settings = MINDS[name][1] if name in MINDS else {}
     place = make(name, **settings) if isinstance(environment, str) else environment
-    if model is None and not usual:
-        usual = next((n for n, m in AGENTS.items() if m.plays(place) and len(m.parameters)), "")
-    agent = resolve_model(model or usual or "random_responder")
+    agent = resolve_model(model or _usual_in(place))
     agent.check_plays(place)
     lived = simulated_data(agent, place, subjects=subjects, seed=seed).frame
     true = [f"true_{parameter}" for parameter in agent.parameters.names]

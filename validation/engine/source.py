@@ -32,8 +32,8 @@ CORE: Mapping[str, tuple[str, ...]] = {
     "validation": ("engine",),
 }
 FAMILIES = ("environments", "agents", "inference")  # floors on which each family has a room
-# Rooms that a command's own room computes with.
-WITH = {"design": ("power",)}
+# Rooms that a room computes with: designs by power, and power of a choice of models by recovery.
+WITH = {"design": ("power", "recovery"), "power": ("recovery",)}
 COMMANDS = {name: kept.room for name, kept in STUDIES.items() if kept.is_study}
 # What says how a study is asked for, kept and shown: what it computes stands in its cells.
 SAYS = (
@@ -45,6 +45,8 @@ SAYS = (
     "options.py",
     "reading.py",
     "completion.py",
+    "pilot.py",
+    "observed.py",
 )
 # Of the other floor, only what puts a known mind into words; no study asks anybody.
 SPEAKS = (("", "adapter.py"), ("runs", "participant.py"), ("known_minds", "synthetic.py"))
@@ -63,9 +65,9 @@ def _files(study: Study | None) -> set[tuple[str, Traversable]]:
     files: set[tuple[str, Traversable]] = set()
     commands = COMMANDS if study is None else (study.command,)
     rooms |= {("validation", COMMANDS[command]) for command in commands if command in COMMANDS}
-    rooms |= {("validation", room) for command in commands for room in WITH.get(command, ())}
     audits = AUDITS if study is None else AUDITS.keys() & {study.question.get("subject_matter")}
     rooms |= {("validation", AUDITS[name].partition(".")[0]) for name in audits}
+    rooms |= {("validation", other) for _, room in [*rooms] for other in WITH.get(room, ())}
     members = _registered() if study is None else members_of(study)
     for member in members:
         kind = member if isinstance(member, type) else type(member)

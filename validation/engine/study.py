@@ -35,7 +35,7 @@ class NotFinished(ValueError):  # noqa: N818 - one says it so
 
 
 # Settings that experiments got later: without a value they leave the streams of draws as they were.
-LATER = ("thought_words",)
+LATER = ("thought_words", "stimuli")
 
 
 @dataclass(frozen=True)

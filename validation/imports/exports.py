@@ -11,13 +11,13 @@ import pandas as pd
 from knownminds.environments import Environment, Trials, make, trial_schema
 from knownminds.environments.record.csv_cells import csv_text
 from knownminds.environments.record.folders import writable, write_text
+from knownminds.inference.posteriors.crossed_levels import units_of
 
 
 def hbayesdm_table(trials: Trials, environment: Environment) -> pd.DataFrame:
     """Return trials in the columns of hBayesDM: `subjID`, choices from 1, a gap where none is.
 
-    Sessions of a subject follow one another, since the package has none; a day without a first
-    choice, and a balloon without an answer, are left out, as it drops them.
+    A day without a first choice, and a balloon without an answer, are left out, as it drops them.
 
     Raises
     ------
@@ -163,6 +163,25 @@ _TABLES = {
     "iowa_gambling": _cards,
     "temporal_discounting": _sums,
 }
+
+_LEARNT = ("instrumental_learning", "reversal_learning", "two_step", "iowa_gambling")
+
+
+def begun_once(trials: Trials, environment: Environment) -> Trials:
+    """Return trials in which nobody begins anew to learn.
+
+    hBayesDM takes all rows of a subjID for one course of learning. Where a subject has several
+    sessions or contexts, each becomes a subject of its own, "0 | 1" for instance.
+    """
+    frame = trials.frame
+    keys = [
+        key
+        for key in ("session", "context")
+        if key in frame and (frame.groupby("subject", sort=False)[key].nunique() > 1).any()
+    ]
+    if environment.name not in _LEARNT or not keys:
+        return trials
+    return Trials.from_frame(frame.assign(subject=units_of(trials, ("subject", *keys))))
 
 
 def experiment_of(trials: Trials, environment: Environment | None) -> Environment:

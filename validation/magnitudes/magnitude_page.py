@@ -18,9 +18,17 @@ from knownminds.inference.magnitudes.magnitude_answers import (
 from knownminds.validation.engine.monte_carlo import share
 from knownminds.validation.engine.question import command_line, in_one
 from knownminds.validation.pages import figures as draw
-from knownminds.validation.pages.page import Finding, Page, Table, counted, outcome_table, table
+from knownminds.validation.pages.page import (
+    Finding,
+    Page,
+    Table,
+    between,
+    counted,
+    outcome_table,
+    table,
+)
 
-from .magnitude_table import MagnitudeTable, shortened
+from .magnitude_table import LEVEL, MagnitudeTable, shortened
 
 _LETTERS = {"S": "composite", "A": "accuracy", "E": "efficiency", "C": "consistency"}
 
@@ -61,7 +69,7 @@ def magnitude_page(table: MagnitudeTable) -> Page:
             ("bootstraps", f"{rounds}, intervals of {mass:.0%}" if rounds else "none"),
         ],
         findings=[_finding(table, who) for who in table.participants],
-        sentences=[],
+        sentences=[_beside_lines(table, who) for who in table.evidence["participant"].unique()],
         notes=[
             "NRMSE: error in units of that of a constant answer at the middle of each window, "
             "squared errors pooled over windows; bias and variance are the parts of its square. "
@@ -81,6 +89,10 @@ def magnitude_page(table: MagnitudeTable) -> Page:
                 if rounds
                 else []
             ),
+            "Evidence is a share of likelihoods at their maxima, and a straight line shows some by "
+            "noise alone. Beside it stands that of straight lines, each fitted to the participant "
+            "in the base condition and answering the same stimuli; p is the share of them, with "
+            "the participant, that show as much or more.",
             "Trials without a readable answer are left out and counted; nothing is put in their "
             "place. A part that lacks a task, a modality or a condition has no value.",
             *(f"{name}: {what}." for name, what in MEANINGS.items()),
@@ -136,6 +148,15 @@ def _finding(table: MagnitudeTable, who: str) -> Finding:
     return Finding(f"{who}:", told, why, "good" if rare else "fair")
 
 
+def _beside_lines(table: MagnitudeTable, who: str) -> str:
+    found, n = table.bayesian_tasks(who)
+    return (
+        f"{who}: more evidence for a Bayesian observer than straight lines with the same noise "
+        f"show (p at most {LEVEL:g}) in {found} of {counted(n, 'task')}; by chance it is "
+        f"{LEVEL * n:.2g}."
+    )
+
+
 def _tables(shown: MagnitudeTable) -> list[Table]:
     return [
         table(
@@ -144,10 +165,20 @@ def _tables(shown: MagnitudeTable) -> list[Table]:
             ("participant", "{participant}"),
             ("part", "{part} {name}"),
             ("value", "{value:.3f}"),
-            ("interval", "{low:.3f} to {high:.3f}"),
+            ("interval", between),
             ("missing", _lacking),
         ),
         cell_table(shown.cells, every=False),
+        table(
+            "Evidence for a Bayesian observer, beside that of straight lines",
+            shown.evidence,
+            ("participant", "{participant}"),
+            ("task", "{task}"),
+            ("evidence", "{evidence:.2f}"),
+            ("lines, 5% to 95%", between),
+            ("p", "{p:.3f}"),
+            ("lines", "{lines:,.0f}"),
+        ),
         cue_table(shown.cues[shown.cues["condition"] == BASE]),
         table(
             "Consistency: prior weights and shifts",
@@ -159,7 +190,7 @@ def _tables(shown: MagnitudeTable) -> list[Table]:
             ("base", "{base:.3f}"),
             ("ablation", "{weight:.3f}"),
             ("score", "{score:+.0f}"),
-            ("", lambda row: row["reason"] or ""),
+            ("why none", lambda row: row["reason"] or ""),
         ),
         table(
             "Consistency: known minds in the same design",
@@ -189,7 +220,7 @@ def cue_table(cues: pd.DataFrame) -> Table:
         ("reference", "{reference}"),
         ("weight of text", "{text_weight:.3f}"),
         ("RRE", "{efficiency:.3f}"),
-        ("interval", "{low:.3f} to {high:.3f}"),
+        ("interval", between),
         ("items", "{n:,.0f}"),
         ("left out", "{left_out:,.0f}"),
     )
@@ -207,7 +238,7 @@ def cell_table(cells: pd.DataFrame, every: bool = True) -> Table:
         ("trials", "{n:,.0f}"),
         ("missing", "{missing:,.0f}"),
         ("NRMSE", "{error:.3f}"),
-        ("interval", "{low:.3f} to {high:.3f}"),
+        ("interval", between),
         ("bias²", "{bias:.2f}"),
         ("variance", "{variance:.2f}"),
         ("prior weight", "{prior_weight:.2f}"),

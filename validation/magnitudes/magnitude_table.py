@@ -22,6 +22,7 @@ from knownminds.inference.magnitudes.consistency_score import (
     prior_weight,
 )
 from knownminds.inference.magnitudes.cue_combination import REFERENCES, CueCombination
+from knownminds.inference.magnitudes.evidence_calibration import calibrated_evidence
 from knownminds.inference.magnitudes.factor_evidence import FACTORS, factor_evidence
 from knownminds.inference.magnitudes.magnitude_answers import (
     BASE,
@@ -57,6 +58,8 @@ FILE = "magnitude.json"
 KEPT = "magnitude_trials.parquet"  # all trials in one table: names may occur once per condition
 CELL = ["participant", "task", "condition", "modality"]
 LETTERS = 32  # of a participant's name that are printed
+LEVEL = 0.05
+LINES = 39  # straight lines beside each evidence: two of 40 at or above it make p .05
 LACKS = 2  # missing things that are printed for each part
 # Columns of the frames that may have no row.
 MAYBE = {
@@ -69,8 +72,9 @@ MAYBE = {
         *("participant", "score", "low", "high", "observer", "expected", "sd", "reaching"),
     ],
     "fits": [*CELL, "variant", "aic", "status", "parameters"],
+    "evidence": [*CELL, "evidence", "low", "high", "p", "lines"],
 }
-FRAMES = ("composite", "cells", "cues", "consistency", "known", "fits")
+FRAMES = ("composite", "cells", "cues", "consistency", "known", "fits", "evidence")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +103,9 @@ class MagnitudeTable(Reported):
         least what the participant does.
     fits
         One row per cell and variant of an observer: aic, status, parameters.
+    evidence
+        One row per participant and task, of the base condition: evidence for a Bayesian observer,
+        low and high (5% and 95% of that of straight lines), p, lines (how many there were).
     trials
         What all was read from.
     outcomes
@@ -113,6 +120,7 @@ class MagnitudeTable(Reported):
     consistency: pd.DataFrame
     known: pd.DataFrame
     fits: pd.DataFrame
+    evidence: pd.DataFrame
     trials: pd.DataFrame
     outcomes: Mapping[str, tuple[Rate, ...]]
     options: Mapping[str, Any]
@@ -196,6 +204,11 @@ class MagnitudeTable(Reported):
         """One row per participant, see `summary`."""
         return self.summary()
 
+    def bayesian_tasks(self, participant: str) -> tuple[int, int]:
+        """Return in how many tasks a participant shows more than lines do, and of how many."""
+        own = self.evidence[self.evidence["participant"] == participant]["p"].dropna()
+        return int((own <= LEVEL).sum()), len(own)
+
     def content(self) -> dict[str, Any]:
         """What `to_json` holds."""
         return {
@@ -234,6 +247,8 @@ class MagnitudeTable(Reported):
             lines[1:1] = [f"{mass:.0%} intervals of {rounds} bootstraps that keep the sessions"]
         lines += self._composite_lines(wide)
         lines += ["", *self._cell_lines(wide)]
+        if len(self.evidence):
+            lines += ["", *self._evidence_lines(wide)]
         lines += ["", *self._cue_lines(wide), "", *self._consistency_lines(wide)]
         left = self.cells[["missing", "at_an_end"]].sum()
         lines += [
@@ -275,6 +290,19 @@ class MagnitudeTable(Reported):
                 + "".join(f"{'-' if np.isnan(v) else f'{v:.2f}':>12}" for v in factors)
             )
         return lines if len(lines) > 2 else [f"condition {BASE}: not played"]
+
+    def _evidence_lines(self, wide: int) -> list[str]:
+        lines = [
+            f"condition {BASE}: evidence for a Bayesian observer beside that of straight lines "
+            "with the participant's noise",
+            f"{'':<{wide}}{'task':<18}{'evidence':>10}{'lines, 5% to 95%':>20}{'p':>8}",
+        ]
+        for row in self.evidence.to_dict("records"):
+            lines.append(
+                f"{row['participant']:<{wide}}{row['task']:<18}{row['evidence']:>10.2f}"
+                f"{row['low']:>12.2f} to {row['high']:.2f}{row['p']:>8.3f}"
+            )
+        return lines
 
     def _cue_lines(self, wide: int) -> list[str]:
         base = self.cues[self.cues["condition"] == BASE]
@@ -321,8 +349,8 @@ def magnitude_table(
     mass: float = MASS,
     accuracy: Accuracy = "combined",
     shared: bool = False,
-    shift: float = SHIFT,
     replicates: int = REPLICATES,
+    lines: int = LINES,
     seed: int = 0,
     workers: int | None = None,
 ) -> MagnitudeTable:
@@ -346,12 +374,11 @@ def magnitude_table(
     shared
         Whether the static observer behind the consistency score has one prior mean for all
         windows.
-    shift
-        By how much the prior weight of the known mind that adapts grows.
-    replicates
-        Of each known mind.
+    replicates, lines
+        How many of each known mind, and how many straight lines stand beside each participant's
+        evidence (`calibrated_evidence`).
     seed
-        Of bootstraps and known minds.
+        Of bootstraps, known minds and lines.
 
     Raises
     ------
@@ -376,12 +403,13 @@ def magnitude_table(
         "mass": mass,
         "accuracy": accuracy,
         "shared": shared,
-        "shift": shift,
+        "shift": SHIFT,
         "replicates": replicates,
         "seed": seed,
     }
     composites = {who: magnitude_composite(answers, who, **how) for who in answers.participants}
     fits = _fits(answers, workers)
+    beside = _evidence(answers, lines, seed, workers) if lines else pd.DataFrame()
     played = frame.groupby("environment", sort=False)
     return MagnitudeTable(
         sources=sources,
@@ -395,11 +423,13 @@ def magnitude_table(
         ),
         known=_known(composites),
         fits=fits,
+        evidence=beside if len(beside) else pd.DataFrame(columns=MAYBE["evidence"]),
         trials=answers.frame.drop(columns=["task", "condition_name", "modality_name"]),
         outcomes={str(k): outcome_rates(Trials.from_frame(_apart(v))) for k, v in played},
         options={
             "rounds": rounds,
             **how,
+            "lines": lines,
             "environment": environment,
             "columns": dict(columns or {}),
         },
@@ -413,8 +443,9 @@ def read_magnitude(folder: str | Path) -> MagnitudeTable:
     try:
         found = json.loads((place / FILE).read_text(encoding="utf-8"))
         frames = {
-            name: _numeric(pd.DataFrame(found[name], columns=None if found[name] else MAYBE[name]))
-            for name in FRAMES
+            name: _numeric(pd.DataFrame(rows, columns=None if rows else MAYBE[name]))
+            # Tables of before 0.2.0 have no evidence of lines.
+            for name, rows in ((name, found.get(name, [])) for name in FRAMES)
         }
         return MagnitudeTable(
             sources=tuple(found["sources"]),
@@ -491,17 +522,10 @@ def _apart(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _fits(answers: MagnitudeAnswers, workers: int | None) -> pd.DataFrame:
     """Fit all variants of the observers to every cell."""
-    frame = answers.frame
-    names = ["participant", "task", "condition_name", "modality_name"]
-    cell = frame.groupby(names, sort=False).ngroup()
-    keys = list(frame.drop_duplicates(names)[names].itertuples(index=False, name=None))
-    answered = frame["response"].notna().groupby(cell).sum()
-    enough = cell.map(answered >= 2)
-    sessions = frame["subject"].astype("str") + "/" + frame["session"].astype("str")
-    usable = frame[enough.to_numpy()].assign(subject=cell.astype(str), session=sessions)
-    rows: list[dict[str, Any]] = []
+    usable, keys = _by_cell(answers.frame)
     if not len(usable):
         return pd.DataFrame(columns=MAYBE["fits"])
+    rows: list[dict[str, Any]] = []
     fitted = fit_observers(Trials.from_frame(usable), workers=workers)
     for variant, fit in fitted.items():
         for i, subject in enumerate(fit.subjects):
@@ -516,6 +540,35 @@ def _fits(answers: MagnitudeAnswers, workers: int | None) -> pd.DataFrame:
                 }
             )
     return pd.DataFrame(rows)
+
+
+def _by_cell(frame: pd.DataFrame) -> tuple[pd.DataFrame, list[Key]]:
+    """Return the trials of cells with two answers or more, each cell a subject, and their names."""
+    names = ["participant", "task", "condition_name", "modality_name"]
+    cell = frame.groupby(names, sort=False).ngroup()
+    keys = list(frame.drop_duplicates(names)[names].itertuples(index=False, name=None))
+    answered = frame["response"].notna().groupby(cell).sum()
+    enough = cell.map(answered >= 2).to_numpy(dtype=bool)
+    sessions = frame["subject"].astype("str") + "/" + frame["session"].astype("str")
+    return frame.assign(subject=cell.astype(str), session=sessions)[enough], keys
+
+
+def _evidence(
+    answers: MagnitudeAnswers, lines: int, seed: int, workers: int | None
+) -> pd.DataFrame:
+    """Hold evidence for a Bayesian observer in the base condition against that of lines."""
+    frame = answers.frame
+    whole = np.where(frame["task"].isin(MULTIMODAL), MODALITIES[2], MODALITIES[0])
+    base = (frame["condition_name"] == BASE) & (frame["modality_name"] == whole)
+    usable, keys = _by_cell(frame[base])
+    if not len(usable):
+        return pd.DataFrame()
+    found = calibrated_evidence(
+        Trials.from_frame(usable), replicates=lines, seed=seed, workers=workers
+    ).to_frame()
+    named = pd.DataFrame([keys[int(subject)] for subject in found["subject"]], columns=CELL)
+    told = found.rename(columns={"null_low": "low", "null_high": "high", "p_value": "p"})
+    return pd.concat([named, told], axis=1).assign(lines=float(lines))[MAYBE["evidence"]]
 
 
 def _cells(

@@ -147,16 +147,17 @@ def stimuli(task: str) -> str:
     flat = all(image is None or image.shape[0] < 0.4 * image.shape[1] for image in images)
     pictured = any(image is not None for image in images)
     height = 1.15 if pictured and flat else 2.9 if pictured else 2.4
-    figure, axes = draw.panels(len(panels), height=height, columns=3)
-    figure.set_size_inches(10.5, height * -(-len(panels) // 3))
+    columns = 3 if pictured else 2  # words take more room
+    figure, axes = draw.panels(len(panels), height=height, columns=columns)
+    figure.set_size_inches(draw.PAGE_WIDTH, height * -(-len(panels) // columns))
     for axis, image, (title, _, text) in zip(axes, images, panels, strict=True):
         axis.set_axis_off()
-        draw.entitle(axis, title, "left")
+        draw.entitle(axis, "\n".join(title.split(", ")), "left" if image is None else "center")
         if image is not None:
             axis.imshow(image, interpolation="antialiased")
         else:
             axis.text(
-                0.0, 1.0, text, family="monospace", fontsize=5, va="top", transform=axis.transAxes
+                0.0, 1.0, text, family="monospace", fontsize=6, va="top", transform=axis.transAxes
             )
     return draw.svg(figure)
 

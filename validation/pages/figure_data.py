@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection
@@ -29,14 +30,25 @@ def figure_data(figure: Figure) -> pd.DataFrame:
     writes words. What is at the edge of a panel (lines across, bands) has no place along it.
     Columns without any value are left out.
     """
-    rows = [
-        {"panel": _panel(axis, k)} | row | _names(axis, row)
-        for k, axis in enumerate(figure.axes)
-        for row in _rows(axis)
-    ]
+    rows = [row for _, row in figure_rows(figure)]
     found = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
     kept = [name for name in COLUMNS if name in COLUMNS[:3] or found[name].notna().any()]
     return found[kept]
+
+
+def figure_rows(figure: Figure) -> Iterator[tuple[Axes, Row]]:
+    """Go through the rows of `figure_data`, each with the panel that shows it."""
+    for k, axis in enumerate(figure.axes):
+        for row in _rows(axis):
+            yield axis, {"panel": _panel(axis, k)} | row | _names(axis, row)
+
+
+def series_artists(axis: Axes) -> Iterator[tuple[str, Artist]]:
+    """Go through all that a panel draws under a name, also one that its key does not show."""
+    named = _containers(axis)
+    for artist in (*axis.get_lines(), *axis.collections, *axis.patches):
+        if name := _series(artist, named):
+            yield name, artist
 
 
 def _panel(axis: Axes, k: int) -> str:
@@ -102,7 +114,8 @@ def _free(axis: Axes, artist: Any) -> tuple[bool, bool]:
 def _collection(collection: Collection, series: str) -> Iterator[Row]:
     if isinstance(collection, LineCollection):
         for ends in filter(len, collection.get_segments()):  # of NaN nothing is left
-            (a, b), (c, d) = ends[0], ends[-1]
+            whole: NDArray[np.float64] = np.ma.filled(np.ma.asarray(ends, dtype=float), np.nan)
+            (a, b), (c, d) = whole[0], whole[-1]
             place = {"x": a, "y": b, "x_to": c, "y_to": d}
             yield {"mark": "interval", "series": series} | place
     elif isinstance(collection, PathCollection):

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import importlib.resources
+import json
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 
-from .page import tone
+from .figures import Picture
+from .page import Finding, Page, tone
 
 # Ink of the figures that becomes that of the page, which may be light on dark.
 _INK = re.compile(r"(?<=: )#(?:000000|222222)\b")
+# How a cell begins that holds a number: its sign, what it is of, and a digit.
+_NUMBER = re.compile(r"[-+\u2212<>$≥≤]*\s?\.?\d")
 _IDS = re.compile(r'(\bid="|url\(#|href="#)')
 
 
@@ -24,7 +29,8 @@ def fill(template: str, **content: Any) -> str:
     ----------
     template
         Name of the file, report.html for instance; it may extend frame.html. The filter `drawing`
-        sets in a figure, `{{ svg | drawing(caption, name) }}`, `tone` names a verdict's colour.
+        sets in a figure, `{{ svg | drawing(caption, name) }}`, `spots` its values; `tone` names a
+        verdict's colour, `places` where it can be looked up.
     """
     return _PAPER.get_template(template).render(**content)
 
@@ -47,6 +53,63 @@ def drawing(svg: str, told: str, name: str) -> Markup:
     return Markup(inner.replace("<svg", f'<svg class="drawing" role="img" aria-label="{label}"', 1))
 
 
+def natural(svg: str) -> str:
+    """Return the width of a figure on paper as a style: in px, of which one is .75 points."""
+    wide = re.search(r'width="([0-9.]+)pt"', svg)
+    return f"--natural: {float(wide[1]) / 0.75:.0f}px" if wide else ""
+
+
+def spots(svg: str) -> Markup:
+    """Return the values that a figure shows where its page's script looks for them."""
+    if not isinstance(svg, Picture) or not svg.spots:
+        return Markup("")
+    text = json.dumps(svg.spots, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return Markup(f'<script type="application/json" class="spots">{text}</script>')
+
+
+def places(page: Page, found: Finding) -> list[tuple[str, str]]:
+    """Return label and anchor of where a finding can be looked up: its figure, table and trials.
+
+    A figure or table is about a finding if a panel, a series, a tick or a row bears its name.
+    """
+    names = {found.name.rstrip(":"), found.name.partition(" by ")[0]}
+    kept = list(
+        _first("figure", (getattr(svg, "names", frozenset()) for _, svg in page.drawn), names)
+    )
+    if not kept and len(page.drawn) == 1:
+        kept = [("figure 1", "figure-1")]
+    cells = (frozenset(c for row in rows for c in row[:2]) for _, _, rows in page.listed)
+    return [*kept, *_first("table", cells, names), *found.anchors]
+
+
+def kinds(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the class of each column of a table: "words" where most cells are no numbers."""
+    return [
+        "words" if k == 0 or _is_words(column) else ""
+        for k, column in enumerate(zip(*rows, strict=True))
+    ]
+
+
+def _is_words(column: Sequence[str]) -> bool:
+    told = [cell for cell in column if cell.strip() not in ("", "-")]
+    plain = [cell for cell in told if _NUMBER.match(cell.strip())]
+    return len(plain) < len(told) / 2
+
+
+def _attributes(given: Mapping[str, str]) -> Markup:
+    """Return attributes of an element, those that are not empty."""
+    return Markup("".join(f' {name}="{escape(value)}"' for name, value in given.items() if value))
+
+
+def _first(
+    kind: str, named: Iterator[frozenset[str]], names: set[str]
+) -> Iterator[tuple[str, str]]:
+    for k, those in enumerate(named, start=1):
+        if names & those:
+            yield f"{kind} {k}", f"{kind}-{k}"
+            return
+
+
 def _source(name: str) -> str:
     file = importlib.resources.files("knownminds.validation.pages") / name
     return file.read_text(encoding="utf-8")
@@ -59,4 +122,12 @@ _PAPER = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_PAPER.filters |= {"drawing": drawing, "tone": tone}
+_PAPER.filters |= {
+    "attributes": _attributes,
+    "drawing": drawing,
+    "kinds": kinds,
+    "natural": natural,
+    "places": places,
+    "spots": spots,
+    "tone": tone,
+}

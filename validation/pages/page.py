@@ -62,17 +62,50 @@ class Finding:
         What it is about, the verdict or answer, and its reasons.
     tone
         See `tone`.
+    anchors
+        Label and anchor of places on the page where it can be looked up, beside those that bear
+        its name.
     """
 
     name: str
     word: str
     why: str
     tone: str
+    anchors: Sequence[tuple[str, str]] = ()
 
     @classmethod
     def of(cls, name: str, verdict: Verdict) -> Finding:
         """Return what a verdict says."""
         return cls(name, verdict.word, " ".join(verdict.reasons), tone(verdict.word))
+
+
+@dataclass(frozen=True)
+class Turn:
+    """A question of a session: what was shown, what was answered, and how that was read.
+
+    Parameters
+    ----------
+    session, title
+        The session it belongs to, and its heading.
+    anchor
+        Under which the page has it.
+    messages
+        Role and text of what was shown and had not been shown before in this session.
+    answers
+        Texts that came; several where it was asked again.
+    read
+        What became of the answer.
+    tone
+        See `tone`; "" where it was read.
+    """
+
+    session: str
+    title: str
+    anchor: str
+    messages: Sequence[tuple[str, str]]
+    answers: Sequence[str]
+    read: str
+    tone: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,6 +167,8 @@ class Page:
         The command line that computes it again; empty if there is none.
     sections
         Parts with headings of their own, behind figures and tables.
+    transcripts, transcripts_told
+        Questions and answers of sessions, and which of all these are.
     """
 
     title: str
@@ -146,11 +181,18 @@ class Page:
     command: str
     versions: Mapping[str, str]
     sections: Sequence[Section] = ()
+    transcripts: Sequence[Turn] = ()
+    transcripts_told: Sequence[str] = ()
 
     @property
     def drawn(self) -> list[tuple[str, str]]:
         """Caption and SVG text of all figures, also those of sections."""
         return [*self.figures, *(one for part in self.sections for one in part.figures)]
+
+    @property
+    def listed(self) -> list[Table]:
+        """All tables, also those of sections, in the order of the page."""
+        return [*self.tables, *(one for part in self.sections for one in part.tables)]
 
     def __post_init__(self) -> None:
         """Leave out what is empty."""
@@ -214,6 +256,13 @@ def between(row: Mapping[Any, Any]) -> str:
 def number(value: float, digits: int = 3) -> str:
     """Write down a number; "-" if there is none."""
     return f"{value:.{digits}f}" if isfinite(value) else "-"
+
+
+def small(p: float) -> str:
+    """Write down a p-value with three decimals; "<.001" below these, "-" if there is none."""
+    if not isfinite(p):
+        return "-"
+    return "<.001" if p < 0.001 else f"{p:.3f}"
 
 
 def table(title: str, rows: pd.DataFrame | Iterable[Any], *columns: Column) -> Table:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from knownminds.agents import AGENTS
 from knownminds.environments import Environment, make, unknown
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference import MEASURES, Measure
 from knownminds.validation.engine.arguments import resolve_environment, settings_asked
 from knownminds.validation.engine.engine import read, run
@@ -28,8 +29,9 @@ from knownminds.validation.engine.study import Cell, Rows, Study
 from knownminds.validation.engine.verdicts import NOTICED, Verdict, judge_size
 from knownminds.validation.studies import AUDITS, load
 
+from .aims import LEVEL
 from .dials import GroupDial
-from .operating_characteristics import LEVEL, Characteristics, characteristics, test_batch
+from .operating_characteristics import Characteristics, characteristics, test_batch
 from .power_study import several
 from .questions import AskAudit
 
@@ -115,20 +117,13 @@ class Audit(Reported):
             f"audit of {self.measure.name} in {cell.environment}, {cell.subjects} subjects x "
             f"{cell.sessions} sessions"
         ]
-        head = ("rejected (5%)", "bias", "sd", "own s.e.", "95% cov.")
-        lines.append(f"{'minds':<24}{'effect':>8}{'trials':>8}" + "".join(f"{h:>16}" for h in head))
-        for entry in self.entries:
-            scores = (
-                entry.rejected,
-                entry.bias,
-                entry.spread,
-                entry.standard_error,
-                entry.coverage,
-            )
-            lines.append(
-                f"{entry.cell.model:<24}{entry.effect:>8.3g}{entry.trials:>8}"
-                + "".join(f"{score!s:>16}" for score in scores)
-            )
+        head = ("effect, trials, minds", "rejected (5%)", "bias", "sd", "own s.e.", "95% cov.")
+        rows = [
+            (f"{one.effect:.3g}, {one.trials}, {one.cell.model}", one.rejected, one.bias,
+             one.spread, one.standard_error, one.coverage)
+            for one in self.entries
+        ]  # fmt: skip
+        lines += text_table(head, rows)
         for trials, verdict in self.verdicts.items():
             lines.append(f"{trials} trials: {verdict}")
         lines += self.missed

@@ -18,8 +18,9 @@ from knownminds.validation.pages.page import (
     table,
 )
 
+from .aims import LEVEL
 from .audit import Audit
-from .operating_characteristics import LEVEL, Characteristics
+from .operating_characteristics import Characteristics
 from .power_study import about_losses, about_unit
 
 

@@ -14,6 +14,7 @@ from knownminds.environments import Environment, unknown
 from knownminds.inference import MEASURES, Measure, ParameterMeasure
 
 POINTS = 1024  # of the group over which a measure is averaged, a power of two
+GROUPS = 512  # that are known at a time: a pilot has some hundreds, and every batch asks for them
 
 
 def resolve_measure(
@@ -64,8 +65,8 @@ class GroupDial:
     @property
     def rest(self) -> float:
         """The group's mean of the measure before the dial is turned."""
-        turns, values = self.curve
-        return float(np.interp(0.0, turns, values))
+        group = (tuple(self.group_mean.tolist()), tuple(self.group_sd.tolist()))
+        return _level(self.measure, self.model, *group)
 
     def turn_to(self, size: Array) -> Array:
         """Return how far to turn so that the group's mean of the measure has these sizes.
@@ -89,7 +90,26 @@ class GroupDial:
         return np.asarray(np.interp(wanted, values, turns), dtype=float)
 
 
-@lru_cache(maxsize=64)  # every batch of a study asks for the same few
+@lru_cache(maxsize=8)
+def _points(parameters: int) -> Array:
+    """Normal numbers that fill a space evenly, [POINTS, parameters]."""
+    # The second half of the sequence is as even as the first, and has no point at 0.
+    points = scipy.stats.qmc.Sobol(parameters, scramble=False).random(2 * POINTS)[POINTS:]
+    return np.asarray(scipy.stats.norm.ppf(points), dtype=float)
+
+
+@lru_cache(maxsize=GROUPS)
+def _level(
+    measure: Measure,
+    model: type[Agent],
+    group_mean: tuple[float, ...],
+    group_sd: tuple[float, ...],
+) -> float:
+    z = np.array(group_mean) + np.array(group_sd) * _points(len(group_mean))
+    return float(measure.group_truth(model, model.parameters.constrain(z)))
+
+
+@lru_cache(maxsize=GROUPS)
 def _curve(
     measure: Measure,
     model: type[Agent],
@@ -97,9 +117,7 @@ def _curve(
     group_sd: tuple[float, ...],
 ) -> tuple[Array, Array]:
     parameters = model.parameters
-    # The second half of the sequence is as even as the first, and has no point at 0.
-    points = scipy.stats.qmc.Sobol(len(parameters), scramble=False).random(2 * POINTS)[POINTS:]
-    z = np.array(group_mean) + np.array(group_sd) * scipy.stats.norm.ppf(points)
+    z = np.array(group_mean) + np.array(group_sd) * _points(len(parameters))
     turns, direction = measure.dial.turns, measure.dial.along(parameters.names)
     values = [measure.group_truth(model, parameters.constrain(z + s * direction)) for s in turns]
     return turns, np.array(values)

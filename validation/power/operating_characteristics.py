@@ -9,23 +9,29 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy
-from numpy.typing import NDArray
 
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, make, session_stream
 from knownminds.inference import FittedMeasure, Measure, SubjectMeasure
-from knownminds.inference.measure import t_tests, welch_tests
 from knownminds.validation.engine.group_fits import sample_group
-from knownminds.validation.engine.monte_carlo import NOTHING, Agreement, Coverage, Score, share
+from knownminds.validation.engine.group_law import COLUMN, design_of_sessions
+from knownminds.validation.engine.monte_carlo import (
+    NOTHING,
+    Agreement,
+    Coverage,
+    Score,
+    Tally,
+    share,
+)
 from knownminds.validation.engine.population import Lived, Subjects, draw_subjects, live
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
+from .aims import INNER, LEVEL, MASS, NORMAL, Aim, null_of, sample_tests
 from .dials import GroupDial, resolve_measure
 
 COMPARISONS = ("one", "between", "paired")
 ESTIMATORS = ("two_stage", "hierarchical")
-LEVEL = 0.05  # of every test; intervals have mass .95
 _EFFECT = 2**31  # last part of the address of a replicate's own effect
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
@@ -44,7 +50,8 @@ class Characteristics:
         Data sets; those without an estimate, which count as not rejecting; subjects or sessions
         left out of the others.
     rejected
-        Share of all data sets whose test rejects at 5%: power, or size if there is no effect.
+        Share of all data sets whose test rejects at 5%: power, or size if there is no effect. Of
+        an `Aim`, the share that reaches it.
     bias, spread, standard_error
         Mean error of the estimates; standard deviation of that error (its own error holds for
         normal estimates); the mean standard error that the analysis itself reports.
@@ -98,12 +105,15 @@ class Characteristics:
             "failed": self.failed,
             "excluded": self.excluded,
         }
+        if "dollars" in self.cell.options:
+            told |= dict(zip(DOLLARS, self.cell.options["dollars"], strict=True))
         for name in SCORES:
             score: Score = getattr(self, name)
             told[name], told[f"{name}_error"] = score.value, score.error
         return told
 
 
+DOLLARS = ("dollars_low", "dollars_high")
 SCORES = (
     "rejected",
     "bias",
@@ -131,7 +141,7 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
         rows = _own_test(cell, measure, lived, len(batch))
     rows["effect"] = effect
     if "status" not in rows:
-        tested = np.isfinite(_null(cell))
+        tested = np.isfinite(null_of(measure, cell.options["comparison"]))
         needed = rows["p_value" if tested else "standard_error"]
         rows["status"] = np.where(np.isfinite(needed), "ok", "failed")
         rows["message"] = np.where(
@@ -169,6 +179,8 @@ def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Ar
     if "effect" not in cell.law:
         groups = base.theta.reshape(len(batch), cell.subjects, -1)
         return np.array([measure.group_truth(AGENTS[cell.model], theta) for theta in groups])
+    if cell.law.get("own_effect"):
+        return np.array([dial.rest for dial in _dials(cell, measure, base)])
     effect = np.full(len(batch), float(cell.law["effect"]))
     spread = cell.law.get("effect_sd", 0.0)
     if spread:  # for assurance
@@ -180,15 +192,31 @@ def _effects(study: Study, batch: Batch, measure: Measure, base: Subjects) -> Ar
 
 def _turned(cell: Cell, measure: Measure, base: Subjects, effect: Array) -> Subjects:
     """Turn the measure's dial on the subjects, so that their group has the effect."""
-    if "effect" not in cell.law:
+    if "effect" not in cell.law or cell.law.get("own_effect"):
         return base
     dial = dial_of(cell, measure)
-    origin = dial.rest if cell.options["comparison"] != "one" else 0.0
-    turns = dial.turn_to(origin + effect)
+    one = cell.options["comparison"] == "one"
+    if "group_draws" in cell.law:
+        own = _dials(cell, measure, base)
+        wanted = [
+            each + (0.0 if one else dial.rest) for dial, each in zip(own, effect, strict=True)
+        ]
+        turns = np.array(
+            [dial.turn_to(np.array([size]))[0] for dial, size in zip(own, wanted, strict=True)]
+        )
+    else:
+        turns = dial.turn_to((0.0 if one else dial.rest) + effect)
     position = np.unique(base.replicate, return_inverse=True)[1]
     parameters = AGENTS[cell.model].parameters
     z = parameters.unconstrain(base.theta) + turns[position][:, None] * dial.direction
     return replace(base, theta=parameters.constrain(z))
+
+
+def _dials(cell: Cell, measure: Measure, base: Subjects) -> list[GroupDial]:
+    """Return the measure's dial on the group of each replicate."""
+    model = AGENTS[cell.model]
+    groups = zip(base.group_mean, base.group_sd, strict=True)
+    return [GroupDial(measure, model, *group) for group in groups]
 
 
 def dial_of(cell: Cell, measure: Measure) -> GroupDial:
@@ -207,14 +235,11 @@ def _two_stage(
     """Read the measure off every unit, and test over units."""
     samples = [sample_of(cell, measure, one, replicates, threads) for one in lived]
     units = samples[0].shape[1]
-    if cell.options["comparison"] == "between":
-        tests = welch_tests(samples[0], samples[1])
+    comparison = cell.options["comparison"]
+    tests = sample_tests(comparison, measure, samples)
+    if comparison == "between":
         units += samples[1].shape[1]
-    elif cell.options["comparison"] == "paired":
-        tests = t_tests(samples[1] - samples[0])
-    else:
-        tests = t_tests(samples[0], measure.null, bounds=measure.bounds)
-    return pd.DataFrame(
+    rows = pd.DataFrame(
         {
             "estimate": tests.mean,
             "standard_error": tests.standard_error,
@@ -225,6 +250,10 @@ def _two_stage(
             "excluded": units - tests.n,
         }
     )
+    if Aim.of(cell.options).rope is None:
+        return rows
+    inner = sample_tests(comparison, measure, samples, MASS)
+    return rows.assign(**dict(zip(INNER, (inner.low, inner.high), strict=True)))
 
 
 def sample_of(
@@ -260,7 +289,12 @@ def _own_test(cell: Cell, measure: Measure, lived: list[Lived], replicates: int)
             row |= _difference(first.value, first.standard_error, last.value, last.standard_error)
             row["n"] = first.n + last.n
         rows.append(row)
-    return pd.DataFrame(rows)
+    table = pd.DataFrame(rows)
+    if Aim.of(cell.options).rope is None:
+        return table
+    half = NORMAL * table["standard_error"]
+    ends = (table["estimate"] - half, table["estimate"] + half)
+    return table.assign(**dict(zip(INNER, ends, strict=True)))
 
 
 def _difference(a: float, error_a: float, b: float, error_b: float) -> dict[str, float]:
@@ -296,8 +330,15 @@ def _hierarchical(
     for r, replicate in enumerate(range(batch.first, batch.last)):
         draws: list[Array] = []
         reasons: list[str] = []
-        for condition, one in enumerate(lived):
-            mine = one.of(np.arange(r * cell.subjects, (r + 1) * cell.subjects))
+        own_subjects = np.arange(r * cell.subjects, (r + 1) * cell.subjects)
+        whole = [one.of(own_subjects) for one in lived]
+        if cell.options["comparison"] == "paired":
+            place = (cell.data_key, replicate, 0)
+            first, second = whole
+            contrast, reasons = _within(cell, measure, first, second, study.seed, place, threads)
+            rows.append(_group_row(cell, contrast, 0.0, reasons))
+            continue
+        for condition, mine in enumerate(whole):
             data = mine.data(measure.model, apart=cell.subjects == 1)
             place = (cell.data_key, replicate, condition)
             together = bool(cell.law.get("correlation"))
@@ -311,22 +352,55 @@ def _hierarchical(
         own = [d[((np.arange(least) + 0.5) * len(d) / least).astype(int)] for d in draws]
         contrast = own[-1] - (own[0] if len(own) == 2 else 0.0)
         null = 0.0 if len(own) == 2 else measure.null
-        low, high = np.quantile(contrast, [0.025, 0.975])
-        below = (np.sum(contrast < null) + 0.5) / (len(contrast) + 1)
-        rows.append(
-            {
-                "estimate": contrast.mean(),
-                "standard_error": contrast.std(ddof=1),
-                "low": low,
-                "high": high,
-                "p_value": 2 * min(below, 1 - below),
-                "n": (cell.sessions if cell.subjects == 1 else cell.subjects) * len(draws),
-                "excluded": 0,
-                "status": "not converged" if reasons else "ok",
-                "message": "; ".join(reasons),
-            }
-        )
+        rows.append(_group_row(cell, contrast, null, reasons))
     return pd.DataFrame(rows)
+
+
+def _group_row(cell: Cell, contrast: Array, null: float, reasons: list[str]) -> dict[str, Any]:
+    """Say what the draws of a contrast of a group tell of it."""
+    low, high = np.quantile(contrast, [0.025, 0.975])
+    below = (np.sum(contrast < null) + 0.5) / (len(contrast) + 1)
+    inner = np.quantile(contrast, [LEVEL, 1 - LEVEL])
+    aim = Aim.of(cell.options)
+    groups = 2 if cell.options["comparison"] == "between" else 1
+    return {
+        "estimate": contrast.mean(),
+        "standard_error": contrast.std(ddof=1),
+        "low": low,
+        "high": high,
+        "p_value": 2 * min(below, 1 - below),
+        "n": (cell.sessions if cell.subjects == 1 else cell.subjects) * groups,
+        "excluded": 0,
+        **(dict(zip(INNER, inner, strict=True)) if aim.rope is not None else {}),
+        "status": "not converged" if reasons else "ok",
+        "message": "; ".join(reasons),
+    }
+
+
+def _within(
+    cell: Cell,
+    measure: FittedMeasure,
+    first: Lived,
+    second: Lived,
+    seed: int,
+    place: tuple[int, ...],
+    threads: int | None,
+) -> tuple[Array, list[str]]:
+    """Sample a group whose parameters differ between two conditions; draws of the contrast.
+
+    Each parameter of the contrast has a change from one condition to the other, and subjects
+    deviate in it: parameter ~ condition + (condition | subject).
+    """
+    from knownminds.inference.groups.contrasts import contrasts_of
+
+    model = measure.model
+    changing = [f"{name} ~ {COLUMN} + ({COLUMN} | subject)" for name in measure.contrast]
+    design = design_of_sessions(changing, model, model.parameters, cell.subjects, 2, False)
+    data = first.beside(second).data(model)
+    fit = sample_group(data, {}, False, seed, *place, threads=threads, design=design)
+    found = {one.parameter: one.draws for one in contrasts_of(fit)}
+    total = sum(weight * found[name] for name, weight in measure.contrast.items())
+    return np.asarray(total), list(fit.reasons)
 
 
 def _group_contrast(measure: FittedMeasure, fit: Any) -> Array:
@@ -351,8 +425,8 @@ def characteristics(rows: Rows, cell: int) -> Characteristics:
     errors = Agreement()  # of the reported standard error against nothing
     failed = excluded = rejected = wrong = 0
     seconds = total = 0.0
-    found: list[Array] = []  # |estimate| and |effect| of the rejecting data sets, [2, n] each
-    null = _null(design)
+    sizes = Tally()  # |estimate| and |effect| of the rejecting data sets
+    null, aim = _null(design), Aim.of(design.options)
     messages: dict[str, int] = {}
     doubts: dict[str, int] = {}
     for table in rows.tables(cell=cell):
@@ -373,28 +447,27 @@ def characteristics(rows: Rows, cell: int) -> Characteristics:
         errors.add(np.zeros(len(error)), error)
         ends = [usable[c].to_numpy(dtype=float)[:, None] for c in ("low", "high")]
         coverage.add(effect, *ends)
-        hit: NDArray[np.bool_] = usable["p_value"].to_numpy(dtype=float) < LEVEL
+        hit = aim.reached(usable, null)
         rejected += int(hit.sum())
-        real = hit & (effect != null)
-        pair = np.stack([estimate[real], effect[real]]) - null
-        wrong += int((np.sign(pair[0]) != np.sign(pair[1])).sum())
-        found.append(np.abs(pair))
+        real = hit & (effect != null) & aim.tests
+        pair = np.column_stack([estimate[real], effect[real]]) - null
+        wrong += int((np.sign(pair[:, 0]) != np.sign(pair[:, 1])).sum())
+        sizes.add(np.abs(pair))
     n = study.units(cell)
-    sizes = np.concatenate(found, axis=1) if found else np.zeros((2, 0))
     return Characteristics(
         cell=design,
         effect=total / agreement.n if agreement.n else np.nan,
         attempted=n,
         failed=failed,
         excluded=excluded,
-        rejected=share(rejected, n) if np.isfinite(null) else NOTHING,
+        rejected=share(rejected, n) if np.isfinite(null) or aim.width else NOTHING,
         bias=agreement.bias,
         spread=_spread(agreement),
         standard_error=errors.bias,
         coverage=coverage.shares["95"],
         width=coverage.widths["95"],
-        sign_error=share(wrong, sizes.shape[1]),
-        exaggeration=_ratio(*sizes),
+        sign_error=share(wrong, sizes.n),
+        exaggeration=_ratio(sizes),
         messages=messages,
         doubts=doubts,
         seconds=seconds,
@@ -411,18 +484,14 @@ def _spread(agreement: Agreement) -> Score:
 
 def _null(cell: Cell) -> float:
     """Return the value from which the effects of a cell are counted."""
-    if cell.options["comparison"] != "one":
-        return 0.0
-    return resolve_measure(cell.options["measure"], AGENTS[cell.model]).null
+    measure = resolve_measure(cell.options["measure"], AGENTS[cell.model])
+    return null_of(measure, cell.options["comparison"])
 
 
-def _ratio(values: Array, others: Array) -> Score:
+def _ratio(sizes: Tally) -> Score:
     """Return the ratio of two means with its error by the delta method."""
-    n = len(values)
-    if n == 0:
+    if sizes.n == 0:
         return NOTHING
-    ratio = float(values.mean() / others.mean())
-    if n == 1:
-        return Score(ratio, np.nan)
-    deviation = float((values - ratio * others).std(ddof=1))
-    return Score(ratio, deviation / float(others.mean() * np.sqrt(n)))
+    value, other = sizes.mean
+    ratio = float(value / other)
+    return Score(ratio, sizes.error(np.array([1.0, -ratio])) / float(other))

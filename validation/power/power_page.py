@@ -27,16 +27,19 @@ from knownminds.validation.pages.page import (
     tone,
 )
 
-from .operating_characteristics import LEVEL
+from .aims import LEVEL, Aim
 from .power_study import (
     Power,
+    about_design,
     about_losses,
     about_reading,
     about_unit,
     about_units,
     can_be_read,
+    dollars_told,
     size_of_design,
 )
+from .questions import PILOT
 from .smallest_design import MASS, SmallestDesign, about_answer, size_of
 
 USUAL = 0.8  # the power that designs are mostly asked for, where the study names none
@@ -54,6 +57,7 @@ CHARACTERISTICS = (
     "failed",
     "left out",
 )
+LOST = "Data sets that failed count as misses."
 MEANING = (
     "Wrong sign and exaggeration (mean estimated size over true size) are those of the data sets "
     f"that reject at {LEVEL:.0%} (Gelman and Carlin 2014). Data sets that failed count as misses."
@@ -63,13 +67,13 @@ MEANING = (
 def power_page(power: Power) -> Page:
     """Return the page of a power study."""
     study, cell = power.study, power.study.cells[0]
-    name = "assurance" if power.effect_sd else "power"
+    name, priced = power.name, "dollars" in cell.options
     sizes = [size_of_design(design) for design in power.designs]
     subjects, sessions, trials = (numbers(values) for values in zip(*sizes, strict=True))
     step = cell.law.get("part_of_search")
     part = [f"One step ({step}) of a search for the smallest design; the command is that of all."]
     return Page(
-        title=f"How often is {_effect(study.question)} detected?",
+        title=_title(study.question, power.aim),
         asked=[
             *_asked(study.question, study.cells),
             ("subjects" + _per(power.comparison, "group"), subjects),
@@ -83,23 +87,28 @@ def power_page(power: Power) -> Page:
         sentences=[
             *(part if step else []),
             *_best(power, name),
+            *about_design(cell),
             *about_units(power.designs),
             *about_losses(power.designs),
         ],
-        notes=[f"{ERRORS} {MEANING}"],
+        notes=[f"{ERRORS} {MEANING if power.aim.tests else LOST}"],
         tables=[
             table(
                 "Designs",
                 [(size_of_design(design), design) for design in power.designs],
                 *((size, f"{{0[{k}]}}") for k, size in enumerate(draw.SIZES)),
-                *_characteristics(name),
+                *_characteristics(power.aim, name),
+                *([("dollars", lambda row: dollars_told(row[1]))] if priced else []),
             )
         ],
         figures=[
             (
                 f"Share of data sets that reject ({name}), mean width of the 95% intervals, and "
                 "exaggeration of the effects that are found, with 2 standard errors. Dashed: "
-                f"{USUAL:.0%}, and no exaggeration.",
+                f"{USUAL:.0%}, and no exaggeration."
+                if power.aim.tests
+                else f"{name.capitalize()} and mean width of the 95% intervals, with 2 standard "
+                f"errors. Dashed: {USUAL:.0%}.",
                 power_curves(power),
             )
         ]
@@ -117,14 +126,14 @@ def smallest_design_page(found: SmallestDesign) -> Page:
     answer = Finding("The answer is", word, about_answer(found), tone(word))
     if found.size is None:
         name = f"No number of {found.find} up to {found.most:,}"
-        answer = Finding(name, f"reaches {found.target:.0%} power", found.message, "bad")
+        answer = Finding(name, f"reaches {found.target:.0%} {found.name}", found.message, "bad")
     tried = [*found.steps, *([found.design] if found.design else [])]
     others = [name for name in draw.SIZES if name != found.find]
     return Page(
-        title=f"How many {found.find} detect {_effect(question)}?",
+        title=_title(question, Aim.of(first.cell.options), found.find),
         asked=[
             *_asked(question, [first.cell]),
-            ("wanted", f"the smallest number of {found.find} with {found.target:.0%} power"),
+            ("wanted", f"the smallest number of {found.find} with {found.target:.0%} {found.name}"),
             ("considered", f"up to {found.most:,} {found.find}"),
             *((name, str(size_of(first, name))) for name in others),
             (
@@ -141,21 +150,23 @@ def smallest_design_page(found: SmallestDesign) -> Page:
                 if found.design and not can_be_read(found.design)
                 else []
             ),
+            *about_design(first.cell),
             about_unit(first),
             *about_losses(tried),
         ],
         notes=[
-            f"Confirmed: the power of the fresh run reaches {found.target:.0%} within two of its "
-            "Monte-Carlo errors. In the search power is taken to rise as Phi(a + b sqrt(size)).",
-            f"{ERRORS} {MEANING}",
+            f"Confirmed: the {found.name} of the fresh run reaches {found.target:.0%} within two "
+            f"of its Monte-Carlo errors. In the search {found.name} is taken to rise as "
+            "Phi(a + b sqrt(size)).",
+            f"{ERRORS} {MEANING if Aim.of(first.cell.options).tests else LOST}",
         ],
         tables=[_tried(found)],
         figures=[
             (
-                "Left: power of the designs that were tried, those of one size taken together "
-                "(circles), and of the fresh run (square), with 2 standard errors; dashed, the "
-                f"target. Right: the way of the search. Shaded: the {MASS:.0%} interval of the "
-                "answer.",
+                f"Left: {found.name} of the designs that were tried, those of one size taken "
+                "together (circles), and of the fresh run (square), with 2 standard errors; "
+                "dashed, the target. Right: the way of the search. Shaded: the "
+                f"{MASS:.0%} interval of the answer.",
                 search_path(found),
             )
         ],
@@ -164,8 +175,28 @@ def smallest_design_page(found: SmallestDesign) -> Page:
     )
 
 
+def _title(question: Mapping[str, Any], aim: Aim, find: str = "") -> str:
+    effect = _effect(question)
+    if aim.width is not None:
+        return (
+            f"How many {find} make the 95% interval of {effect} narrower than {aim.width:g}?"
+            if find
+            else f"How often is the 95% interval of {effect} narrower than {aim.width:g}?"
+        )
+    if aim.rope is not None:
+        return (
+            f"How many {find} show {effect} to lie within {aim.rope:g} of the null value?"
+            if find
+            else f"How often is shown {effect} to lie within {aim.rope:g} of the null value?"
+        )
+    return f"How many {find} detect {effect}?" if find else f"How often is {effect} detected?"
+
+
 def _effect(question: Mapping[str, Any]) -> str:
-    effect = " and ".join(f"{name} = {size:g}" for name, size in question["effect"].items())
+    effect = " and ".join(
+        f"the pilot's {name}" if size == PILOT else f"{name} = {size:g}"
+        for name, size in question["effect"].items()
+    )
     return effect if question["comparison"] == "one" else f"a difference of {effect}"
 
 
@@ -177,6 +208,9 @@ def _asked(question: Mapping[str, Any], cells: Sequence[Cell]) -> list[tuple[str
     if any(cell.subjects > 1 for cell in cells):
         given = listed(question["spread"])
         spread = "the model's group_sd" + (f", but {given}" if given else "")
+    means = f"those of the priors{', but ' + listed(held) if held else ''}"
+    if question.get("from"):
+        means = spread = f"drawn from {question['from']}"
     sd = question["effect_sd"]
     return [
         *about_experiment(cell),
@@ -184,7 +218,7 @@ def _asked(question: Mapping[str, Any], cells: Sequence[Cell]) -> list[tuple[str
         ("effect", _effect(question) + (f", drawn with sd {sd:g}" if sd else "")),
         ("tested", COMPARISONS[question["comparison"]]),
         ("estimator", question["estimator"].replace("_", "-")),
-        ("group means", f"those of the priors{', but ' + listed(held) if held else ''}"),
+        ("group means", means),
         ("spread between subjects", spread),
     ]
 
@@ -230,12 +264,13 @@ def _unread(power: Power) -> list[Finding]:
     return [Finding("The estimate of the effect is", word, about_reading(best), "bad")]
 
 
-def _characteristics(name: str) -> list[Column]:
+def _characteristics(aim: Aim, name: str) -> list[Column]:
     """Return the columns of the rejections of a design, and of what `CHARACTERISTICS` names."""
     fields = ("rejected", "sign_error", "exaggeration", "width", "bias", "coverage")
     heads = [name, *CHARACTERISTICS]
     cells = [*(f"{{1.{field}}}" for field in fields), "{1.failed:,}", "{1.excluded:,}"]
-    return list(zip(heads, cells, strict=True))
+    found: list[Column] = list(zip(heads, cells, strict=True))
+    return found if aim.tests else [found[0], *found[3:]]
 
 
 def _tried(found: SmallestDesign) -> Table:
@@ -244,29 +279,27 @@ def _tried(found: SmallestDesign) -> Table:
     return table(
         "Designs that were tried, in order",
         named,
-        ("", "{0}"),
+        ("part", "{0}"),
         (found.find, lambda row: f"{size_of(row[1], found.find):,}"),
         ("data sets", "{1.attempted:,}"),
-        *_characteristics("power"),
+        *_characteristics(Aim.of(found.steps[0].cell.options), found.name),
     )
 
 
 def power_curves(power: Power) -> str:
     """Draw power, width of the intervals, and exaggeration against the size of the design."""
     sizes = [size_of_design(design) for design in power.designs]
-    figure, axes = draw.panels(3)
-    title = "assurance" if power.effect_sd else "power"
-    for axis, name, told in zip(
-        axes,
-        ("rejected", "width", "exaggeration"),
-        (title, "95% width", "exaggeration"),
-        strict=True,
-    ):
+    names = {"rejected": power.name, "width": "95% width"}
+    if power.aim.tests:
+        names["exaggeration"] = "exaggeration"
+    figure, axes = draw.panels(len(names))
+    for axis, (name, told) in zip(axes, names.items(), strict=True):
         scores: list[Score] = [getattr(design, name) for design in power.designs]
         draw.size_curves(axis, sizes, scores)
         draw.entitle(axis, told)
     draw.limit(axes[0], USUAL)
-    draw.limit(axes[2], 1)
+    if power.aim.tests:
+        draw.limit(axes[2], 1)
     axes[0].set_ylim(0, 1.02)
     for axis in axes[1:]:
         axis.set_ylim(bottom=0)
@@ -301,7 +334,7 @@ def search_path(found: SmallestDesign) -> str:
         right.axhspan(low, high, color=draw.GREEN, alpha=0.2, linewidth=0, zorder=0)
     draw.limit(left, found.target)
     draw.scale(left, sizes, found.size)
-    left.set(xlabel=found.find, ylabel="power", ylim=(0, 1.02))
+    left.set(xlabel=found.find, ylabel=found.name, ylim=(0, 1.02))
     right.set(xlabel="step", ylabel=found.find, yscale="log")
     ticks = draw.spaced(sizes, found.size, log=True)
     right.set_yticks(ticks, [f"{tick:g}" for tick in ticks])

@@ -6,13 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal
+from time import process_time
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import Agent
+from knownminds.agents import AGENTS, Agent
+from knownminds.agents.parameters import Array
 from knownminds.environments import Environment
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference import FittedMeasure, Measure, identifiability
 from knownminds.validation.engine.arguments import (
     check_truth,
@@ -25,8 +28,9 @@ from knownminds.validation.engine.group_law import checked_correlations
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
-from knownminds.validation.engine.study import Cell, Rows, Study
+from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
+from .aims import Aim, null_of
 from .dials import resolve_measure
 from .operating_characteristics import (
     COMPARISONS,
@@ -36,7 +40,11 @@ from .operating_characteristics import (
     dial_of,
     test_batch,
 )
-from .questions import SIZES, AskPower, PowerQuestion
+from .pilot import Pilot, check_not_stated, read_pilot
+from .questions import PILOT, SIZES, AskPower, AskSequential, PowerQuestion
+
+if TYPE_CHECKING:
+    from knownminds.validation.costs.observed import Observed
 
 Comparison = Literal["one", "between", "paired"]
 Estimator = Literal["two_stage", "hierarchical"]
@@ -69,6 +77,16 @@ class Power(Reported):
         """Computing time, summed over processes."""
         return sum(design.seconds for design in self.designs)
 
+    @property
+    def aim(self) -> Aim:
+        """What is counted of the data sets."""
+        return Aim.of(self.study.cells[0].options)
+
+    @property
+    def name(self) -> str:
+        """What the share of the data sets is called."""
+        return self.aim.name(self.effect_sd)
+
     def to_frame(self) -> pd.DataFrame:
         """One row per design; `power` is the share of data sets whose test rejects."""
         frame = pd.DataFrame([design.to_dict() for design in self.designs])
@@ -85,6 +103,7 @@ class Power(Reported):
             "estimator": self.estimator,
             "effect": self.effect,
             "effect_sd": self.effect_sd,
+            **self.aim.options,
             "replicates": self.study.replicates,
             "seed": self.study.seed,
             "attempted": sum(design.attempted for design in self.designs),
@@ -97,15 +116,26 @@ class Power(Reported):
 
     def __str__(self) -> str:
         """One line per design, then what the sample is made of."""
-        name = "assurance" if self.effect_sd else "power"
+        name = self.name
         lines = [f"{name} for {about_effect(self)}, {self.study.replicates} data sets per design"]
-        head = ("subjects", "sessions", "trials")
-        rest = (name, "wrong sign", "exaggeration", "95% width", "bias")
-        lines.append("".join(f"{h:>9}" for h in head) + "".join(f"{h:>16}" for h in rest))
-        for d in self.designs:
-            counts = size_of_design(d)
-            scores = (d.rejected, d.sign_error, d.exaggeration, d.width, d.bias)
-            lines.append("".join(f"{n:>9}" for n in counts) + "".join(f"{s!s:>16}" for s in scores))
+        of_tests = ("wrong sign", "exaggeration") if self.aim.tests else ()
+        heads = ["subjects x sessions x trials", name, *of_tests, "95% width", "bias"]
+        rows = [
+            (
+                " x ".join(map(str, size_of_design(d))),
+                d.rejected,
+                *((d.sign_error, d.exaggeration) if of_tests else ()),
+                d.width,
+                d.bias,
+            )
+            for d in self.designs
+        ]
+        if "dollars" in self.study.cells[0].options:
+            heads.append("dollars")
+            priced = zip(rows, self.designs, strict=True)
+            rows = [(*row, dollars_told(design)) for row, design in priced]
+        lines += text_table(heads, rows)
+        lines += about_design(self.designs[0].cell)
         lines += about_losses(self.designs)
         lines += [about_reading(d) for d in self.designs if not can_be_read(d)]
         return "\n".join([*lines, *about_units(self.designs), "(Monte-Carlo errors)"])
@@ -123,6 +153,23 @@ def about_effect(power: Power) -> str:
         "paired": f"a difference in {power.measure} of {size} between two conditions",
     }[power.comparison]
     return f"{where}, {cell.model} in {cell.environment}, {power.estimator.replace('_', '-')} test"
+
+
+def about_design(cell: Cell) -> list[str]:
+    """Say what is counted, unless it is rejections, and what was taken from pilot and run."""
+    from knownminds.validation.costs.observed import about_run  # its room sees this one
+
+    aim, pilot = Aim.of(cell.options), Pilot.of(cell)
+    measure = resolve_measure(cell.options["measure"], AGENTS[cell.model])
+    meaning = aim.meaning(null_of(measure, cell.options["comparison"]))
+    run = [about_run(cell.options["run"])] if "run" in cell.options else []
+    return [*([meaning] if meaning else []), *(pilot.sentences if pilot else []), *run]
+
+
+def dollars_told(design: Characteristics) -> str:
+    """Write down what all sessions of a design cost."""
+    low, high = design.cell.options["dollars"]
+    return f"{low:.4g} to {high:.4g}"
 
 
 def about_unit(design: Characteristics) -> str:
@@ -199,7 +246,25 @@ def compute(question: AskPower) -> Power:
     asked = question.asked() | sizes | {"trials": lengths, "effect": sought.effect}
     study = Study("power", cells, question.replicates, question.seed, "replicate", asked)
     check_step_loop(study)
+    if question.tell is not None and sought.estimator == "hierarchical":
+        question.tell(price_of(study))
     return run(study, test_batch, summarise, **question.running)
+
+
+def price_of(study: Study) -> str:
+    """Sample a data set of the largest design, and say what all of them will take."""
+    sizes = [cell.subjects * cell.sessions * cell.make().n_trials for cell in study.cells]
+    largest = int(np.argmax(sizes))
+    test_batch(study, Batch(largest, 0, 1), 1)  # compiles
+    begin = process_time()
+    test_batch(study, Batch(largest, 0, 1), 1)
+    seconds = process_time() - begin
+    n = study.replicates * len(study.cells)
+    subjects = study.cells[largest].subjects
+    return (
+        f"To sample a data set of {subjects} subjects takes {seconds:.1f} s of CPU: "
+        f"{n:,} data sets, some {n * seconds / 60:.0f} minutes, shared by the workers."
+    )
 
 
 def read_power(folder: str | os.PathLike[str]) -> Power:
@@ -236,11 +301,15 @@ class Sought:
     truth: Mapping[str, float]
     spread: Mapping[str, float]
     correlation: Mapping[str, float] = field(default_factory=dict)
+    pilot: Pilot | None = None
+    own_sd: float | None = None  # of the effect over the pilot's draws, where it is the pilot's own
+    aim: Aim = field(default_factory=Aim)
+    observed: Observed | None = None
 
     @property
-    def effect(self) -> dict[str, float]:
+    def effect(self) -> dict[str, float | str]:
         """The measure and its size."""
-        return {self.measure.name: self.size}
+        return {self.measure.name: self.size if self.own_sd is None else PILOT}
 
     def cells(
         self,
@@ -314,6 +383,15 @@ class Sought:
             sds = dict.fromkeys(sds, 0.0)
         law: dict[str, Any] = {"group_mean": mean, "group_sd": sds}
         law |= {"effect": self.size, "effect_sd": effect_sd}
+        if self.pilot is not None:
+            if subjects == 1:
+                raise ValueError(
+                    "A pilot speaks about participants, and one mind is none; got 1 subject. Add "
+                    "--subjects."
+                )
+            law |= self.pilot.law()
+        if self.own_sd is not None:
+            law |= {"effect_sd": self.own_sd, "own_effect": True}
         if self.correlation:
             law["correlation"] = dict(self.correlation)
         place = resolve_environment(self.environment, trials)
@@ -325,9 +403,23 @@ class Sought:
             sessions=sessions,
             subjects=subjects,
             method="hierarchical" if self.estimator == "hierarchical" else "map",
-            options={"measure": self.measure.name, "comparison": self.comparison},
+            options={
+                "measure": self.measure.name,
+                "comparison": self.comparison,
+                **self.aim.options,
+                **self._priced(place, subjects, sessions),
+            },
             batch=_batch(subjects * sessions, self.estimator),
         )
+
+    def _priced(self, place: Environment, subjects: int, sessions: int) -> dict[str, Any]:
+        """Say what all sessions of a design cost, if a run says what one takes."""
+        if self.observed is None:
+            return {}
+        n = subjects * sessions * (1 if self.comparison == "one" else 2)
+        dollars = self.observed.dollars_of(place, self.model, n)
+        ends = [float(dollars.low), float(dollars.high)]
+        return {"dollars": ends, "run": self.observed.told()}
 
 
 def _batch(fits: int, estimator: str) -> int:
@@ -350,6 +442,13 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
         raise ValueError(f"An effect is one measure and its size; got {dict(question.effect)}.")
     ((name, size),) = question.effect.items()
     measure = resolve_measure(name, agent, place)
+    pilot = _pilot_of(question, place, agent)
+    own = None
+    if size == PILOT:
+        own = _own_sizes(question, pilot, measure)
+        size = float(own.mean())
+    if isinstance(size, str):
+        raise ValueError(f"The size of an effect is a number or {PILOT!r}; got {name} = {size!r}.")
     if not np.isfinite(size):
         raise ValueError(f"The size of an effect is a number; got {name} = {size:g}.")
     held = check_truth(agent.parameters, question.truth)
@@ -357,7 +456,8 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
         agent.parameters.index(parameter)
         if not 0 <= sd < np.inf:
             raise ValueError(f"The spread of {parameter} is a number from 0 on; got {sd:g}.")
-    if comparison == "one" and not np.isfinite(measure.null):
+    aim = Aim(question.width, question.rope)
+    if comparison == "one" and not np.isfinite(measure.null) and aim.width is None:
         raise ValueError(
             f"{measure.name} has no null value to be tested against; compare two conditions "
             "(between or paired), or name a measure."
@@ -367,10 +467,6 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
             f"A hierarchical test is of a contrast of parameters; {measure.name} is none. "
             "Use two_stage."
         )
-    if estimator == "hierarchical" and comparison == "paired":
-        raise ValueError(
-            "The group model has no paired conditions yet; use two_stage, or between groups."
-        )
     spread = dict(question.spread or {})
     known = checked_correlations(agent, question.correlation, {})
     if known and not isinstance(measure, FittedMeasure):
@@ -378,4 +474,67 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
             "How large an effect is where parameters go together is known of parameters alone; "
             f"{measure.name} is none. Leave --correlation out."
         )
-    return Sought(place, agent, measure, float(size), comparison, estimator, held, spread, known)
+    if pilot is not None and own is None:
+        pilot.check_reaches(measure, size, comparison != "one")
+    own_sd = None if own is None else float(own.std(ddof=1))
+    return Sought(
+        place,
+        agent,
+        measure,
+        float(size),
+        comparison,
+        estimator,
+        held,
+        spread,
+        known,
+        pilot,
+        own_sd,
+        aim,
+        _observed(question, place),
+    )
+
+
+def _observed(question: PowerQuestion[Any], place: Environment) -> Observed | None:
+    """Read the run by which sessions are priced, if there is one."""
+    if question.run is None:
+        return None
+    if isinstance(question, AskSequential):
+        raise ValueError("The cost of a stopping rule is told in units; leave --run out.")
+    from knownminds.validation.costs.observed import Observed
+
+    found = Observed.read(question.run, question.seed)
+    found.priced()
+    if found.place.name != place.name:
+        raise ValueError(
+            f"Sessions are priced by a run of the same experiment; {question.run} is of "
+            f"{found.place.name}, and the study of {place.name}."
+        )
+    return found
+
+
+def _pilot_of(question: PowerQuestion[Any], place: Environment, agent: type[Agent]) -> Pilot | None:
+    """Read the pilot of a study, if it has one; what would contradict it is refused."""
+    if question.pilot is None:
+        if question.unconverged:
+            raise ValueError("--unconverged is said of a pilot; add --from FIT.")
+        return None
+    if isinstance(question.pilot, Pilot):
+        return question.pilot
+    if isinstance(question, AskSequential):
+        raise ValueError("A stopping rule is studied with a stated group; leave --from out.")
+    stated = {"--set": question.truth, "--spread": question.spread}
+    check_not_stated(stated | {"--correlation": question.correlation})
+    return read_pilot(question.pilot, place.name, agent, question.unconverged)
+
+
+def _own_sizes(question: PowerQuestion[Any], pilot: Pilot | None, measure: Measure) -> Array:
+    """Return the effects that the pilot holds possible, [draws]."""
+    if pilot is None:
+        raise ValueError(f"An effect {PILOT!r} is that of a pilot; add --from FIT.")
+    if question.comparison != "one":
+        raise ValueError(
+            "A pilot of one group knows no difference between two; state its size, NAME=SIZE."
+        )
+    if question.effect_sd:
+        raise ValueError("The pilot's own effect has its own spread; leave --effect-sd out.")
+    return pilot.sizes(measure)

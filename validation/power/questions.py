@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,12 @@ from knownminds.validation.options import (
     Subjects,
     Values,
 )
-from knownminds.validation.reading import read_numbers, read_settings, resolve_experiment
+from knownminds.validation.reading import (
+    read_numbers,
+    read_settings,
+    read_texts,
+    resolve_experiment,
+)
 from knownminds.validation.studies import AUDITS, load
 
 if TYPE_CHECKING:
@@ -40,11 +45,14 @@ if TYPE_CHECKING:
     from knownminds.environments import Environment
 
     from .audit import Audit
+    from .model_power import ModelPower
+    from .pilot import Pilot
     from .power_study import Power
     from .sequential import Sequential
     from .smallest_design import SmallestDesign
 
 SIZES = ("subjects", "sessions", "trials")
+PILOT = "pilot"  # as the size of an effect: the one that the pilot has
 SEARCH = {
     "find": Typed(
         Annotated[
@@ -69,6 +77,29 @@ STOPPING = {
         "sessions",
     ),
 }
+MODEL_CRITERIA = ("aic", "bic")
+MODELS = {
+    "against": Typed(
+        Annotated[
+            list[str] | None,
+            typer.Option(
+                help="A rival of --model: how often the true one of them is best.",
+                autocompletion=completes("models"),
+            ),
+        ],
+        None,
+    ),
+    "criterion": Typed(
+        Annotated[str, typer.Option(help="With --against: aic or bic.")],
+        "bic",
+    ),
+}
+
+
+def _read_effect(text: str) -> dict[str, Any]:
+    """Read NAME=SIZE, or NAME=pilot."""
+    found = read_texts("--effect", [text])
+    return found if list(found.values()) == [PILOT] else read_numbers("--effect", [text])
 
 
 @frozen_question
@@ -81,13 +112,14 @@ class PowerQuestion(ExperimentQuestion[R]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    effect: Mapping[str, float] = option(
-        str,
-        "NAME=SIZE: a measure or a parameter, on the natural scale.",
-        read=lambda text: read_numbers("--effect", [text]),
+    effect: Mapping[str, float | str] = option(
+        str | None,
+        "NAME=SIZE: a measure or a parameter, on the natural scale; with --from also NAME=pilot.",
+        read=_read_effect,
         kw_only=False,
+        untyped=None,
     )
-    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual")
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", untyped=None)
     comparison: Literal["one", "between", "paired"] = option(
         str, "one (against the null value), between or paired conditions.", default="one"
     )
@@ -116,24 +148,71 @@ class PowerQuestion(ExperimentQuestion[R]):
     correlation: Mapping[str, float] | None = asks(
         Correlation, default=None, read=partial(read_numbers, "--correlation")
     )
+    pilot: str | Path | Pilot | None = option(
+        Path | None,
+        "A hierarchical fit (its folder): groups are drawn from its posterior.",
+        default=None,
+        flag="--from",
+    )
+    unconverged: bool = option(
+        bool,
+        "With --from: go on with a posterior that did not converge.",
+        default=False,
+        flag="--unconverged",
+    )
+    run: str | Path | None = option(
+        Path | None,
+        "A run's folder: what its sessions took prices those of the designs.",
+        default=None,
+        flag="--run",
+    )
+    width: float | None = option(
+        float | None,
+        "Count data sets whose 95% interval is narrower (precision).",
+        default=None,
+    )
+    rope: float | None = option(
+        float | None,
+        "Count data sets whose 90% interval lies so near the null value (equivalence).",
+        default=None,
+    )
     seed: int = asks(Seed, default=0)
+    tell: Callable[[str], None] | None = None
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments that were typed, and who is told the price of a long study."""
+        return {**super().read(given), "tell": given.get("tell")}
 
     @classmethod
     def typed(cls) -> dict[str, Typed]:
         """Its own fields, and what is searched with --find."""
         found = super().typed()
         seed = found.pop("seed")
-        return {**found, **SEARCH, **STOPPING, "seed": seed}
+        return {**found, **SEARCH, **STOPPING, **MODELS, "seed": seed}
 
     def asked(self) -> dict[str, Any]:
         """What was asked; a spread of zero is not named."""
         told = super().asked()
         told |= {"effect_sd": self.effect_sd or None, "spread": told["spread"] or {}}
-        return told | {"correlation": told["correlation"] or None}
+        pilot = None if self.pilot is None else str(getattr(self.pilot, "folder", self.pilot))
+        told |= {"run": None if self.run is None else str(self.run)}
+        return told | {"correlation": told["correlation"] or None, "from": pilot}
 
     @classmethod
-    def of_typed(cls, given: Mapping[str, Any]) -> PowerQuestion[Any]:
+    def of_typed(cls, given: Mapping[str, Any]) -> ExperimentQuestion[Any]:
         """Ask for the smallest design with --find, else for the power of all designs."""
+        if given["against"]:
+            return AskModels.of_typed(given)
+        if given["effect"] is None:
+            raise ValueError(
+                "Power is that of an effect, --effect NAME=SIZE, or of a comparison of models, "
+                "--against MODEL; got neither."
+            )
+        if given["criterion"] != "bic":
+            raise ValueError(
+                "--criterion is said of models that are compared; add --against MODEL."
+            )
         asked = cls.read(given)
         if given["find"] is None and given["stop"] is None:
             return AskPower(**asked)
@@ -188,6 +267,24 @@ class AskPower(PowerQuestion["Power"]):
     correlation
         Correlations over subjects on the unconstrained scale, {"alpha,beta": 0.5}, where the effect
         is of parameters; a hierarchical estimator estimates them too.
+    pilot
+        The folder of a hierarchical fit. The group of each data set is then a draw of its
+        posterior: power is averaged over what the pilot leaves open of means and spreads. An
+        effect {"optimism_bias": "pilot"} is the drawn group's own, and power its assurance.
+        As many answers are lost, at random, as the pilot lacks.
+    unconverged
+        Go on with a pilot that did not converge.
+    run
+        The folder of a run with a language model. The sessions of the designs are then priced by
+        the tokens and the money that its ledger holds.
+    width
+        Count the data sets whose 95% interval is narrower than this, in place of those that
+        reject: precision.
+    rope
+        Count those whose 90% interval lies within this of the null value (of a difference, of
+        zero): equivalence, by two one-sided tests at 5%.
+    tell
+        Called with a sentence on what a hierarchical study will take, before it begins.
     workers, backend, scheduler, share, out, progress
         Where and how it is computed, see `Running`.
 
@@ -304,6 +401,89 @@ class AskSequential(PowerQuestion["Sequential"]):
 
 
 @frozen_question
+class AskModels(ExperimentQuestion["ModelPower"]):
+    """Ask how often designs find the true one of several models.
+
+    Each model makes data sets of its own, all of them are fitted to each by maximum likelihood,
+    and the best sum of the criterion over subjects wins.
+
+    Parameters
+    ----------
+    model, against
+        The models, which take their turns at being true.
+    criterion
+        "aic" or "bic"; `confuse` has more.
+    subjects, sessions, trials
+        Of each data set; several of each give a grid.
+    replicates
+        Data sets of each model per design.
+    truth
+        Parameters held at a value; the others are drawn from the priors for each subject.
+    pilot
+        The folder of a hierarchical fit of one of the models. The groups of its data sets are
+        draws of the posterior, and as many answers are lost, at random, as the pilot lacks.
+    unconverged
+        Go on with a pilot that did not converge.
+    workers, backend, scheduler, share, out, progress
+        Where and how it is computed, see `Running`.
+
+    Raises
+    ------
+    ValueError
+        If an argument does not fit, or the pilot is a fit of none of the models.
+    """
+
+    command: ClassVar[str] = "power"
+    verb: ClassVar[str] = "model_power"
+    help: ClassVar[str] = PowerQuestion.help
+
+    environment: Environment | str = asks(Experiment, kw_only=False)
+    against: Sequence[type[Agent] | str] = asks(MODELS["against"].option, kw_only=False)
+    model: type[Agent] | str = asks(Model, default="rescorla_wagner_dual", untyped=None)
+    criterion: Literal["aic", "bic"] = asks(MODELS["criterion"].option, default="bic")
+    subjects: Any = asks(PowerQuestion.typed()["subjects"].option, default=1)
+    sessions: Any = asks(SeveralSessions, default=1)
+    trials: Any = asks(SeveralTrials, default=None)
+    replicates: int = asks(PowerQuestion.typed()["replicates"].option, default=400)
+    truth: Mapping[str, float] | None = asks(Values, default=None, name="values")
+    pilot: str | Path | None = asks(PowerQuestion.typed()["pilot"].option, default=None)
+    unconverged: bool = asks(PowerQuestion.typed()["unconverged"].option, default=False)
+    seed: int = asks(Seed, default=0)
+
+    @classmethod
+    def named(cls, found: Mapping[str, Any]) -> Sequence[str]:
+        """Return the names of all models that were typed."""
+        return [found["model"], *found["against"]]
+
+    @classmethod
+    def of_typed(cls, given: Mapping[str, Any]) -> AskModels:
+        """Take what was typed; what belongs to an effect is refused."""
+        usual = {name: how.untyped for name, how in PowerQuestion.typed().items()}
+        own = {*cls.typed(), "out", "workers", "backend", "scheduler", "share"}
+        for name, value in usual.items():
+            if name not in own and given.get(name) not in (value, [], None):
+                raise ValueError(
+                    "With --against models are compared and no effect is looked for; got "
+                    f"--{name.replace('_', '-')}. Leave one of them out."
+                )
+        return cls(**cls.read(given))
+
+    def asked(self) -> dict[str, Any]:
+        """What was asked: names, not things."""
+        from knownminds.validation.engine.arguments import resolve_model
+
+        pilot = None if self.pilot is None else str(self.pilot)
+        rivals = [resolve_model(model).name for model in self.against]
+        return super().asked() | {"from": pilot, "against": rivals}
+
+    def answer(self) -> ModelPower:
+        """Compute the study."""
+        from .model_power import compute
+
+        return compute(self)
+
+
+@frozen_question
 class AskAudit(StudyQuestion["Audit"]):
     """Ask what a metric and its test do to known minds.
 
@@ -343,7 +523,7 @@ class AskAudit(StudyQuestion["Audit"]):
         Annotated[
             str,
             typer.Argument(
-                help="The measure, coherence or consistency; `knownminds list` shows all.",
+                help="The measure, coherence, consistency or shortcuts; see `knownminds list`.",
                 autocompletion=completes("measures"),
             ),
         ],
@@ -408,6 +588,10 @@ class AskNamedAudit(StudyQuestion[Any]):
         """Take the settings as typed; what only measures have is refused."""
         measure = given["measure"]
         usual = {"effect": None, "environment": None, "subjects": 20, "sessions": 1}
+        place = {}
+        if measure == "shortcuts" and given["environment"] is not None:
+            place = {"environment": given["environment"]}
+            given = {**given, "environment": None}
         for name, value in usual.items():
             if given[name] != value:
                 raise ValueError(
@@ -417,7 +601,7 @@ class AskNamedAudit(StudyQuestion[Any]):
         running = {own.name: given.get(own.name) for own in fields(StudyQuestion)}
         return cls(
             measure=measure,
-            settings=read_settings(given["settings"]) | trials,
+            settings=place | read_settings(given["settings"]) | trials,
             replicates=given["replicates"],
             seed=given["seed"],
             **running,

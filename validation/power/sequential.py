@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,17 +14,20 @@ import pandas as pd
 from knownminds.agents import AGENTS
 from knownminds.agents.parameters import Array
 from knownminds.environments import make
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference import StoppingRule, SubjectMeasure
-from knownminds.inference.measure import Tests, t_tests, welch_tests
 from knownminds.validation.engine.engine import read, run
-from knownminds.validation.engine.monte_carlo import Score, Tally, share
+from knownminds.validation.engine.monte_carlo import NOTHING, Score, Tally, share
 from knownminds.validation.engine.population import check_step_loop
 from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import Batch, Cell, Rows, Study
 
+from .aims import LEVEL, sample_tests
 from .dials import resolve_measure
-from .operating_characteristics import LEVEL, conditions_lived, sample_of
+from .model_power import ModelPower
+from .model_power import summarise as summarise_models
+from .operating_characteristics import conditions_lived, sample_of
 from .power_study import Power, Sought, sought_in
 from .power_study import summarise as summarise_power
 from .questions import AskSequential
@@ -137,11 +141,13 @@ class Sequential(Reported):
             f"stopping rule for {self.measure} in {cell.environment}, {cell.model}, "
             f"{self.study.replicates} data sets each: {self.rule}"
         ]
-        head = ("found", "found none", "once, at the end", self.unit, "bias", "95% cov.")
-        lines.append(f"{'effect':<10}" + "".join(f"{h:>18}" for h in head))
-        for one in (self.null, self.effect):
-            scores = (one.rejected, one.accepted, one.fixed, one.units, one.bias, one.coverage)
-            lines.append(f"{one.effect:<10.3g}" + "".join(f"{score!s:>18}" for score in scores))
+        head = ("effect", "found", "found none", "once, at the end", self.unit, "bias", "95% cov.")
+        rows = [
+            (f"{one.effect:.3g}", one.rejected, one.accepted, one.fixed, one.units, one.bias,
+             one.coverage)
+            for one in (self.null, self.effect)
+        ]  # fmt: skip
+        lines += text_table(head, rows)
         return "\n".join([*lines, *sentences(self), "(Monte-Carlo errors)"])
 
 
@@ -198,6 +204,10 @@ def compute(question: AskSequential) -> Sequential:
         )
     if sought.estimator != "two_stage":
         raise ValueError("A stopping rule goes with the two_stage estimator; got hierarchical.")
+    if sought.aim.options:
+        raise ValueError(
+            "A stopping rule says itself what ends a study; leave --width and --rope out."
+        )
     if question.effect_sd:
         raise ValueError("A stopping rule is studied at one size of the effect; leave its sd out.")
     many = question.unit == "subjects"
@@ -270,7 +280,7 @@ def stopped(
     look_of, found, broken = np.full(n, -1), np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
     tests = None
     for look, units in enumerate(rule.looks):
-        tests = _tests([sample[:, :units] for sample in samples], comparison, measure)
+        tests = sample_tests(comparison, measure, [sample[:, :units] for sample in samples])
         _, stop, is_effect, is_none = rule.judge(tests, look, null)
         broken |= ~np.isfinite(tests.p_value) & (look_of < 0)
         now = stop & (look_of < 0)
@@ -293,14 +303,6 @@ def stopped(
     )
 
 
-def _tests(samples: list[Array], comparison: str, measure: SubjectMeasure) -> Tests:
-    if comparison == "between":
-        return welch_tests(samples[0], samples[1])
-    if comparison == "paired":
-        return t_tests(samples[1] - samples[0])
-    return t_tests(samples[0], measure.null, bounds=measure.bounds)
-
-
 def summarise(rows: Rows) -> Sequential:
     """Gather the data sets of a finished study."""
     study = rows.study
@@ -318,8 +320,10 @@ def summarise(rows: Rows) -> Sequential:
     )
 
 
-def summarise_found(rows: Rows) -> Power | Sequential | None:
-    """Gather a study of designs or of a stopping rule; of a rule's, None until both are there."""
+def summarise_found(rows: Rows) -> Power | Sequential | ModelPower | None:
+    """Gather a study of designs, models or a rule; of a rule's, None until both are there."""
+    if "rivals" in rows.study.cells[0].options:
+        return summarise_models(rows)
     if "rule" not in rows.study.cells[0].options:
         return summarise_power(rows)
     there = [any(len(table) for table in rows.tables(cell=c)) for c in range(2)]
@@ -327,28 +331,46 @@ def summarise_found(rows: Rows) -> Power | Sequential | None:
 
 
 def _gathered(rows: Rows, cell: int, rule: StoppingRule) -> Stopped:
-    tables = list(rows.tables(cell=cell))
-    frame = pd.concat(tables, ignore_index=True)
-    n = len(frame)
-    estimated = frame[np.isfinite(frame["estimate"])]
-    held = (estimated["low"] <= estimated["effect"]) & (estimated["effect"] <= estimated["high"])
+    looks = range(len(rule.looks))
+    counts: Counter[str] = Counter()
+    means = {name: Tally() for name in ("effect", "units", "bias")}
+    seconds = 0.0
+    for table in rows.tables(cell=cell):
+        seconds += float(table["seconds"].sum())
+        estimated = table[np.isfinite(table["estimate"])]
+        low, high = estimated["low"], estimated["high"]
+        truth = estimated["effect"]
+        off = estimated["estimate"] - truth
+        for name, values in (("effect", table["effect"]), ("units", table["units"]), ("bias", off)):
+            means[name].add(values.to_numpy(dtype=float)[:, None])
+        told = {
+            "all": len(table),
+            "failed": int((table["status"] == "failed").sum()),
+            "rejected": int((table["found"] == 1).sum()),
+            "accepted": int((table["found"] == -1).sum()),
+            "fixed": int(table["at_the_end"].sum()),
+            "estimated": len(estimated),
+            "held": int(((low <= truth) & (truth <= high)).sum()),
+        }
+        counts.update(told | {f"look {k}": int((table["look"] == k).sum()) for k in looks})
+    n = counts["all"]
     return Stopped(
         cell=rows.study.cells[cell],
-        effect=float(frame["effect"].mean()),
+        effect=_mean(means["effect"]).value,
         attempted=n,
-        failed=int((frame["status"] == "failed").sum()),
-        rejected=share(int((frame["found"] == 1).sum()), n),
-        accepted=share(int((frame["found"] == -1).sum()), n),
-        fixed=share(int(frame["at_the_end"].sum()), n),
-        units=_mean(frame["units"].to_numpy(dtype=float)),
-        stops=tuple(share(int((frame["look"] == k).sum()), n) for k in range(len(rule.looks))),
-        bias=_mean((estimated["estimate"] - estimated["effect"]).to_numpy(dtype=float)),
-        coverage=share(int(held.sum()), len(estimated)),
-        seconds=float(frame["seconds"].sum()),
+        failed=counts["failed"],
+        rejected=share(counts["rejected"], n),
+        accepted=share(counts["accepted"], n),
+        fixed=share(counts["fixed"], n),
+        units=_mean(means["units"]),
+        stops=tuple(share(counts[f"look {k}"], n) for k in looks),
+        bias=_mean(means["bias"]),
+        coverage=share(counts["held"], counts["estimated"]),
+        seconds=seconds,
     )
 
 
-def _mean(values: Array) -> Score:
-    tally = Tally()
-    tally.add(values[:, None])
+def _mean(tally: Tally) -> Score:
+    if tally.n == 0:
+        return NOTHING
     return Score(float(tally.mean[0]), tally.error(np.ones(1)))

@@ -23,10 +23,14 @@ from knownminds.validation.engine.question import verb
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import NotFinished, Study, versions
 
+from .aims import Aim
+from .model_power import ModelPower, read_model_power
 from .operating_characteristics import Characteristics, test_batch
+from .pilot import Pilot
 from .power_study import (
     Power,
     Sought,
+    about_design,
     about_effect,
     about_reading,
     about_unit,
@@ -87,6 +91,11 @@ class SmallestDesign(Reported):
         return self.confirmation.designs[0] if self.confirmation else None
 
     @property
+    def name(self) -> str:
+        """What the share of the data sets is called."""
+        return Aim.of(self.steps[0].cell.options).name(0.0)
+
+    @property
     def confirmed(self) -> bool:
         """Whether the fresh run reaches the target within two Monte-Carlo errors."""
         design = self.design
@@ -133,7 +142,10 @@ class SmallestDesign(Reported):
         """Return the answer in words, then every design that was tried."""
         lines = [about_answer(self)]
         for step in self.steps:
-            lines.append(f"  {size_of(step, self.find):>6} {self.find}: power {step.rejected}")
+            lines.append(
+                f"  {size_of(step, self.find):>6} {self.find}: {self.name} {step.rejected}"
+            )
+        lines += about_design(self.steps[0].cell)
         if self.design is not None and not can_be_read(self.design):
             lines.append(about_reading(self.design))
         lines.append(about_unit(self.steps[0]))
@@ -147,10 +159,10 @@ def about_answer(found: SmallestDesign) -> str:
     power = found.confirmation.designs[0].rejected
     verb = "are" if found.confirmed else "were tried last as"
     told = (
-        f"{found.size} {found.find} {verb} the smallest number for {found.target:.0%} power "
+        f"{found.size} {found.find} {verb} the smallest number for {found.target:.0%} {found.name} "
         f"({MASS:.0%} interval {found.low:.0f} to {found.high:.0f}): "
         f"{about_effect(found.confirmation)}. A fresh run of "
-        f"{found.confirmation.designs[0].attempted} data sets has power {power}."
+        f"{found.confirmation.designs[0].attempted} data sets has {found.name} {power}."
     )
     return f"{told} {found.message}".strip()
 
@@ -216,9 +228,13 @@ def read_smallest_design(folder: str | os.PathLike[str]) -> SmallestDesign:
     return replace(found, versions=identity["versions"])
 
 
-def read_power_or_search(folder: str | os.PathLike[str]) -> Power | SmallestDesign | Sequential:
-    """Read what `power` left: a study, one of a rule, or a search, whose steps lie within."""
+def read_power_or_search(
+    folder: str | os.PathLike[str],
+) -> Power | SmallestDesign | Sequential | ModelPower:
+    """Read what `power` left: a study, of a rule, of models, or a search with its steps."""
     study, _ = Study.read(folder)
+    if "rivals" in study.cells[0].options:
+        return read_model_power(folder)
     if "rule" in study.cells[0].options:
         return read_sequential(folder)
     # The cell that names a search's own folder; those of its steps are named after the step.
@@ -244,6 +260,8 @@ class _Search:
         asked["environment"] = make(cell.environment, **cell.settings)
         asked["truth"] = {k: v for k, v in told["set"].items() if k not in cell.settings}
         asked["effect_sd"] = told["effect_sd"] or 0.0
+        asked["pilot"] = Pilot.of(cell)
+        asked |= {"unconverged": False, "run": None}
         question = AskSmallest(**asked)
         return cls(sought_in(question), question, told)
 
@@ -297,9 +315,9 @@ class _Search:
             curve.add(size, steps[-1].rejected.value * steps[-1].attempted, steps[-1].attempted)
             low, middle, high = curve.quantiles((1 - MASS) / 2, 0.5, (1 + MASS) / 2)
             if low > self.asked.most and size == self.sizes[-1]:
-                power = steps[-1].rejected
+                power, what = steps[-1].rejected, self.question.aim.name(0.0)
                 message = (
-                    f"Even {self.sizes[-1]} {self.find} do not reach {target:.0%} power: "
+                    f"Even {self.sizes[-1]} {self.find} do not reach {target:.0%} {what}: "
                     f"there it is {power}. Raise --most, or change another size of the design."
                 )
                 confirmation = None

@@ -32,6 +32,7 @@ from knownminds.agents import AGENTS, Agent, Selection
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, session_stream, unknown
 from knownminds.environments.record.result import Result
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference.fits.cross_validation import Folds, cross_validate, kept_apart, probes
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_likelihood
@@ -190,26 +191,20 @@ class Confusion(Result):
     def __str__(self) -> str:
         """Both matrices, rows simulated and columns best fitted, and the verdicts."""
         title, _ = CRITERIA[self.criterion]
-        first = max(map(len, ("simulated", *self.models))) + 2
-        width = max(first, 20)
-        m = len(self.models)
-        head = f"{'simulated':<{first}}" + "".join(f"{name:>{width}}" for name in self.models)
+        m, named = len(self.models), list(enumerate(self.models))
         lines = []
         for told, shares in (
             ("p(best fit | simulated)", self.confusion),
             ("p(simulated | best fit)", self.inversion),
         ):
-            lines += [f"{title}: {told}", head]
-            for i, name in enumerate(self.models):
-                cells = "".join(f"{_cell(shares, i, j):>{width}}" for j in range(m))
-                lines.append(f"{name:<{first}}{cells}")
+            lines.append(f"{title}: {told}")
+            cells = [[name, *(_cell(shares, i, j) for j in range(m))] for i, name in named]
+            lines += text_table(("simulated", *self.models), cells)
         if not (self.undecided.any() or self.failed.any()):
             lines.append(f"{self.n[0]} data sets of each model, none undecided, none failed")
         else:
-            lines.append(f"{'simulated':<{first}}{'data sets':>11}{'undecided':>11}{'failed':>8}")
-            for i, name in enumerate(self.models):
-                counts = f"{self.n[i]:>11}{self.undecided[i]:>11}{self.failed[i]:>8}"
-                lines.append(f"{name:<{first}}{counts}")
+            counts = [(name, self.n[i], self.undecided[i], self.failed[i]) for i, name in named]
+            lines += text_table(("simulated", "data sets", "undecided", "failed"), counts)
         for name, verdict in zip(self.models, self.verdicts, strict=True):
             lines.append(f"{name}: {verdict}")
         if self.unreliable.any():
@@ -453,16 +448,16 @@ def confusion_study(question: Confuse) -> Study:
     environment = resolve_environment(question.environment, question.trials)
     rivals = [resolve_model(model) for model in question.models]
     names = [model.name for model in rivals]
-    _check_rivals(rivals, environment)
+    check_rivals(rivals, environment)
     _check_criteria(question.criteria)
-    held = _truth_by_model(rivals, question.truth)
+    held = truth_by_model(rivals, question.truth)
     subjects, sessions = question.subjects, question.sessions
     options: dict[str, Any] = {
         "rivals": names,
         "criteria": list(question.criteria),
         "all_trials": question.all_trials,
     }
-    selection = _selection(rivals, question.all_trials)
+    selection = common_selection(rivals, question.all_trials)
 
     def study_with(options: Mapping[str, Any]) -> Study:
         cells = tuple(
@@ -498,7 +493,8 @@ def confusion_study(question: Confuse) -> Study:
     return study
 
 
-def _check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> None:
+def check_rivals(rivals: Sequence[type[Agent]], environment: Environment) -> None:
+    """Raise ValueError unless several models, each named once, play in an experiment."""
     names = [model.name for model in rivals]
     if len(names) < 2:
         got = f"only {names[0]}" if names else "none"
@@ -524,7 +520,7 @@ def _check_criteria(criteria: Sequence[str]) -> None:
         raise ValueError(f"Each criterion is named once; got {', '.join(criteria)}.")
 
 
-def _truth_by_model(
+def truth_by_model(
     rivals: Sequence[type[Agent]], truth: Mapping[str, float] | None
 ) -> dict[str, dict[str, float]]:
     """Give each model those of the true values that are its own."""
@@ -541,7 +537,7 @@ def _truth_by_model(
     }
 
 
-def _selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selection | None:
+def common_selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selection | None:
     """Return the trials to which all rivals are fitted, so that their scores can be compared.
 
     Those to which one of them is fitted alone; all trials where a rival goes by earlier ones,
@@ -558,7 +554,7 @@ def _selection(rivals: Sequence[type[Agent]], all_trials: bool) -> Selection | N
 def _about_trials(rivals: Sequence[type[Agent]], all_trials: bool) -> list[str]:
     """Say which trials were fitted where that is not all without saying."""
     told = [model.selection for model in rivals if model.selection is not None][:1]
-    if told and not all_trials and _selection(rivals, all_trials) is None:
+    if told and not all_trials and common_selection(rivals, all_trials) is None:
         went = ", ".join(model.name for model in rivals if model.remembers)
         return [f"All trials were fitted, not the {told[0].trials} alone: {went} go by all trials."]
     return [selection.told(all_trials) for selection in told]
@@ -602,7 +598,7 @@ def score_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame
     columns: dict[str, Any] = {}
     why: list[list[str]] = [[] for _ in range(len(batch))]
     rivals = [AGENTS[rival] for rival in options["rivals"]]
-    selection = _selection(rivals, options["all_trials"])
+    selection = common_selection(rivals, options["all_trials"])
     for rival in options["rivals"]:
         data = lived.data(AGENTS[rival], selection=selection)
         scores, reasons = score_model(data, folds, options, threads)

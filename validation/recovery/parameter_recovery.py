@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -14,6 +14,7 @@ import scipy
 from knownminds.agents import AGENTS, Parameters, Support
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials, session_stream, unknown
+from knownminds.environments.record.text_table import text_table
 from knownminds.inference.fits.identifiability import identifiability
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import maximum_a_posteriori, maximum_likelihood
@@ -52,7 +53,7 @@ from knownminds.validation.engine.study import Batch, Cell, Rows, Study, Thinned
 from knownminds.validation.engine.verdicts import LEAST_FITS, Verdict, judge_recovery, judge_region
 
 from .questions import Recover, RecoveryQuestion
-from .readable_range import ByTruth, Stretch, about_stretch
+from .readable_range import ByTruth, Stretch, about_stretch, unreadable
 
 if TYPE_CHECKING:
     from knownminds.inference import HierarchicalFit
@@ -94,7 +95,7 @@ class ParameterScores:
     regions
         The same for thirds of the prior, from low true values to high ones.
     unreadable
-        True values at which the parameter cannot be read, from twelfths of the prior.
+        True values at which the parameter cannot be read, see `readable_range`.
     would_have_found
         Errors that so many fits would have found with a chance of 80%; None where that cannot be
         told.
@@ -299,12 +300,12 @@ class Recovery(Reported):
         lines = [f"recovery of {c.model} in {c.environment}, {c.method}, {c.subjects} subjects"]
         if s.replicates > 1:
             lines[0] += f" x {s.replicates} replicates"
-        head = ("bias", "RMSE", "r", "concordance", "90% cov.")
-        lines.append(f"{'parameter':<16}" + "".join(f"{h:>16}" for h in head) + "  verdict")
-        for p in self.parameters:
-            scores = (p.bias, p.rmse, p.r, p.concordance, p.coverage["90"])
-            told = "".join(f"{x!s:>16}" for x in scores)
-            lines.append(f"{p.name:<16}{told}  {p.verdict.word}")
+        head = ("parameter", "bias", "RMSE", "r", "concordance", "90% cov.", "verdict")
+        rows = [
+            (p.name, p.bias, p.rmse, p.r, p.concordance, p.coverage["90"], p.verdict.word)
+            for p in self.parameters
+        ]
+        lines += text_table(head, rows, words=True)
         counts = ", ".join(f"{n} {status}" for status, n in self.statuses.items())
         lines.append(f"{self.attempted} attempted: {counts} (Monte-Carlo errors in parentheses)")
         lines += [f"one session: {sentence}" for sentence in self.identifiability]
@@ -624,7 +625,7 @@ def summarise(rows: Rows, cell: int = 0) -> Recovery:
     return Recovery(
         study=study,
         cell=design,
-        parameters=tuple(one.scores(unsound_share, attempted, again) for one in gathered),
+        parameters=_scored(gathered, unsound_share, attempted, again),
         attempted=attempted,
         failed=failed,
         statuses=counts,
@@ -641,13 +642,22 @@ def scores_of(rows: pd.DataFrame, parameters: Parameters) -> tuple[ParameterScor
     """Score subjects that `fit_known` fitted, each its own replicate."""
     unsound = float((rows["status"] == "failed").mean())
     usable = rows[rows["status"] != "failed"].assign(replicate=0)
-    scores = []
+    gathered = [_Gathered.of(parameters, k, clustered=False) for k in range(len(parameters))]
     with np.errstate(over="ignore", invalid="ignore"):  # runaways of maximum likelihood
-        for k in range(len(parameters)):
-            one = _Gathered.of(parameters, k, clustered=False)
+        for one in gathered:
             one.add(usable)
-            scores.append(one.scores(unsound, len(rows), _Again("subject", 1)))
-    return tuple(scores)
+        return _scored(gathered, unsound, len(rows), _Again("subject", 1))
+
+
+def _scored(
+    gathered: Sequence[_Gathered], unsound: float, attempted: int, again: _Again
+) -> tuple[ParameterScores, ...]:
+    """Score each parameter; where one cannot be read is judged over all of them together."""
+    lost = unreadable([one.by_truth for one in gathered])
+    return tuple(
+        replace(one.scores(unsound, attempted, again), unreadable=stretches)
+        for one, stretches in zip(gathered, lost, strict=True)
+    )
 
 
 def _count(counts: dict[str, int], values: pd.Series[Any]) -> None:
@@ -775,7 +785,6 @@ class _Gathered:
             shrinkage=self.on_z.shrinkage,
             verdict=verdict,
             regions=tuple(self._region(k, again) for k in range(REGIONS)),
-            unreadable=self.by_truth.stretches(),
             would_have_found=self._would_have_found(again),
         )
 

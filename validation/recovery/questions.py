@@ -53,7 +53,7 @@ class RecoveryQuestion(ExperimentQuestion[R]):
     )
 
     environment: Environment | str = asks(Experiment, kw_only=False)
-    model: type[Agent] | str = asks(Model, untyped="rescorla_wagner_dual", kw_only=False)
+    model: type[Agent] | str = asks(Model, untyped=None, kw_only=False)
     subjects: Any = option(list[int] | None, "How many; several give a surface.", default=None)
     replicates: int = option(int, "Independent repetitions.", default=1)
     sessions: Any = asks(SeveralSessions, default=None)

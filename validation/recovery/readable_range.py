@@ -1,4 +1,10 @@
-"""Between which true values a parameter can be read in a design, and where it cannot."""
+"""Between which true values a parameter can be read in a design, and where it cannot.
+
+A study looks at twelve bands of each parameter's prior at once, so what one of them seems to show
+is no finding. Two things have to hold, each over all that was looked at (Holm 1979): the bands of a
+parameter differ (an F test with each band's own error), and intervals in a band are clearly about
+as wide as the prior's. Where all bands are alike, some are named in one study of twenty at most.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +17,10 @@ import scipy
 from knownminds.agents import Support
 from knownminds.agents.parameters import Array
 from knownminds.validation.engine.monte_carlo import Agreement, Score
-from knownminds.validation.engine.verdicts import judge_region
+from knownminds.validation.engine.verdicts import LEAST_FITS, WEAK_WIDTH
 
 BANDS = 12  # of the prior, each as probable
+LEVEL = 0.05  # chance of a false name among all bands of all parameters of a study
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,7 @@ class ByTruth:
     sd: float
     clustered: bool = False
     _bands: list[Agreement] = field(default_factory=list)
+    _clusters: int = 0
 
     def __post_init__(self) -> None:
         """Begin with nothing in every band."""
@@ -72,20 +80,48 @@ class ByTruth:
 
     def add(self, z_true: Array, width: Array, cluster: Array) -> None:
         """Take in true values and relative widths, [n] each."""
+        self._clusters += len(np.unique(cluster))
         band = np.searchsorted(self._edges, z_true, side="right")
         for k, widths in enumerate(self._bands):
             here = band == k
             widths.add(np.zeros(here.sum()), width[here], cluster[here])
 
-    def stretches(self) -> tuple[Stretch, ...]:
-        """Return where the parameter cannot be read: bands clearly not identified, joined."""
+    @property
+    def p_values(self) -> tuple[float, Array]:
+        """How probable so wide intervals are where nothing is lost.
+
+        Returns
+        -------
+        That bands differ so much if they are all alike; and that a band's mean width is so large if
+        it is truly at the limit, [bands], NaN where there are fewer than 10 fits.
+
+        Notes
+        -----
+        Widths pile up at the prior's own, so a band may show no error at all: its error is the
+        average band's where that is larger.
+        """
+        scores = [one.bias for one in self._bands]
+        judged = np.array([one.n >= LEAST_FITS for one in self._bands])
+        width = np.array([score.value for score in scores])
+        error = np.array([score.error for score in scores])
+        judged &= np.isfinite(width) & np.isfinite(error)
+        beyond = np.full(BANDS, np.nan)
+        k = int(judged.sum())
+        free = self._clusters - 1 if self.clustered else sum(one.n for one in self._bands) - k
+        if k < 2 or free < 1:
+            return np.nan, beyond
+        width, error = width[judged], error[judged]
+        average = float((error**2).mean())
+        with np.errstate(divide="ignore", invalid="ignore"):  # all intervals as wide as the prior's
+            t = (width - WEAK_WIDTH) / np.maximum(np.sqrt(average), error)
+            ratio = width.var(ddof=1) / average
+        beyond[judged] = scipy.stats.t.sf(t, free)
+        return float(scipy.stats.f.sf(ratio, k - 1, free)), beyond
+
+    def joined(self, lost: Sequence[bool]) -> tuple[Stretch, ...]:
+        """Return the bands that are lost, neighbours as one stretch."""
         inner = self.support.constrain(self._edges).tolist()
         ends = [self.support.lower, *inner, self.support.upper]
-        lost = []
-        for widths in self._bands:
-            width = widths.bias
-            word = judge_region(width.value, n=widths.n, error=width.error).word
-            lost.append(word == "not identified")
         found, first = [], 0
         while first < BANDS:
             last = first
@@ -97,6 +133,31 @@ class ByTruth:
                 found.append(Stretch(*span, width, first == 0, last == BANDS))
             first = last + 1
         return tuple(found)
+
+
+def unreadable(each: Sequence[ByTruth]) -> list[tuple[Stretch, ...]]:
+    """Return where each parameter of a study cannot be read, as far as the study bears it out.
+
+    Either no band of a parameter is readable, or bands differ and some are not.
+    """
+    found = [one.p_values for one in each]
+    differ = _holm(np.array([p for p, _ in found]))
+    beyond = _holm(np.concatenate([p for _, p in found]))
+    lost = (beyond <= LEVEL).reshape(-1, BANDS)
+    return [
+        one.joined(bands.tolist()) if p <= LEVEL or bands.all() else ()
+        for one, p, bands in zip(each, differ.tolist(), lost, strict=True)
+    ]
+
+
+def _holm(p_values: Array) -> Array:
+    """Return Holm's (1979) adjusted p-values; 1 where there is none, which counts as no test."""
+    known = np.flatnonzero(np.isfinite(p_values))
+    adjusted = np.ones(len(p_values))
+    order = known[np.argsort(p_values[known])]
+    steps = p_values[order] * (len(order) - np.arange(len(order)))
+    adjusted[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return adjusted
 
 
 def about_stretch(name: str, stretch: Stretch) -> str:

@@ -161,7 +161,7 @@ def _tables(recovery: Recovery) -> list[Table]:
             [{"name": s.name, "region": region} for s in parameters for region in s.regions],
             ("parameter", "{name}"),
             *REGION_COLUMNS,
-            ("", "{region.verdict.word}"),
+            ("verdict", "{region.verdict.word}"),
         ),
         status_table(recovery.statuses, recovery.attempted),
     ]

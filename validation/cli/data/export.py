@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import tell_trials
+from knownminds.validation.cli.output import notes, tell_trials
 from knownminds.validation.options import ExperimentOption, Json, Seed
 from knownminds.validation.reading import read_mapping, read_settings
 
@@ -38,6 +38,7 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write trials as a table, of others' columns too, as Psych-101 texts or a Psych-DS folder."""
+    from knownminds.inference.posteriors.crossed_levels import BETWEEN
     from knownminds.validation.data.exchange import export_trials
 
     written = export_trials(
@@ -54,3 +55,9 @@ def export(
         seed=seed,
     )
     tell_trials(written, out, as_json)
+    first = str(written.frame["subject"].iloc[0])
+    if format == "hbayesdm" and BETWEEN in first:
+        notes.print(
+            "hBayesDM has no column for sessions and contexts: each is a subjID of its own, named "
+            f"as in {first!r}."
+        )

@@ -21,6 +21,8 @@ def _fit(given: dict[str, Any]) -> None:
     result = AskFit(**AskFit.read(given), tell=_tell).answer()
     if given["environment"] is None:
         notes.print(f"experiment: {result.environment} (name another with --environment)")
+    if given["model"] is None:
+        notes.print(f"model: {result.model} (name another with --model)")
     if out is not None:
         result.save(out)
     leave(result, given)

@@ -27,7 +27,7 @@ def import_(
             "--from",
             "--format",
             help="cogbench, causalign, horizon, hbayesdm, hssm, durations, jspsych, psych-101, "
-            "psych-ds, inspect, csv or parquet; else found.",
+            "psych-ds, inspect, page, csv or parquet; else found.",
         ),
     ] = None,
     environment: ExperimentOption = None,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from knownminds.validation.cli.application import app
-from knownminds.validation.cli.output import notes, print_json
+from knownminds.validation.cli.output import check_own_folder, notes, print_json
 from knownminds.validation.options import ExperimentOption, Json, Out, Seed
 from knownminds.validation.reading import read_mapping, read_settings
 
@@ -39,12 +40,24 @@ def phenotype(
     as_json: Json = False,
 ) -> None:
     """Set participants side by side: 0 is random answers, 1 the reference, for each metric."""
-    from knownminds.environments.record.csv_cells import csv_text
-    from knownminds.environments.record.folders import writable, write_text
+    from knownminds.environments.record.folders import writable
     from knownminds.validation.data.phenotype import gallery
     from knownminds.validation.data.phenotype import phenotype as run_phenotype
     from knownminds.validation.data.scores_of_trials import played_in, records_of
+    from knownminds.validation.report import write_report
 
+    asked = {
+        "data": [str(file) for file in data or ()],
+        "by": by if by != "model" else "",
+        "reference": str(reference or ""),
+        "environment": environment,
+        "columns": columns,
+        "set": list(values or ()),
+        "released": released,
+        "seed": seed or None,
+    }
+    if out is not None:
+        check_own_folder("phenotype", out)
     if not data:
         found = gallery(seed=seed)
     elif reference is None:
@@ -64,12 +77,13 @@ def phenotype(
             released=released,
             seed=seed,
         )
+    found = replace(found, options=asked)
     if out is not None:
+        found.save(out)
         with writable(out) as folder:
-            write_text(folder / "phenotype.csv", csv_text(found.to_frame()))
             for name, figure in (("bars", found.bars()), ("radar", found.radar())):
                 figure.savefig(folder / f"{name}.png", dpi=150)
-                notes.print(f"picture: {folder / name}.png", markup=False, soft_wrap=True)
+        notes.print(f"report: {write_report(found, out)}", markup=False, soft_wrap=True)
     if as_json:
         print_json(json.loads(found.to_json()))
     else:

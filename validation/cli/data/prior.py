@@ -10,6 +10,7 @@ from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import check_own_folder
 from knownminds.validation.cli.study import leave
 from knownminds.validation.options import (
+    UNNAMED,
     DesignName,
     Experiment,
     Json,
@@ -25,7 +26,7 @@ from knownminds.validation.reading import resolve_experiment
 @app.command()
 def prior(
     environment: Experiment,
-    model: Model = "rescorla_wagner_dual",
+    model: Model = UNNAMED,
     minds: Annotated[int, typer.Option(help="How many, with a session each.", max=100_000)] = 500,
     trials: NTrials = None,
     design: DesignName = None,

@@ -48,7 +48,7 @@ class AskSimulate(Question[Any]):
     )
 
     environment: str = asks(Experiment)
-    model: str = asks(Model, default="rescorla_wagner_dual")
+    model: str = asks(Model, default="rescorla_wagner_dual", untyped=None)
     subjects: int = asks(Subjects, default=20)
     sessions: int = asks(Sessions, default=1)
     trials: int | None = asks(NTrials, default=None)

@@ -6,7 +6,7 @@ import datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
-from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.cli.output import check_own_folder, notes, print_json, tell
 from knownminds.validation.cli.study import command
 from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import Experiment, Model, NTrials, Out, Seed
@@ -42,7 +42,7 @@ class AskBudget(Question[Any]):
     llm: list[str] | None = option(
         list[str] | None, "PROVIDER:MODEL, openai:gpt-4o-mini for instance.", default=None
     )
-    model: str = asks(Model, default="rescorla_wagner_dual")
+    model: str = asks(Model, default="rescorla_wagner_dual", untyped=None)
     subjects: int | None = option(int | None, "How many subjects.", default=None)
     sessions: int | None = option(int | None, "Sessions per subject.", default=None)
     trials: int | None = asks(NTrials, default=None)
@@ -102,7 +102,7 @@ def _budget(given: dict[str, Any]) -> None:
     if as_json:
         print_json(result.to_dict())
     else:
-        print(result)
+        tell(result)
 
 
 command(AskBudget, {}, _budget)

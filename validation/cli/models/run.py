@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
-from knownminds.validation.cli.output import check_own_folder, notes, print_json
+from knownminds.validation.cli.output import check_own_folder, drawn_bar, notes, print_json
 from knownminds.validation.cli.study import command
 from knownminds.validation.engine.question import Question, asks, frozen_question, option
 from knownminds.validation.options import (
@@ -46,30 +46,14 @@ if TYPE_CHECKING:
 @contextmanager
 def _money(sessions: int) -> Iterator[Callable[[Standing], None] | None]:
     """Give a progress callback of a run, with the money spent; None where stderr is no terminal."""
-    if not notes.is_terminal:
-        yield None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("run"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[told]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=notes, transient=True) as bar:
-        task = bar.add_task("run", total=None, told="")
+    with drawn_bar("run") as draw:
+        if draw is None:
+            yield None
+            return
 
         def show(now: Standing) -> None:
-            told = _standing(now, sessions)
-            bar.update(task, completed=now.trials, total=now.n_trials, told=told)
+            told = _standing(now, sessions).replace(" unread, ", " unread\n")  # for 80 columns
+            draw(now.trials, now.n_trials, told)
 
         yield show
 

@@ -10,6 +10,7 @@ import typer
 from knownminds.validation.cli.application import app
 from knownminds.validation.cli.output import notes
 from knownminds.validation.options import (
+    UNNAMED,
     Contaminate,
     DesignName,
     Experiment,
@@ -32,7 +33,7 @@ def _key(variable: str | None) -> str | None:
 @app.command()
 def serve(
     environment: Experiment,
-    model: Model = "rescorla_wagner_dual",
+    model: Model = UNNAMED,
     values: Values = None,
     trials: NTrials = None,
     design: DesignName = None,

@@ -1,0 +1,188 @@
+"""What the sessions of a run took, tokens and money, and what planned ones would take by that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import scipy
+
+from knownminds.agents import Agent
+from knownminds.environments import Environment, make
+from knownminds.llm_adapters.runs.ledger import NANO, Ledger
+from knownminds.llm_adapters.runs.prices import Dollars, Price, Range
+
+from .dry_runs import LEVEL, DryRuns, dry_runs_of
+
+PICTURE = Range(0, 0)  # pictures are in the tokens that were observed
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the sessions of a run took.
+
+    Parameters
+    ----------
+    folder, llm
+        Of the run, and who answered ("provider:model").
+    place, seed
+        The experiment that was run, and the seed of its dry runs.
+    price
+        With which the run was reckoned; None without one.
+    input_tokens, output_tokens
+        Of each session, hidden reasoning and calls that were made again among them.
+    dollars, listed
+        What was paid for all of them, and what these tokens cost without a cache.
+    """
+
+    folder: str
+    llm: str
+    place: Environment
+    seed: int
+    price: Price | None
+    input_tokens: tuple[int, ...]
+    output_tokens: tuple[int, ...]
+    dollars: Decimal
+    listed: Decimal
+
+    @classmethod
+    def read(cls, folder: str | os.PathLike[str], seed: int) -> Observed:
+        """Read the ledger of a run.
+
+        Raises
+        ------
+        ValueError
+            If there is none, or none of its answers tells its tokens.
+        """
+        with Ledger.read(folder) as ledger:
+            kept, price = ledger.configuration, ledger.price
+            rows = ledger.rows(
+                "SELECT c.session, a.input_tokens, a.output_tokens, COALESCE(a.cost, 0) "
+                "FROM attempt a JOIN call c ON c.id = a.call WHERE a.state = 'ok' "
+                "AND a.input_tokens IS NOT NULL AND a.output_tokens IS NOT NULL"
+            )
+        if not rows:
+            raise ValueError(
+                f"What sessions take is read from answers that tell their tokens; the run in "
+                f"{Path(folder)} has none. Leave --run out, and give --llm."
+            )
+        tokens: dict[int, list[int]] = {}
+        dollars = listed = Decimal(0)
+        for session, sent, received, cost in rows:
+            own = tokens.setdefault(session, [0, 0])
+            own[0] += sent
+            own[1] += received
+            if price is not None:
+                dollars += Decimal(cost) / NANO
+                listed += price.cost(sent, received)
+        each = [tokens[session] for session in sorted(tokens)]
+        return cls(
+            str(folder),
+            f"{kept['provider']}:{kept['model']}",
+            make(kept["environment"], **kept["settings"]),
+            seed,
+            price,
+            tuple(sent for sent, _ in each),
+            tuple(received for _, received in each),
+            dollars,
+            listed,
+        )
+
+    def priced(self) -> Price:
+        """Return its price; ValueError if it has none."""
+        if self.price is None or not self.listed:
+            raise ValueError(
+                f"Sessions are priced by what a run has paid; nothing was charged in "
+                f"{self.folder}. Give a budget in trials, or leave --run out."
+            )
+        return self.price
+
+    def planned(self, place: Environment, model: type[Agent], n: int) -> ObservedRuns:
+        """Return what sessions of a design take, by dry runs of it and of the run's own design.
+
+        Tokens go by the bytes of the prompts and the number of answers: as many for each as in the
+        run, whose sessions differ.
+        """
+        lived = partial(
+            dry_runs_of, model=model, n=n, seed=self.seed, reasoning=Range(0, 0), looking=PICTURE
+        )
+        own, runs = lived(self.place), lived(place)
+        sent = mean(int(run.prompt_bytes.sum()) for run in own.plain)
+        calls = mean(len(run.prompt_bytes) for run in own.plain)
+        factor = self.dollars / self.listed if self.listed else Decimal(1)
+        return ObservedRuns(
+            **{name: getattr(runs, name) for name in runs.__dataclass_fields__},
+            sent=_ends(self.input_tokens, sent),
+            received=_ends(self.output_tokens, calls),
+            factor=factor,
+        )
+
+    def told(self) -> dict[str, Any]:
+        """What a study keeps of it, to be said with its costs."""
+        return {
+            "folder": self.folder,
+            "llm": self.llm,
+            "sessions": len(self.input_tokens),
+            "input_tokens": sum(self.input_tokens),
+            "output_tokens": sum(self.output_tokens),
+            "dollars": float(self.dollars),
+        }
+
+    def dollars_of(self, place: Environment, model: type[Agent], n: int, dry: int = 4) -> Dollars:
+        """Return what n sessions of a design cost."""
+        return self.planned(place, model, dry).dollars(self.priced(), n)
+
+
+@dataclass(frozen=True)
+class ObservedRuns(DryRuns):
+    """Dry runs whose tokens are those that a run took.
+
+    Parameters
+    ----------
+    sent, received
+        Input tokens for each byte of a prompt, output tokens for each answer: lowest and highest.
+    factor
+        What was paid for each dollar of the list's price.
+    """
+
+    sent: tuple[float, float] = (0.0, 0.0)
+    received: tuple[float, float] = (0.0, 0.0)
+    factor: Decimal = Decimal(1)
+
+    def calls(self, high: bool) -> list[list[tuple[int, int, int]]]:
+        """Input, cached and answer tokens of each call of each session, at one end of the range."""
+        return [
+            [
+                (round(self.sent[high] * sent), 0, round(self.received[high]))
+                for sent in run.prompt_bytes.tolist()
+            ]
+            for run in self.plain
+        ]
+
+    def _bills(self, price: Price, high: bool, cached: bool) -> list[Decimal]:
+        """Exact dollars of each dry run, at one end of the range."""
+        return [bill * self.factor for bill in super()._bills(price, high, cached)]
+
+
+def about_run(told: Mapping[str, Any]) -> str:
+    """Say of what planned sessions are priced, from what a study has kept."""
+    return (
+        f"Dollars go by what the run in {told['folder']} took with {told['llm']}: "
+        f"{told['input_tokens']:,} tokens sent and {told['output_tokens']:,} received in "
+        f"{told['sessions']:,} sessions, ${told['dollars']:.6f} paid."
+    )
+
+
+def _ends(tokens: Sequence[int], per: float) -> tuple[float, float]:
+    """Return the ends of the 95% interval of mean tokens (Student's t), each for so many units."""
+    n, middle = len(tokens), mean(tokens)
+    margin = 0.0
+    if n > 1:
+        margin = float(scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1)) * stdev(tokens) / n**0.5
+    return max(0.0, middle - margin) / per, (middle + margin) / per

@@ -1,0 +1,180 @@
+"""An experiment for people: a static page that runs its sessions, with jsPsych, from a folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from urllib.parse import urlsplit
+
+from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.environments.record.folders import check_writable, writable, write_text
+from knownminds.environments.record.result import Result
+from knownminds.validation.engine.arguments import one_of, set_to
+
+from .sessions import script_of, session_data
+
+HERE = Path(__file__).parent
+JSPSYCH = Path("node_modules") / "jspsych"
+SCRIPT = Path("dist") / "index.browser.min.js"
+MOST_SUBJECTS = 1_000
+_TRIED = 8  # the major version that pages are tested with
+
+
+@dataclass(frozen=True)
+class Site(Result):
+    """A page that was written.
+
+    Parameters
+    ----------
+    environment : name of the experiment
+    settings : its settings
+    seed : everything random follows from it
+    subjects : how many sessions there are; that of subject k is the one at address k of the seed
+    trials : how many trials a session has at most
+    jspsych : version of jsPsych
+    size : of all files, in bytes
+    """
+
+    environment: str
+    settings: Mapping[str, Any]
+    seed: int
+    subjects: int
+    trials: int
+    jspsych: str
+    size: int
+    file: ClassVar[str] = "page.json"
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Self:
+        """Make a result of what `to_dict` gave."""
+        return cls(**found)
+
+    def __str__(self) -> str:
+        """Say what was written."""
+        sessions = "a session" if self.subjects == 1 else f"{self.subjects:,} sessions"
+        trials = "1 trial" if self.trials == 1 else f"{self.trials:,} trials"
+        return (
+            f"{self.environment}: {sessions} of at most {trials}, seed {self.seed}, jsPsych "
+            f"{self.jspsych}, {self.size / 1e6:.1f} MB"
+        )
+
+
+def page(
+    environment: Environment | str,
+    out: str | Path,
+    *,
+    subjects: int = 1,
+    seed: int = 0,
+    settings: Mapping[str, Any] | None = None,
+    jspsych: str | Path = JSPSYCH,
+    title: str | None = None,
+    seconds: float | None = None,
+    post: str | None = None,
+    post_fields: Mapping[str, str] | None = None,
+) -> Site:
+    """Write a static page on which people live the sessions that agents and models live.
+
+    Parameters
+    ----------
+    environment, settings
+        What is played.
+    out
+        A folder: `index.html` is opened, with `?subject=3` where the number is known.
+    subjects
+        How many sessions are written, from 1 on. Subject k has the design at address k of the
+        seed, `session_stream(seed, k)`.
+    jspsych
+        The folder of jsPsych from npm, whose script becomes part of the page.
+    title
+        What the page is called; None for the name of the experiment.
+    seconds
+        How long a question stands; one that nobody answered is missing. None for no limit.
+    post, post_fields
+        Where files are sent as JSON, with "filename", "data" and these fields; None for nowhere.
+
+    Raises
+    ------
+    ValueError
+        If people cannot be shown the experiment, or jsPsych is not there.
+    """
+    if isinstance(environment, str):
+        one_of("environment", environment, ENVIRONMENTS)
+        environment = make(environment)
+    place = set_to(environment, settings)
+    if not 1 <= subjects <= MOST_SUBJECTS:
+        raise ValueError(f"A page has 1 to {MOST_SUBJECTS:,} subjects; got {subjects}.")
+    if seconds is not None and not 0.0 < seconds <= 86_400.0:
+        raise ValueError(f"A question stands for more than 0 seconds; got {seconds:g}.")
+    if post is not None and urlsplit(post).scheme not in ("http", "https"):
+        raise ValueError(f"Files are sent to an address with http or https; got {post!r}.")
+    folder = Path(out)
+    check_writable(folder)
+    library, version = read_jspsych(jspsych)
+    script = script_of(place)
+    more = {
+        "seconds": seconds,
+        "post": None if post is None else {"url": post, "fields": dict(post_fields or {})},
+    }
+    name = title or place.name.replace("_", " ").capitalize()
+    files = {"index.html": _page(name), "jspsych.js": library}
+    files["page.js"] = "\n".join(
+        [
+            f"const PLAY = {script.text};",
+            f"const SUBJECTS = {subjects};",
+            *((HERE / part).read_text(encoding="utf-8") for part in ("session.js", "app.js")),
+        ]
+    ).replace('"use strict";\n', "")
+    files["page.js"] = '"use strict";\n' + files["page.js"]
+    for subject in range(1, subjects + 1):
+        data = session_data(place, seed, subject, script) | more
+        files[f"sessions/{subject}.js"] = f"knownmindsSession({_in_script(data)});\n"
+    size = sum(len(text.encode("utf-8")) for text in files.values())
+    found = Site(place.name, place.settings, seed, subjects, place.n_trials, version, size)
+    with writable(folder / "sessions"):
+        for file, text in files.items():
+            write_text(folder / file, text)
+        found.save(folder)
+    return found
+
+
+def read_jspsych(folder: str | Path) -> tuple[str, str]:
+    """Return the script of jsPsych and its version.
+
+    Raises
+    ------
+    ValueError
+        If it is not there, or too old.
+    """
+    place = Path(folder)
+    try:
+        about = json.loads((place / "package.json").read_text(encoding="utf-8"))
+        name, version, licence = (str(about[key]) for key in ("name", "version", "license"))
+        text = (place / SCRIPT).read_text(encoding="utf-8")
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ValueError(
+            f"A page runs with jsPsych from npm; there is none in {place}. Type npm install "
+            f"jspsych@{_TRIED} here, or name its folder with --jspsych."
+        ) from None
+    if name != "jspsych" or int(version.partition(".")[0] or 0) < _TRIED:
+        raise ValueError(
+            f"A page runs with jsPsych {_TRIED} or later; {place} has {name} {version}. Type npm "
+            f"install jspsych@{_TRIED}."
+        )
+    text = re.sub(r"\n//# sourceMappingURL=.*", "", text)  # which browsers would fetch
+    note = f"/* {name} {version}, {licence} licence, https://www.jspsych.org */"
+    return f"{note}\n{text}", version
+
+
+def _page(title: str) -> str:
+    text = (HERE / "page.html").read_text(encoding="utf-8")
+    return text.replace("{title}", escape(title))
+
+
+def _in_script(data: Any) -> str:
+    """Write JSON so that it is one within a script, whatever its texts hold."""
+    return json.dumps(data, allow_nan=False).replace("<", "\\u003c")

@@ -1,0 +1,116 @@
+"""What a power study counts: tests that reject, narrow intervals, or equivalence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from knownminds.agents.parameters import Array
+from knownminds.inference import Measure, SubjectMeasure
+from knownminds.inference.measure import Tests, t_tests, welch_tests
+
+LEVEL = 0.05  # of every test; intervals have mass .95
+MASS = 1 - 2 * LEVEL  # of the interval that two one-sided tests at this level make
+INNER = ("inner_low", "inner_high")  # its ends in the rows of a study that looks for equivalence
+NORMAL = 1.6448536269514722  # the normal's quantile at 1 - LEVEL
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is counted of data sets; of neither, the tests that reject.
+
+    Parameters
+    ----------
+    width
+        The 95% interval is narrower than this: precision (Kelley and Maxwell 2003; Kruschke 2013).
+    rope
+        Half the width of a region around the null value (of practical equivalence); the 90%
+        interval lies inside it: two one-sided tests at 5% (Schuirmann 1987).
+    """
+
+    width: float | None = None
+    rope: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        if self.width is not None and self.rope is not None:
+            raise ValueError(
+                "A study counts narrow intervals or equivalence; got --width and --rope. Leave "
+                "one of them out."
+            )
+        for name, value in (("width", self.width), ("rope", self.rope)):
+            if value is not None and not 0 < value < np.inf:
+                raise ValueError(f"--{name} is a number above 0; got {value:g}.")
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Aim:
+        """Return the aim of a cell, or of what was asked."""
+        return cls(options.get("width"), options.get("rope"))
+
+    @property
+    def options(self) -> dict[str, float]:
+        """What a cell's options say of it; nothing where rejections are counted."""
+        found = {"width": self.width, "rope": self.rope}
+        return {name: value for name, value in found.items() if value is not None}
+
+    @property
+    def tests(self) -> bool:
+        """Whether rejections are counted."""
+        return not self.options
+
+    def name(self, drawn: float) -> str:
+        """Name the share; `drawn` is the spread of the effects of the data sets."""
+        if self.width is not None:
+            return "precision"
+        if self.rope is not None:
+            return "equivalence"
+        return "assurance" if drawn else "power"
+
+    def meaning(self, null: float) -> str:
+        """Say what the share is of."""
+        if self.width is not None:
+            return (
+                "Precision is the share of data sets whose 95% interval is narrower than "
+                f"{self.width:g}."
+            )
+        if self.rope is not None:
+            return (
+                "Equivalence is the share of data sets whose 90% interval lies within "
+                f"{self.rope:g} of {null:g}: two one-sided tests at 5% (Schuirmann 1987)."
+            )
+        return ""
+
+    def reached(self, table: pd.DataFrame, null: float) -> NDArray[np.bool_]:
+        """Say which data sets count, [rows]; those without an estimate do not."""
+        names = {"width": ("low", "high"), "rope": INNER}
+        if self.tests:
+            return table["p_value"].to_numpy(dtype=float) < LEVEL
+        (kind,) = self.options
+        low, high = (table[name].to_numpy(dtype=float) for name in names[kind])
+        if self.width is not None:
+            found: NDArray[np.bool_] = high - low < self.width
+            return found
+        assert self.rope is not None
+        inside: NDArray[np.bool_] = (low > null - self.rope) & (high < null + self.rope)
+        return inside
+
+
+def sample_tests(
+    comparison: str, measure: SubjectMeasure, samples: list[Array], mass: float = 1 - LEVEL
+) -> Tests:
+    """Test samples[R, units] of one condition, or of two, with intervals of this mass."""
+    if comparison == "between":
+        return welch_tests(samples[0], samples[1], mass)
+    if comparison == "paired":
+        return t_tests(samples[1] - samples[0], mass=mass)
+    return t_tests(samples[0], measure.null, mass, measure.bounds)
+
+
+def null_of(measure: Measure, comparison: str) -> float:
+    """Return the value from which effects are counted: of a difference it is zero."""
+    return 0.0 if comparison != "one" else measure.null

@@ -1,0 +1,256 @@
+"""What a pilot says of the group that a study will meet: draws of its hierarchical fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from knownminds.agents import AGENTS, Agent
+from knownminds.agents.parameters import Array
+from knownminds.environments import unread_rate
+from knownminds.inference import Measure
+from knownminds.validation.engine.study import Cell
+
+from .dials import GroupDial
+
+if TYPE_CHECKING:
+    from knownminds.validation.data.fit import Fit
+
+DRAWS = 200  # of the pilot's posterior, spaced evenly, that stand in a study's law
+LEAST_SUBJECTS = 2  # below, a spread between subjects is the prior's
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """Draws of a group's means and spreads from the posterior of a pilot.
+
+    Parameters
+    ----------
+    folder
+        In which the fit is.
+    environment, model
+        Names.
+    mean, sd
+        Unconstrained scale, [draws, P], in the order of the model's parameters.
+    subjects
+        Of the pilot.
+    lost
+        How many of its answers could not be read, of how many trials.
+    """
+
+    folder: str
+    environment: str
+    model: str
+    mean: Array
+    sd: Array
+    subjects: int
+    lost: tuple[int, int]
+
+    def law(self) -> dict[str, Any]:
+        """Return what a cell's law says of the group: its draws, and their means."""
+        names = AGENTS[self.model].parameters.names
+        middle, spread = self.mean.mean(axis=0).tolist(), self.sd.mean(axis=0).tolist()
+        return {
+            "group_mean": dict(zip(names, middle, strict=True)),
+            "group_sd": dict(zip(names, spread, strict=True)),
+            "group_draws": {"mean": self.mean.tolist(), "sd": self.sd.tolist()},
+            "pilot": {"folder": self.folder, "subjects": self.subjects},
+            **({"lost": list(self.lost)} if self.lost[0] else {}),
+        }
+
+    @classmethod
+    def of(cls, cell: Cell) -> Pilot | None:
+        """Return the pilot that a cell's law holds, if it holds one."""
+        if "pilot" not in cell.law:
+            return None
+        draws, told = cell.law["group_draws"], cell.law["pilot"]
+        return cls(
+            told["folder"],
+            cell.environment,
+            cell.model,
+            np.array(draws["mean"], dtype=float),
+            np.array(draws["sd"], dtype=float),
+            told["subjects"],
+            tuple(cell.law.get("lost", (0, 0))),
+        )
+
+    @property
+    def sentences(self) -> list[str]:
+        """What a study takes from it."""
+        told = [
+            f"The group of each data set is one of {len(self.mean)} draws from the posterior of "
+            f"the pilot in {self.folder}, of {self.subjects} subjects: what is told is averaged "
+            "over what the pilot leaves open."
+        ]
+        lost, of = self.lost
+        if lost:
+            told.append(
+                f"Answers are lost at random as often as in the pilot, {lost / of:.1%} ({lost} of "
+                f"{of})."
+            )
+        return told
+
+    def sizes(self, measure: Measure) -> Array:
+        """Return the group's mean of a measure in each draw, [draws]."""
+        model = AGENTS[self.model]
+        return np.array(
+            [
+                GroupDial(measure, model, *group).rest
+                for group in zip(self.mean, self.sd, strict=True)
+            ]
+        )
+
+    def check_reaches(self, measure: Measure, size: float, difference: bool) -> None:
+        """Raise ValueError, with how often, if groups that the pilot holds possible lack a size."""
+        model, beyond, why = AGENTS[self.model], 0, ""
+        for group in zip(self.mean, self.sd, strict=True):
+            dial = GroupDial(measure, model, *group)
+            try:
+                dial.turn_to(np.array([size + (dial.rest if difference else 0.0)]))
+            except ValueError as error:
+                beyond, why = beyond + 1, why or str(error)
+        if beyond:
+            raise ValueError(
+                f"An effect is one that groups can have; {beyond} of {len(self.mean)} draws of "
+                f"the pilot in {self.folder} cannot. {why}"
+            )
+
+
+def read_pilot(
+    fit: str | os.PathLike[str],
+    environment: str,
+    model: type[Agent],
+    unconverged: bool = False,
+    draws: int = DRAWS,
+) -> Pilot:
+    """Read the group's posterior that a hierarchical `fit --out FOLDER` has left.
+
+    Parameters
+    ----------
+    fit
+        The folder, or one of its files fit.json and posterior.nc.
+    environment, model
+        What the study is of.
+    unconverged
+        Whether to go on with a posterior that did not converge.
+    draws
+        How many are kept.
+
+    Raises
+    ------
+    ValueError
+        If there is none, it is of something else or of one subject, has terms that a group of a
+        power study lacks, or did not converge.
+    """
+    from knownminds.validation.data.fit import POSTERIOR
+
+    folder, found = _read(fit)
+    if found.environment != environment:
+        raise ValueError(
+            f"A pilot and its study are of the same experiment; {folder} is of "
+            f"{found.environment}, and the study of {environment}."
+        )
+    if found.model != model.name:
+        raise ValueError(
+            f"A pilot and its study have the same model; {folder} was fitted with {found.model}, "
+            f"and the study has {model.name}. Add --model {found.model}, or fit the pilot again."
+        )
+    if found.method != "hierarchical":
+        raise ValueError(
+            f"A pilot's uncertainty about its group is that of a hierarchical fit; {folder} holds "
+            f"one by {found.method}. Fit it again with --method hierarchical."
+        )
+    _check_plain(folder, found.options)
+    if found.n_subjects < LEAST_SUBJECTS:
+        raise ValueError(
+            f"A pilot shows how subjects differ from {LEAST_SUBJECTS} on; {folder} has "
+            f"{found.n_subjects}. Ask more, or state the group with --set and --spread."
+        )
+    if found.verdict != "converged" and not unconverged:
+        raise ValueError(
+            f"A pilot's posterior is drawn from once it has converged; {folder} has "
+            f"{_state(found.sampling, found.divergences)}. Fit it again with a larger "
+            "--target-accept or more --most-minutes, or go on all the same with --unconverged."
+        )
+    return _drawn(folder, folder / POSTERIOR, model, found, draws)
+
+
+def model_of(fit: str | os.PathLike[str]) -> str:
+    """Return the name of the model that a pilot was fitted with."""
+    return _read(fit)[1].model
+
+
+def check_not_stated(stated: Mapping[str, Mapping[str, float] | None]) -> None:
+    """Raise ValueError if a group is stated beside a pilot's."""
+    for name, value in stated.items():
+        if value:
+            raise ValueError(
+                f"With --from the group is the pilot's; got {name} for {', '.join(value)}. "
+                "Leave one of them out."
+            )
+
+
+def _read(fit: str | os.PathLike[str]) -> tuple[Path, Fit]:
+    """Return the folder of a fit, and the fit."""
+    from knownminds.validation.data.fit import POSTERIOR, Fit
+
+    folder = Path(fit)
+    folder = folder.parent if folder.name in (Fit.file, POSTERIOR) else folder
+    if not (folder / Fit.file).is_file():
+        raise ValueError(
+            f"A pilot is what `knownminds fit DATA --method hierarchical --out FOLDER` has left; "
+            f"there is no {Fit.file} in {folder}."
+        )
+    return folder, Fit.read(folder)
+
+
+def _check_plain(folder: Path, options: Mapping[str, Any]) -> None:
+    """Raise ValueError if the fitted group is not of independent, free, constant parameters."""
+    names = ("fixed", "fit_lapse", "formula", "crossed", "correlated", "pooled", "unit")
+    more = [name.replace("_", "-") for name in names if options.get(name)]
+    if more:
+        raise ValueError(
+            "The group of a pilot has a mean and a spread of each parameter and nothing else; "
+            f"{folder} was fitted with {', '.join(more)}. Fit it again without."
+        )
+
+
+def _state(sampling: Mapping[str, Mapping[str, float]], divergences: int) -> str:
+    """Say how far a posterior is from converged."""
+    worst = max((float(term["r_hat"]) for term in sampling.values()), default=np.nan)
+    least = min(
+        (min(float(term["ess_bulk"]), float(term["ess_tail"])) for term in sampling.values()),
+        default=np.nan,
+    )
+    return (
+        f"an R-hat of {worst:.3f}, an effective sample size of {least:.0f} and {divergences} "
+        "divergent draws"
+    )
+
+
+def _drawn(folder: Path, file: Path, model: type[Agent], found: Fit, most: int) -> Pilot:
+    from knownminds.inference import read_posterior
+
+    posterior = read_posterior(file)["posterior"]
+    names = list(model.parameters.names)
+    known = [str(name) for name in posterior["group_mean"]["parameter"].to_numpy()]
+    if sorted(known) != sorted(names):
+        raise ValueError(
+            f"A pilot has every parameter of {model.name} ({', '.join(names)}); {file} has "
+            f"{', '.join(known)}."
+        )
+    groups = []
+    for name in ("group_mean", "group_sd"):
+        draws = posterior[name].sel(parameter=names).transpose("chain", "draw", "parameter")
+        groups.append(draws.to_numpy().reshape(-1, len(names)))
+    n = len(groups[0])
+    chosen = ((np.arange(min(most, n)) + 0.5) * n / min(most, n)).astype(int)
+    mean, sd = (np.asarray(group[chosen], dtype=float) for group in groups)
+    missing = unread_rate(found.outcomes) if found.outcomes else None
+    lost = (0, 0) if missing is None else (missing.count, missing.of)
+    return Pilot(str(folder), found.environment, model.name, mean, sd, found.n_subjects, lost)
