@@ -1,6 +1,7 @@
 """The generated parts of the pages: from docstrings, the command line, and stored results.
 
-A hook of MkDocs: a line `<!-- names of PACKAGE -->` becomes the public names of a package,
+Before the site is built (`docs/build.py`), a line `<!-- names of PACKAGE -->` becomes the public
+names of a package,
 `<!-- the commands -->` all commands with their arguments and options,
 `<!-- stored runs of NAME NAME ... -->` what the stored runs say of models and measures,
 `<!-- parameters of NAME -->` the parameters of a model with their priors, and
@@ -13,12 +14,10 @@ import ast
 import inspect
 import json
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
-from mkdocs.plugins import event_priority
 from typer.models import ArgumentInfo
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,25 +30,9 @@ PARAMETERS = re.compile(r"<!-- parameters of (\w+) -->")
 COLUMNS = re.compile(r"<!-- columns of ([\w ]+) -->")
 RESULTS = ROOT / "validation" / "gates" / "stored_results.json"
 
-_package = tempfile.TemporaryDirectory(prefix="knownminds-docs-")
 
-
-@event_priority(100)  # before mkdocstrings reads where packages lie
-def on_config(config: Any) -> Any:
-    """Lay the five folders side by side under the name by which they are imported."""
-    place = Path(_package.name) / "knownminds"
-    place.mkdir(exist_ok=True)
-    for part in (*FLOORS, "knownminds/__init__.py"):
-        name = place / Path(part).name
-        if not name.exists():
-            name.symlink_to(ROOT / part, target_is_directory=part in FLOORS)
-    handlers = config.plugins["mkdocstrings"].config.handlers
-    handlers["python"]["paths"] = [_package.name]
-    return config
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Fill in the generated parts of a page."""
+def filled(markdown: str) -> str:
+    """Return a page with its generated parts."""
     markdown = NAMES.sub(lambda found: "\n".join(_names(found[1])), markdown)
     markdown = PARAMETERS.sub(lambda found: "\n".join(_parameters(found[1])), markdown)
     markdown = COLUMNS.sub(lambda found: "\n".join(_columns(found[1].split())), markdown)
