@@ -45,6 +45,25 @@ from knownminds.agents.baselines.random_responder import RandomResponder
 from knownminds.agents.causes.associative_reasoner import AssociativeReasoner
 from knownminds.agents.causes.mutation_sampler import MutationSampler
 from knownminds.agents.causes.noisy_or import NoisyOr, NoisyOrFive, NoisyOrThree
+from knownminds.agents.chance.weighers import CorrelationNeglecter, CorrelationWeigher
+from knownminds.agents.decisions.ambiguity_takers import (
+    AlphaMaxmin,
+    AmbiguityInsensitive,
+    AmbiguityNeutral,
+)
+from knownminds.agents.decisions.risk_takers import (
+    ExpectedUtility,
+    ExpectedValue,
+    Minimax,
+    ProspectTheory,
+    ProspectTheoryTverskyKahneman,
+)
+from knownminds.agents.decisions.sharers import (
+    InequityAverse,
+    InequityAverseContributor,
+    Selfish,
+    SelfishContributor,
+)
 from knownminds.agents.diagnosis.belief_violators import (
     FrameDependent,
     IncoherentBeliever,
@@ -62,6 +81,14 @@ from knownminds.agents.magnitudes.cue_combiner import (
     CueCombiner,
     CueCombinerEqual,
     CueCombinerOptimal,
+)
+from knownminds.agents.magnitudes.cue_weighers import (
+    CueWeigher,
+    CueWeigherBlurred,
+    CueWeigherEqual,
+    CueWeigherImage,
+    CueWeigherOptimal,
+    CueWeigherText,
 )
 from knownminds.agents.magnitudes.kalman_observer import (
     KalmanObserver,
@@ -184,6 +211,20 @@ NESTED: tuple[Nesting, ...] = (
     Nesting(KalmanObserverGainLog, KalmanObserverAffineLog, _laid_out(*_EACH_OFFSET)),
     Nesting(CueCombinerEqual, CueCombiner, _laid_out(0.5, 0, 1, 2)),
     Nesting(CueCombinerOptimal, CueCombiner, _cues_at_best),
+    Nesting(CueWeigherEqual, CueWeigher, _laid_out(0.5, 0, 1, 2, 3)),
+    Nesting(CueWeigherText, CueWeigher, _laid_out(1.0, 0, 1, 2, 3)),
+    Nesting(CueWeigherImage, CueWeigher, _laid_out(0.0, 0, 1, 2, 3)),
+    Nesting(CueWeigherOptimal, CueWeigher, _cues_at_best),
+    Nesting(ExpectedValue, ExpectedUtility, _laid_out(1.0, 0)),
+    Nesting(ExpectedUtility, ProspectTheory, _laid_out(0, 0, 1.0, 1.0, 1.0, 1)),
+    Nesting(ExpectedUtility, ProspectTheoryTverskyKahneman, _laid_out(0, 0, 1.0, 1, 1.0, 1.0)),
+    Nesting(CorrelationNeglecter, CorrelationWeigher, _laid_out(0, 0.0, 1)),
+    Nesting(AmbiguityNeutral, AlphaMaxmin, _laid_out(0.5, 0)),
+    Nesting(AmbiguityNeutral, AmbiguityInsensitive, _laid_out(0.0, 0.0, 0)),
+    Nesting(RandomResponder, Minimax, _laid_out(1.0)),
+    Nesting(Selfish, InequityAverse, _laid_out(0.0, 0.0, 0)),
+    Nesting(SelfishContributor, InequityAverseContributor, _laid_out(0.0, 0.0, 0)),
+    Nesting(CueWeigherOptimal, CueWeigherBlurred, _laid_out(0, 1, 2, 3, 0.0)),
     Nesting(RandomUtility, ProspectUtility, _laid_out(*_DECIDER[:4], 1.0, *_DECIDER[4:])),
     Nesting(
         RandomUtility,

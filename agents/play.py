@@ -8,13 +8,11 @@ from math import nan
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.environments import (
     Environment,
     Observation,
-    Outcome,
     Session,
     Trials,
     Turn,
@@ -22,12 +20,18 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.environments.environment import Choice
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.streams import session_uniforms
 
 from .agent import Agent
 from .compiler.following import follow
 from .parameters import LAPSE, Array
-from .sequences import Sequences
+from .sequences import LANES, Sequences
+
+# Trials that are drawn and played before the next sessions are: their arrays stay in the
+# processor's caches, and memory is asked for once.
+AT_ONCE = 2**16
+_LOST = 2**31 + 2  # last part of the address that says which answers are lost
 
 
 def play(agent: Agent, environment: Environment, seed: int, *address: int) -> Trials:
@@ -97,17 +101,10 @@ class Sessions:
     def to_trials(self, names: Sequence[str] | None = None) -> Trials:
         """Return the trial record; subjects are named 0, 1, ... unless `names` are given."""
         n = int(self.subject.max(initial=-1)) + 1
-        labels = pd.Index(names if names is not None else list(map(str, range(n))))
-        frame = pd.DataFrame(
-            {
-                "subject": labels.take(self.subject),
-                "session": "0",
-                "trial": self.trial,
-                **self.columns,
-                "outcome": Outcome.OK.value,
-            }
+        labels = list(map(str, range(n) if names is None else names))
+        return Trials.from_sessions(
+            self.subject, labels, self.trial, self.columns, self.environment
         )
-        return Trials.from_frame(frame, environment=self.environment)
 
 
 def simulate(
@@ -144,6 +141,7 @@ def simulate_sessions(
     addresses: Sequence[Sequence[int]] | NDArray[np.int64] | None = None,
     lapse: ArrayLike | None = None,
     stream: int | None = None,
+    lost: float = 0.0,
 ) -> Sessions:
     """Simulate as `simulate` does, returning flat arrays instead of a checked record.
 
@@ -154,6 +152,9 @@ def simulate_sessions(
     stream
         Subjects choose by the numbers at (*address, i, stream) in place of the session's own, so
         that they live the same session again with other choices.
+    lost
+        Share of the answers that are lost at random. Such a trial brings nothing and teaches
+        nothing, and has no row.
     """
     model.check_plays(environment)
     values = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -165,18 +166,48 @@ def simulate_sessions(
         if not LAPSE.support.contains(rates).all():
             raise ValueError(f"lapse lies in {LAPSE.support}; got {rates.min():g}.")
 
+    places = np.asarray([(*address, 0)] * n if addresses is None else addresses)
     if addresses is None:
-        addresses = [(*address, i) for i in range(n)]
+        places[:, -1] = np.arange(n)
+    at_once = max(LANES, AT_ONCE // max(1, n_trials) // LANES * LANES)
     for_design = environment.n_draws
     for_choices = model.n_uniforms * n_trials
-    if stream is None:
-        uniforms = session_uniforms(seed, addresses, for_design + for_choices)
-        drawn, choices = uniforms[:, :for_design], uniforms[:, for_design:]
-    else:
-        drawn = session_uniforms(seed, addresses, for_design)
-        again = [(*one, stream) for one in addresses]
-        choices = session_uniforms(seed, again, for_choices)
-    return play_tables(model, values, environment, environment.tables(drawn), choices, rates)
+
+    def lived(these: slice) -> Sessions:
+        own = places[these]
+        if stream is None:
+            uniforms = session_uniforms(seed, own, for_design + for_choices)
+            drawn, choices = uniforms[:, :for_design], uniforms[:, for_design:]
+        else:
+            drawn = session_uniforms(seed, own, for_design)
+            choices = session_uniforms(seed, _below(own, stream), for_choices)
+        tables = dict(environment.tables(drawn))
+        if lost:
+            given = session_uniforms(seed, _below(own, _LOST), n_trials) >= lost
+            tables["present"] = given & tables.get("present", np.True_)
+        rate = None if rates is None else rates[these]
+        return play_tables(model, values[these], environment, tables, choices, rate)
+
+    first = range(0, max(n, 1), at_once)
+    return _joined([lived(slice(k, k + at_once)) for k in first], first)
+
+
+def _below(addresses: NDArray[np.int64], last: int) -> NDArray[np.int64]:
+    """Add a last part to addresses."""
+    return np.column_stack([addresses, np.full(len(addresses), last)])
+
+
+def _joined(parts: Sequence[Sessions], first: Sequence[int]) -> Sessions:
+    """Put sessions together; `first` is the number of each part's first subject."""
+    if len(parts) == 1:
+        return parts[0]
+    subject = [part.subject + k for part, k in zip(parts, first, strict=True)]
+    return Sessions(
+        parts[0].environment,
+        np.concatenate(subject),
+        np.concatenate([part.trial for part in parts]),
+        {n: np.concatenate([part.columns[n] for part in parts]) for n in parts[0].columns},
+    )
 
 
 def play_tables(
@@ -203,17 +234,17 @@ def play_tables(
     drawn = uniforms.reshape(n * n_trials, *((k,) if k > 1 else ()))
     flat = {name: table.reshape(n * n_trials, *table.shape[2:]) for name, table in tables.items()}
     whole_sessions = "present" not in flat
-    present = np.arange(n * n_trials) if whole_sessions else np.flatnonzero(flat["present"])
-    subject = present // n_trials
+    subject, trial = np.repeat(np.arange(n), n_trials), np.tile(np.arange(n_trials), n)
+    present = np.flatnonzero(flat.get("present", np.ones(n * n_trials, dtype=bool)))
 
     def there(table: NDArray[Any]) -> NDArray[Any]:
-        return table if whole_sessions else table[present]
+        return table if whole_sessions else np.take(table, present, axis=0)
 
     recorded = (*environment.fields.shown, *environment.fields.hidden)
     fields = [name for name in recorded if name in flat or name in environment.fields.dependent]
     stimuli = {name: flat[name] for name in fields if name not in environment.fields.dependent}
     separate = [there(stimuli[name]) for name in model.separate if name in stimuli]
-    sequences = Sequences.group(subject, separate, n)
+    sequences = Sequences.group(there(subject), separate, n)
     kernel, design = model.simulation(environment)
     packed = kernel(
         theta,
@@ -225,14 +256,22 @@ def play_tables(
         *(sequences.pack(there(flat[name])) for name in design),
     )
     parts = packed if model.given in ("both", "either") else (packed,)
-    names = answer_columns(environment)
-    whole = {name: np.full(n * n_trials, np.nan) for name in names}
-    for name, part in zip(names, parts, strict=True):
-        whole[name][present] = sequences.unpack(part, len(present))
+
+    def everywhere(values: NDArray[Any], gone: float) -> NDArray[Any]:
+        if whole_sessions:
+            return values
+        spread = np.full(n * n_trials, gone, dtype=values.dtype)
+        spread[present] = values
+        return spread
+
+    given = {
+        name: sequences.unpack(part, len(present))
+        for name, part in zip(answer_columns(environment), parts, strict=True)
+    }
+    whole = {name: everywhere(values, np.nan) for name, values in given.items()}
     action = np.full(n * n_trials, -1)
-    if "action" in whole:
-        action[present] = whole["action"][present].astype(np.int64)
-        whole["action"] = action
+    if "action" in given:
+        action = whole["action"] = everywhere(given["action"].astype(np.int64), -1)
     if model.given == "either":  # what a trial does not ask for is empty
         acts = environment.asks(stimuli) == "action"
         whole["action"] = np.where(acts, action, np.nan)
@@ -244,7 +283,8 @@ def play_tables(
         | whole
         | {name: brought[name].ravel() for name in ("reward", *environment.fields.feedback)}
     )
-    if "present" in brought:
-        present = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
-        columns = {name: column[present] for name, column in columns.items()}
-    return Sessions(environment, present // n_trials, present % n_trials, columns)
+    if "present" not in brought:
+        return Sessions(environment, subject, trial, columns)
+    lived = np.flatnonzero(brought["present"].ravel() & flat.get("present", np.True_))
+    columns = {name: np.take(column, lived) for name, column in columns.items()}
+    return Sessions(environment, np.take(subject, lived), np.take(trial, lived), columns)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
 
 # Sequences that a kernel plays side by side. 32 doubles fill several vector registers, which
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 # numba's cache does not see edits elsewhere; a test compares them.
 LANES = 32
 
-FEW = 2**16  # codes below it are sorted digit by digit, which takes NumPy a tenth of the time
 MISSING = -1.0  # the packed value of an action that was not given, and of unused places
 
 Integers = NDArray[np.int64]
@@ -27,8 +27,8 @@ class Sequences:
 
     A sequence holds the trials of one session, and within it of one value of each column
     the model keeps separate (for instance the context). Sequences are sorted by length and set
-    side by side in blocks of `LANES`; trial t of lane i of block b is found in the flat arrays
-    at `index[start[b] + t, i]`.
+    side by side in blocks of `LANES`; trial t of lane i of block b is at `[start[b] + t, i]` of
+    packed columns.
 
     Parameters
     ----------
@@ -52,11 +52,16 @@ class Sequences:
         code = subject
         for column in separate:
             code = code * (int(column.max(initial=0)) + 1) + column
-        few = code.min(initial=0) >= 0 and code.max(initial=0) < FEW
-        order = np.argsort(code.astype(np.uint16) if few else code, kind="stable")
-        ordered = code[order]
-        begin = np.flatnonzero(np.diff(ordered, prepend=-1))
-        length = np.diff(begin, append=len(code))
+        if (code[1:] >= code[:-1]).all():
+            begin = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)[: len(code)]
+            order, length = np.arange(len(code)), np.diff(begin, append=len(code))
+        else:
+            low, high = int(code.min()), int(code.max())
+            if low < 0 or high > 4 * len(code):
+                code = np.unique(code, return_inverse=True)[1].reshape(-1)
+            order, length = _counted(code.astype(np.int64, copy=False), int(code.max()) + 1)
+            length = length[length > 0]
+            begin = np.cumsum(length) - length
         count = int(subject.max(initial=-1)) + 1 if n_subjects is None else n_subjects
         return cls._sorted(order, begin, length, subject[order[begin]], count)
 
@@ -64,6 +69,8 @@ class Sequences:
     def _sorted(
         cls, order: Integers, begin: Integers, length: Integers, subject: Integers, count: int
     ) -> Sequences:
+        if len(length) and length.min() == length.max():
+            return cls(order, begin, length, subject, count)
         longest_first = np.argsort(-length, kind="stable")
         return cls(
             order, begin[longest_first], length[longest_first], subject[longest_first], count
@@ -112,36 +119,60 @@ class Sequences:
         longest = self._by_lane(self.length).max(axis=1, initial=0)
         return np.concatenate([[0], np.cumsum(longest)])
 
-    @cached_property
-    def index(self) -> Integers:
-        """Position of each place in the flat arrays, [places, LANES]; -1 where no trial is."""
-        block = np.repeat(np.arange(self._n_blocks), np.diff(self.start))
-        trial = (np.arange(self.start[-1]) - self.start[block])[:, None]
-        held = trial < self._by_lane(self.length)[block]
-        place = np.where(held, self._by_lane(self.begin)[block] + trial, 0)
-        return np.where(held, self.order[place], -1) if len(self.order) else place
-
-    @cached_property
-    def _held_index(self) -> Integers:
-        return np.maximum(self.index, 0)
-
-    @cached_property
-    def _empty(self) -> tuple[Integers, ...]:
-        return np.nonzero(self.index < 0)
-
     def pack(self, column: Array, unused: float = MISSING) -> Array:
         """Lay a flat column [trials, ...] out as [places, ..., LANES], lanes last."""
-        values = np.asarray(column, dtype=float)
-        packed = np.empty((len(self.index), *values.shape[1:], LANES))
-        for inner in np.ndindex(values.shape[1:]):
-            part = np.take(values[:, *inner], self._held_index)
-            part[self._empty] = unused
-            packed[:, *inner] = part
-        return packed
+        values = np.ascontiguousarray(column, dtype=float)
+        inner = values.shape[1:]
+        packed = np.empty((self.start[-1], int(np.prod(inner)), LANES))
+        flat = values.reshape(len(values), packed.shape[1])
+        _lay_out(flat, self.order, self.begin, self.length, self.start, unused, packed)
+        return packed.reshape(self.start[-1], *inner, LANES)
 
     def unpack(self, packed: Array, n_trials: int) -> Array:
         """Bring a packed column [places, LANES] back to the flat order of trials."""
         flat = np.full(n_trials, np.nan)
-        held = self.index >= 0
-        flat[self.index[held]] = packed[held]
+        _bring_back(packed, self.order, self.begin, self.length, self.start, flat)
         return flat
+
+
+@njit(cache=True, nogil=True)
+def _counted(code, n):  # type: ignore[no-untyped-def]
+    """Return the places of codes from 0 to n - 1 in their order, and how often each stands."""
+    count = np.zeros(n, np.int64)
+    for c in code:
+        count[c] += 1
+    at = np.zeros(n, np.int64)
+    for c in range(1, n):
+        at[c] = at[c - 1] + count[c - 1]
+    order = np.empty(len(code), np.int64)
+    for place in range(len(code)):
+        c = code[place]
+        order[at[c]] = place
+        at[c] += 1
+    return order, count
+
+
+@njit(cache=True, nogil=True)
+def _lay_out(values, order, begin, length, start, unused, packed):  # type: ignore[no-untyped-def]
+    """Copy values[trials, K] to packed[places, K, LANES]; places of no trial get `unused`."""
+    for block in range(len(start) - 1):
+        first, lanes = block * LANES, min(LANES, len(length) - block * LANES)
+        for t in range(start[block + 1] - start[block]):
+            place = packed[start[block] + t]
+            for lane in range(LANES):
+                if lane < lanes and t < length[first + lane]:
+                    trial = order[begin[first + lane] + t]
+                    for k in range(values.shape[1]):
+                        place[k, lane] = values[trial, k]
+                else:
+                    for k in range(values.shape[1]):
+                        place[k, lane] = unused
+
+
+@njit(cache=True, nogil=True)
+def _bring_back(packed, order, begin, length, start, flat):  # type: ignore[no-untyped-def]
+    """Copy packed[places, LANES] to the trials that lie there."""
+    for sequence in range(len(length)):
+        first = start[sequence // LANES]
+        for t in range(length[sequence]):
+            flat[order[begin[sequence] + t]] = packed[first + t, sequence % LANES]

@@ -31,7 +31,7 @@ N, FEW = 1000, 10
 
 
 def arguments_of_kernel(model, theta, environment):
-    """Return what `simulate_sessions` hands to the model's kernel."""
+    """Return what `simulate_sessions` hands to the model's kernel, call by call."""
     kept, (kernel, design) = [], model.simulation(environment)
 
     def listen(*given):
@@ -43,7 +43,7 @@ def arguments_of_kernel(model, theta, environment):
         sessions = simulate_sessions(model, theta, environment, 5)
     finally:
         del model.simulation
-    return kept[0], len(sessions.trial)
+    return kept, len(sessions.trial)
 
 
 def step_loop(agent, environment, design, rng):
@@ -76,7 +76,7 @@ def task(name):
     ratios = side_by_side(
         f"{name}, {model.name}: {N} subjects, {n_trials} trials, one thread",
         {
-            "fused kernel": lambda: kernel(*given),
+            "fused kernel": lambda: [kernel(*each) for each in given],
             "with designs drawn (simulate_sessions)": lambda: simulate_sessions(
                 model, theta, environment, 5
             ),

@@ -14,15 +14,26 @@ from .bandits.restless_bandit import RestlessBandit, correctness
 from .bandits.reversal_learning import ReversalLearning
 from .bandits.temporal_discounting import TemporalDiscounting
 from .bandits.two_step import TwoStep
+from .causes.causal_inference import CausalInference
+from .causes.causal_strength import CausalStrength
 from .causes.collider import Collider
+from .causes.contingency import causal_power, causal_support, delta_p
+from .causes.networks import NAMED_GRAPHS, CausalNetwork, connected_graphs
 from .chance.chance import Chance
 from .chance.choice import Choice
 from .chance.coins import Coins
+from .chance.counts import Counts
 from .chance.dice import Dice
+from .chance.linked_coins import LinkedCoins
 from .chance.outcome_grid import BrokenOff, Context
 from .chance.preference import Preference
-from .chance.scenarios import SCENARIOS, complete_grid, context_of
+from .chance.scenarios import FURTHER, SCENARIOS, complete_grid, context_of, further_grid
 from .conformance import check_environment
+from .decisions.adjusting_amount import AdjustingAmount
+from .decisions.ambiguity import Ambiguity
+from .decisions.public_goods import PublicGoods
+from .decisions.risky_choice import RiskyChoice
+from .decisions.ultimatum import Ultimatum
 from .design import Design, session_stream
 from .diagnosis.diagnosis import Diagnosis
 from .environment import Environment, Observation, Turn, answer_columns
@@ -34,6 +45,7 @@ from .formats.reshaped import (
     pumps_of_balloons,
     stages_of_days,
 )
+from .magnitudes.cue_conflict import CueConflict
 from .magnitudes.duration import Duration
 from .magnitudes.line_ratio import LineRatio
 from .magnitudes.magnitude import CONDITIONS, MODALITIES, WINDOWS, Magnitude
@@ -49,6 +61,7 @@ from .session import ChosenSession, Picked, Session, check_questions
 from .words.answer import ANSWERED, Answer, Outcome, parse_beginning, parse_label, parse_number
 from .words.names import unknown
 from .words.prompt import Message, Prompt, Template, load_templates
+from .words.screen import Screen
 from .world import Payoffs, Table, World
 
 ENVIRONMENTS: dict[str, type[Environment]] = {
@@ -71,6 +84,16 @@ ENVIRONMENTS: dict[str, type[Environment]] = {
     "restless_bandit": RestlessBandit,
     "reversal_learning": ReversalLearning,
     "iowa_gambling": IowaGambling,
+    "cue_conflict": CueConflict,
+    "causal_inference": CausalInference,
+    "causal_strength": CausalStrength,
+    "risky_choice": RiskyChoice,
+    "ambiguity": Ambiguity,
+    "counts": Counts,
+    "linked_coins": LinkedCoins,
+    "ultimatum": Ultimatum,
+    "public_goods": PublicGoods,
+    "adjusting_amount": AdjustingAmount,
 }
 
 
@@ -103,19 +126,28 @@ __all__ = [
     "COLUMNS",
     "CONDITIONS",
     "ENVIRONMENTS",
+    "FURTHER",
     "MODALITIES",
+    "NAMED_GRAPHS",
     "SCENARIOS",
     "SCHEMA_VERSION",
     "WINDOWS",
+    "AdjustingAmount",
+    "Ambiguity",
     "Answer",
     "BalloonRisk",
     "BrokenOff",
+    "CausalInference",
+    "CausalNetwork",
+    "CausalStrength",
     "Chance",
     "Choice",
     "ChosenSession",
     "Coins",
     "Collider",
     "Context",
+    "Counts",
+    "CueConflict",
     "Design",
     "Diagnosis",
     "Dice",
@@ -127,6 +159,7 @@ __all__ = [
     "InstrumentalLearning",
     "IowaGambling",
     "LineRatio",
+    "LinkedCoins",
     "Magnitude",
     "MarkerLocation",
     "MazeDistance",
@@ -142,12 +175,15 @@ __all__ = [
     "Preference",
     "ProbabilisticReasoning",
     "Prompt",
+    "PublicGoods",
     "Rate",
     "Replies",
     "Rerun",
     "RestlessBandit",
     "ReversalLearning",
+    "RiskyChoice",
     "Rows",
+    "Screen",
     "Session",
     "SomeOf",
     "Table",
@@ -157,17 +193,23 @@ __all__ = [
     "Trials",
     "Turn",
     "TwoStep",
+    "Ultimatum",
     "Whole",
     "World",
     "answer_columns",
     "better_machine",
     "blocks_of_means",
+    "causal_power",
+    "causal_support",
     "check_environment",
     "check_questions",
     "complete_grid",
+    "connected_graphs",
     "context_of",
     "correctness",
+    "delta_p",
     "environment_of",
+    "further_grid",
     "games_of_plays",
     "load_templates",
     "make",

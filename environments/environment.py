@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import Message, Prompt
+from knownminds.environments.words.screen import Screen
 
 from .design import Design, session_stream
 from .fields import Fields, Setting, documented, jsonable, settings_of, signature_of
@@ -313,6 +314,23 @@ class Environment(ABC):
         """
         raise self._without_words()
 
+    def screen(self, observation: Observation) -> Screen:
+        """Return what a person is shown who sits in this trial and answers by hand.
+
+        Raises
+        ------
+        ValueError
+            If the experiment, or these settings of it, cannot be shown to people.
+        """
+        raise ValueError(
+            f"{self.name} says nowhere what people are shown, so that no page can be made of it. "
+            "Write its screen, or make it a Retelling, which has one."
+        )
+
+    def told_after(self, turn: Turn) -> str:
+        """Return what a person is told after an answer; empty where that is nothing."""
+        return ""
+
     @classmethod
     def has_words(cls) -> bool:
         """Say whether it can be put into words; one without is for numbers alone."""
@@ -405,6 +423,8 @@ class Environment(ABC):
     def _check_paired(trials: Trials, name: str) -> None:
         """Raise ValueError at the first trial with an action and no `name`, or the reverse."""
         lacks, gone = (trials.frame[column].isna().to_numpy() for column in (name, "action"))
+        if (lacks == gone).all():
+            return
         got = np.where(gone, f"a {name} but no action", f"an action but no {name}")
         rule = f"A {name} is there exactly where an action is"
         trials.require(lacks == gone, rule, got, "Fill it in, or drop the row.")
@@ -588,7 +608,12 @@ class _Moved:
 
     def __get__(self, environment: Environment | None, kind: type[Environment]) -> Any:
         """Return what the name stood for."""
-        warn(f"Environment.{self.name} is now {_MOVED[self.name]}.", DeprecationWarning, 2)
+        warn(
+            f"Environment.{self.name} is now {_MOVED[self.name]}; the old name goes with 0.4.0, "
+            "not before June 2027.",
+            DeprecationWarning,
+            2,
+        )
         at: Any = kind if environment is None else environment
         found: dict[str, Callable[[], Any]] = {
             "bounds": lambda: at.fields.bounds(at),

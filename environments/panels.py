@@ -360,6 +360,9 @@ def usual_panels(environment: Environment) -> tuple[Panel, ...]:
             found.append(shares([f"action {k}" for k in range(environment.n_actions)]))
         elif few:
             found.append(share_of(1, "action 1 chosen"))
+        else:
+            look = looked(read_off("action"), trial())
+            found.append(Panel("choices", "trial", "mean number of the action", look))
         if environment.feedback:
             found += [staying(), returning()]
         found += [

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from .design import session_stream
@@ -18,6 +20,7 @@ from .design import session_stream
 _POOL = 4  # words of SeedSequence's pool
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
+_MULTIPLIER = (2549297995355413924 << 64) | 4865540595714422341  # of PCG64
 
 
 def session_uniforms(
@@ -49,6 +52,27 @@ def session_uniforms(
     return uniforms
 
 
+@intrinsic  # type: ignore[untyped-decorator]
+def _step(typing, high, low, inc_high, inc_low):  # type: ignore[no-untyped-def]
+    """Go to the next state: times PCG's multiplier plus the stream's increment, modulo 2**128.
+
+    Written as LLVM's whole numbers of 128 bits, which take half the time of pieces of 32.
+    """
+    half, whole = ir.IntType(64), ir.IntType(128)
+    up = ir.Constant(whole, 64)
+
+    def joined(builder, a, b):  # type: ignore[no-untyped-def]
+        return builder.or_(builder.shl(builder.zext(a, whole), up), builder.zext(b, whole))
+
+    def written(context, builder, signature, given):  # type: ignore[no-untyped-def]
+        state, increment = joined(builder, *given[:2]), joined(builder, *given[2:])
+        after = builder.add(builder.mul(state, ir.Constant(whole, _MULTIPLIER)), increment)
+        halves = builder.trunc(builder.lshr(after, up), half), builder.trunc(after, half)
+        return context.make_tuple(builder, signature.return_type, halves)
+
+    return types.UniTuple(types.uint64, 2)(*[types.uint64] * 4), written
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _fill(seed, addresses, uniforms):  # type: ignore[no-untyped-def]
     """Seed a PCG64 for each address and draw a row of uniforms."""
@@ -64,11 +88,12 @@ def _fill(seed, addresses, uniforms):  # type: ignore[no-untyped-def]
         inc_low = (stream_low << one) | one
         high, low = _add(inc_high, inc_low, start_high, start_low)
         high, low = _step(high, low, inc_high, inc_low)
-        for t in range(uniforms.shape[1]):
+        row = uniforms[i]
+        for t in range(len(row)):
             high, low = _step(high, low, inc_high, inc_low)
             mixed, turn = high ^ low, high >> np.uint64(58)
             drawn = (mixed >> turn) | (mixed << ((np.uint64(64) - turn) & np.uint64(63)))
-            uniforms[i, t] = (drawn >> np.uint64(11)) * (1.0 / 9007199254740992.0)
+            row[t] = (drawn >> np.uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @njit(cache=True, nogil=True)
@@ -140,17 +165,3 @@ def _add(a_high, a_low, b_high, b_low):  # type: ignore[no-untyped-def]
     low = a_low + b_low
     carry = np.uint64(1) if low < a_low else np.uint64(0)
     return a_high + b_high + carry, low
-
-
-@njit(cache=True, nogil=True)
-def _step(high, low, inc_high, inc_low):  # type: ignore[no-untyped-def]
-    """Go to the next state: times PCG's multiplier plus the stream's increment, modulo 2**128."""
-    m_high, m_low = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
-    a, b = low >> _32, low & _LOW
-    c, d = m_low >> _32, m_low & _LOW
-    bd, ad, bc = b * d, a * d, b * c
-    middle = (bd >> _32) + (ad & _LOW) + (bc & _LOW)
-    product_low = (middle << _32) | (bd & _LOW)
-    product_high = a * c + (ad >> _32) + (bc >> _32) + (middle >> _32)
-    product_high += high * m_low + low * m_high
-    return _add(product_high, product_low, inc_high, inc_low)

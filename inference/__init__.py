@@ -26,8 +26,17 @@ from .causes.least_squares_reasoner import (
     leave_one_task_out,
 )
 from .causes.markov_violation import MarkovViolation
+from .causes.network_contrasts import (
+    DoVersusSee,
+    NetworkExplainingAway,
+    NetworkMarkovViolation,
+)
 from .causes.reasoning_consistency import Consistency
+from .causes.strength_contrasts import FrequencyIllusion, PowerWeight
 from .chance.belief_biases import BeliefBias
+from .decisions.ladders import AreaUnderCurve, area_under_curve, indifference_points
+from .decisions.risk_attitudes import LossAversion, RiskAttitude
+from .decisions.sharing import ConditionalCooperation, GenerousOffers, RejectedOffers
 from .diagnosis.belief_decisions import BeliefDecisions
 from .diagnosis.coherence import (
     Coherence,
@@ -46,6 +55,7 @@ from .fits.cross_validation import CrossValidation, Folds, cross_validate
 from .fits.identifiability import Identifiability, identifiability
 from .fits.model_data import ModelData, Unknowns
 from .fits.point import PointFit, maximum_a_posteriori, maximum_likelihood
+from .magnitudes.conflict_weight import ConflictWeight, ConflictWeightExcess
 from .magnitudes.cue_weight import CueEfficiency, CueWeight, CueWeightExcess
 from .magnitudes.normalised_error import NormalisedError
 from .magnitudes.observer_equivalence import ObserverEquivalence, observer_equivalence
@@ -100,6 +110,15 @@ MEASURES: dict[str, Measure] = {
     "net_score_rise": NetScoreRise(),
     "rare_loss_preference": RareLossPreference(),
     "payoff": Payoff(),
+    "risk_seeking_rare_gains": RiskAttitude(),
+    "risk_seeking_likely_gains": RiskAttitude(likely=True),
+    "risk_seeking_rare_losses": RiskAttitude(loss=True),
+    "risk_seeking_likely_losses": RiskAttitude(likely=True, loss=True),
+    "loss_aversion": LossAversion(),
+    "low_offers_rejected": RejectedOffers(),
+    "generous_offers": GenerousOffers(),
+    "conditional_cooperation": ConditionalCooperation(),
+    "area_under_curve": AreaUnderCurve(),
     "explaining_away": ExplainingAway(),
     "explaining_away_released": ExplainingAway(released=True),
     "markov_violation": MarkovViolation(),
@@ -108,6 +127,11 @@ MEASURES: dict[str, Measure] = {
     "determinacy_released": Determinacy(released=True),
     "reasoning_consistency": Consistency(),
     "reasoning_consistency_released": Consistency(released=True),
+    "do_versus_see": DoVersusSee(),
+    "network_markov_violation": NetworkMarkovViolation(),
+    "network_explaining_away": NetworkExplainingAway(),
+    "power_weight": PowerWeight(),
+    "frequency_illusion": FrequencyIllusion(),
     "normalised_error": NormalisedError(),
     "regression_to_the_mean": RegressionToTheMean(),
     "cue_weight": CueWeight(),
@@ -133,6 +157,8 @@ MEASURES: dict[str, Measure] = {
     "elicitation_consistency_released": ElicitationConsistency(released=True),
     "iterated_expectation": IteratedExpectation(),
     "iterated_expectation_released": IteratedExpectation(released=True),
+    "conflict_weight": ConflictWeight(),
+    "conflict_weight_excess": ConflictWeightExcess(),
 }
 
 # PyMC takes seconds to import, so these names are looked up when they are first used.
@@ -148,11 +174,15 @@ _LATER = {
 __all__ = [
     "MEASURES",
     "AgentCheck",
+    "AreaUnderCurve",
     "BeliefBias",
     "BeliefDecisions",
     "ChosenQuestions",
     "Coherence",
+    "ConditionalCooperation",
     "ConditionalIndependence",
+    "ConflictWeight",
+    "ConflictWeightExcess",
     "Consistency",
     "CrossValidation",
     "CueEfficiency",
@@ -160,12 +190,15 @@ __all__ = [
     "CueWeightExcess",
     "Determinacy",
     "Dial",
+    "DoVersusSee",
     "ElicitationConsistency",
     "Estimate",
     "ExplainingAway",
     "Exploration",
     "FittedMeasure",
     "Folds",
+    "FrequencyIllusion",
+    "GenerousOffers",
     "GroupModel",
     "HierarchicalFit",
     "Identifiability",
@@ -174,6 +207,7 @@ __all__ = [
     "LearningRate",
     "LeastSquaresFit",
     "LeaveOneOut",
+    "LossAversion",
     "MarkovViolation",
     "Measure",
     "MetaCognition",
@@ -182,6 +216,8 @@ __all__ = [
     "MonotoneChoice",
     "NetScore",
     "NetScoreRise",
+    "NetworkExplainingAway",
+    "NetworkMarkovViolation",
     "NormalisedError",
     "ObserverEquivalence",
     "ObserverFits",
@@ -191,11 +227,14 @@ __all__ = [
     "PerseverativeErrors",
     "PointFit",
     "Posterior",
+    "PowerWeight",
     "PredictiveGain",
     "RareLossPreference",
     "ReasoningConsistency",
     "RegressionToTheMean",
+    "RejectedOffers",
     "Risk",
+    "RiskAttitude",
     "SessionMeasure",
     "StayOrShift",
     "StopBy",
@@ -206,6 +245,7 @@ __all__ = [
     "Unknowns",
     "VarianceSplit",
     "Weighting",
+    "area_under_curve",
     "arviz_object",
     "check_agent",
     "compare",
@@ -215,6 +255,7 @@ __all__ = [
     "fit_observers",
     "hierarchical",
     "identifiability",
+    "indifference_points",
     "iterated_expectation",
     "least_squares",
     "leave_one_sequence_out",

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.model_data import ModelData
 from knownminds.inference.fits.point import maximum_a_posteriori

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Environment, Trials
+from knownminds.environments.later import pandas as pd
 
 from .measure import UNBOUNDED, Dial, Estimate, SubjectMeasure, Values
 

@@ -9,13 +9,13 @@ from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, Trials
+from knownminds.environments.later import pandas as pd
 
 from .measure import SubjectMeasure, Values, sessions_of, with_columns
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from knownminds.environments.later import pandas as pd
 
 Source = Literal["model", "paraphrase", "interaction", "session", "residual"]
 SOURCES: tuple[Source, ...] = ("model", "paraphrase", "interaction", "session", "residual")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 
 
 def subject_table(

@@ -25,6 +25,7 @@ VERBS = {
     "gates": "gates.gates",
     "import_trials": "data.exchange",
     "merge": "engine.merging",
+    "page": "people.site",
     "phenotype": "data.phenotype",
     "power": "power.power_study",
     "prior": "data.prior",

@@ -87,14 +87,14 @@ class Chromium:
         assert "error" not in answer, answer
         return answer["result"]
 
-    def open(self, file, *, width=1100, height=1400, scheme="light", media=""):
+    def open(self, file, *, width=1100, height=1400, scheme="light", media="", query=""):
         """Load a file as on a screen so wide, in a colour scheme."""
         self.events.clear()
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.ask("Emulation.setDeviceMetricsOverride", **size)
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         self.ask("Emulation.setEmulatedMedia", media=media, features=features)
-        self.ask("Page.navigate", url=file.resolve().as_uri())
+        self.ask("Page.navigate", url=file.resolve().as_uri() + query)
         self._until(lambda got: got.get("method") == "Page.loadEventFired")
 
     def value(self, script):

@@ -4,6 +4,13 @@ import asyncio
 import gc
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# How long an example takes says how busy the machine is; what an example shows stays the same.
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 
 
 def pytest_collection_finish(session):

@@ -41,8 +41,12 @@ def savefig(figure, stream, **how):
     if key not in _drawn:
         fresh = type(stream)()
         _draw(figure, fresh, **how)
-        _drawn[key] = fresh.getvalue()
-    stream.write(_drawn[key])
+        _drawn[key] = fresh.getvalue(), [axis.get_position() for axis in figure.axes]
+    content, places = _drawn[key]
+    stream.write(content)
+    if form not in FILES:  # drawing has put the panels where a page looks for their numbers
+        for axis, place in zip(figure.axes, places, strict=True):
+            axis.set_position(place, which="active")
 
 
 def choose(module):

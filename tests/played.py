@@ -10,7 +10,7 @@ from knownminds.environments import Trials, make
 SHORT = {"instrumental_learning": 4, "horizon": 4, "two_step": 6, "restless_bandit": 1}
 SHORT |= {"reversal_learning": 20, "iowa_gambling": 20}
 SHORT |= dict.fromkeys(
-    ["diagnosis", "marker_location", "line_ratio", "maze_distance", "duration"], 1
+    ["diagnosis", "marker_location", "line_ratio", "maze_distance", "duration", "cue_conflict"], 1
 )
 
 

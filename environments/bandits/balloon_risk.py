@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Told, Unless, Whole, setting
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun, labels_of_the_lost
 from knownminds.environments.searched import Searched, Span, span
@@ -282,12 +282,11 @@ class BalloonRisk(Retelling):
         frame = trials.frame
         for name, low in (("balloon", 0), ("type", 0), ("pump", 1)):
             number = trials.numbers(name)
-            trials.require(
-                (number >= low) & (number == np.floor(number)),
-                f"The {name} of a trial is a whole number from {low} on",
-                frame[name].astype(str).to_numpy(dtype=object),
-                "Recode it.",
-            )
+            whole = (number >= low) & (number == np.floor(number))
+            if not whole.all():
+                rule = f"The {name} of a trial is a whole number from {low} on"
+                got = frame[name].astype(str).to_numpy(dtype=object)
+                trials.require(whole, rule, got, "Recode it.")
         kind = trials.numbers("type")
         trials.require(
             kind < self.n_types,

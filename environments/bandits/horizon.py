@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Numbers, Whole, setting
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, learning_curve, looked
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span
@@ -416,10 +416,10 @@ class Horizon(TwoMachines):
 
     def _check_course(self, trials: Trials, shown: Mapping[str, NDArray[np.float64]]) -> None:
         """Check that each play adds to what is known before the next one of its game."""
-        frame = trials.frame
         action, reward = trials.numbers("action"), trials.numbers("reward")
-        group = frame.groupby(["subject", "session", "game"], sort=False).ngroup().to_numpy()
-        next_one = np.flatnonzero((np.diff(group) == 0) & (np.diff(shown["play"]) == 1))
+        goes_on = np.diff(trials.session_codes) == 0
+        goes_on &= np.diff(trials.numbers("game")) == 0
+        next_one = np.flatnonzero(goes_on & (np.diff(shown["play"]) == 1))
         wrong = np.zeros(len(next_one), dtype=bool)
         for a in range(self.n_actions):
             taken = action[next_one] == a

@@ -129,9 +129,9 @@ class InstrumentalLearning(Retelling):
     def tables(self, uniforms: NDArray[np.float64]) -> dict[str, NDArray[Any]]:
         """Return the order of visits, what both machines would pay, and the order of mention."""
         n, n_trials = len(uniforms), self.n_trials
-        context = self._contexts[np.argsort(uniforms[:, :n_trials], axis=1)]
+        context = np.take(self._contexts, np.argsort(uniforms[:, :n_trials], axis=1))
         thrown = uniforms[:, n_trials : 4 * n_trials].reshape(n, n_trials, 3)
-        below = thrown < self._thresholds[context]
+        below = thrown < np.take(self._thresholds, context, axis=0)
         return {
             "context": context,
             "payoffs": below[..., :2].astype(np.float64),

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import Field, Fields, Number, Whole, setting
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import learning_curve, returning, shares, staying
 from knownminds.environments.rerun import ByNumber, Recorded, Rerun
 from knownminds.environments.searched import span

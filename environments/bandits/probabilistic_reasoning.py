@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -185,6 +185,14 @@ class ProbabilisticReasoning(Retelling):
     def labels(self, uniforms: NDArray[np.float64]) -> dict[str, Any]:
         """Return the letters of the two urns, in the order in which they are mentioned."""
         return {"urns": LETTERS[np.argsort(uniforms[6 * self.n_trials :])[:2]].tolist()}
+
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the exact posterior."""
+        return posterior(columns["prior"], columns["likelihood"], columns["ball"])
+
+    def shortcuts(self, observation: Observation) -> Mapping[str, float]:
+        """Return each of the numbers that are told, alone."""
+        return {name: observation[name] for name in ("prior", "likelihood", "ball")}
 
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 - |answer - exact posterior| of each row, NaN where there is no answer."""

@@ -41,6 +41,7 @@ from knownminds.environments.words.answer import (
 )
 from knownminds.environments.words.final_answers import MARKER, unwrapped
 from knownminds.environments.words.prompt import Message, Prompt
+from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.told_history import (
     FIRST,
     LETTERS,
@@ -304,6 +305,15 @@ class RestlessBandit(TwoMachines):
             return found
         (action, confidence), notes = found
         return made(text, notes, action=action, response=confidence)
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return introduction and question; ValueError where the confidence is asked apart."""
+        if self.confidence == "apart":
+            raise ValueError(
+                f"A page asks once in each trial, {self.name} here twice. Set confidence to "
+                "together."
+            )
+        return super().screen(observation)
 
     def say(self, choice: Any, observation: Observation) -> str:
         """Answer as asked."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.environments.design import Design
@@ -26,6 +25,7 @@ from knownminds.environments.fields import (
     coded,
     setting,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, chose, looked, read_off
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, among, span

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from knownminds.environments.environment import Observation, Turn
 from knownminds.environments.fields import YES_OR_NO, Field, Fields, Number, Told, Whole, setting
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, looked, read_off, trial
 from knownminds.environments.rerun import Recorded, Rerun
 from knownminds.environments.searched import Searched, Span, span

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
@@ -28,6 +27,7 @@ from knownminds.environments.fields import (
     coded,
     setting,
 )
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.panels import Panel, Rows, answers, looked, read_off, shares
 from knownminds.environments.replies import Replies
 from knownminds.environments.rerun import Recorded, Rerun
@@ -35,6 +35,7 @@ from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer, decimal
 from knownminds.environments.words.labelled_lines import parse_distribution, parse_words
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
+from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 from .belief_network import UNTOLD
@@ -114,6 +115,14 @@ def _belief_or_part(rows: Rows) -> NDArray[np.float64]:
 
 def _absolute_error(rows: Rows) -> NDArray[np.float64]:
     return np.abs(rows["response"] - rows["posterior"])
+
+
+# What people choose among for a decision, by the action.
+DECIDED = (
+    "It is enough, and I say yes",
+    "It is not enough to decide",
+    "It is enough, and I say no",
+)
 
 
 class Diagnosis(Environment):
@@ -349,6 +358,11 @@ class Diagnosis(Environment):
             "evidence": by_slot(evidence),
         }
 
+    def right(self, columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
+        """Return the exact probability that is asked for; NaN for decisions."""
+        asked = np.asarray(self.asks(columns)) == "response"
+        return np.where(asked, np.asarray(columns["posterior"], dtype=float), np.nan)
+
     def performance(self, trials: Trials) -> NDArray[np.float64]:
         """Return 1 minus the distance of each stated probability from the exact one.
 
@@ -451,6 +465,14 @@ class Diagnosis(Environment):
         """Put the question into words; earlier trials are not told."""
         return Prompt((Message("user", self._text(observation)),))
 
+    def screen(self, observation: Observation) -> Screen:
+        """Return the question; of a decision both steps are one choice among three."""
+        asked = self.asks(observation)
+        text = self._text(observation, answered=False).strip()
+        if observation["question"] == SHARE:
+            return Screen("", text, asks=asked, numbers=self._labels)
+        return Screen("", text, DECIDED if asked == "action" else (), asks=asked)
+
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the labelled lines of an answer.
 
@@ -535,7 +557,7 @@ class Diagnosis(Environment):
         form = "heading_once" if self.repeats == 1 else "heading_again"
         return self._words[form].render(case=context + 1, round=repetition + 1, rounds=self.repeats)
 
-    def _text(self, observation: Observation) -> str:
+    def _text(self, observation: Observation, answered: bool = True) -> str:
         question, part = int(observation["question"]), int(observation["part"])
         about = {"condition": self._about.condition, "person": self._about.person}
         answer = self._words[f"answer_{_KINDS.get(question, 'probability')}_{self.reasoning}"]
@@ -559,7 +581,7 @@ class Diagnosis(Environment):
             facts=self._facts(int(observation["evidence"])),
             question=self._words[f"question_{QUESTIONS[question]}"].render(**about),
             task=task if question == BELIEF else "",
-            answer=answer.render(**told),
+            answer=answer.render(**told) if answered else "",
         )
         return "\n".join(line.rstrip() for line in text.splitlines()).replace("\n\n\n", "\n\n")
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.words.names import unknown
 
 from .belief_network import BeliefNetwork, Node, NoisyOrLaw

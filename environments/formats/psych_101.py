@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from knownminds.environments.design import Design, session_stream
 from knownminds.environments.environment import Environment, Observation, Turn, answer_columns
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trials import Trials
 from knownminds.environments.words.answer import ANSWERED, Answer
 from knownminds.environments.words.names import unknown
@@ -50,7 +50,7 @@ def psych_101_records(
     frame = trials.frame
     named = environment.name if environment else None
     names = frame["environment"] if "environment" in frame else pd.Series(named, frame.index)
-    names = names.fillna(named)
+    names = names if named is None else names.fillna(named)
     if names.isna().any():
         raise ValueError(
             "Trials are told in the words of their experiment; these do not name it. "

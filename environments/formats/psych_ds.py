@@ -10,9 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from knownminds.environments.environment import Environment
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.trial_schema import TrialSchema, trial_schema
 from knownminds.environments.record.trials import (
     SCHEMA_VERSION,

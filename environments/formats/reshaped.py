@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
+
+from knownminds.environments.later import pandas as pd
 
 NOWHERE = -1  # the state at the first stage of a day
 FORCED = 4  # plays of a game of `horizon` that are not free

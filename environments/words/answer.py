@@ -94,6 +94,7 @@ def parse_label(
     marked: bool = False,
     noun: str = "",
     marker: str = MARKER,
+    texts: Sequence[str] = (),
 ) -> Answer:
     """Read which of `labels` the text names; the action is its position.
 
@@ -101,9 +102,11 @@ def parse_label(
     place of "Answer:". What is repaired, and noted, is no more than: quotes, brackets,
     punctuation, and signs of Markdown, HTML and LaTeX around the label; the `noun`, "option" or the
     marker before it; letter case; text after the answer; and another announcement than asked for
-    (`final_answers`). A sentence that mentions a label, or two labels, is malformed: choosing
-    would be a guess.
+    (`final_answers`). Where `texts` says what was shown behind each label, the label with its own
+    text is repaired, "A) 0.25" for instance; with another one's text it is malformed. A sentence
+    that mentions a label, or two labels, is malformed: choosing would be a guess.
     """
+    behind = dict(zip(labels, texts, strict=True)) if texts else {}
 
     def reads(said: str, notes: list[str]) -> tuple[int | None, str]:
         if said not in labels:
@@ -114,6 +117,10 @@ def parse_label(
                     said = _bare(said[opening.end() :], notes)
                     notes.append(f'"{word}" before the answer')
             said = _bare(_unwrapped(said, notes), notes)
+            for label, shown in behind.items():
+                if re.fullmatch(rf"{re.escape(label)}[).:\]][\s*_]*{re.escape(shown)}", said):
+                    said = label
+                    notes.append("the option's text behind its label")
             alike = [label for label in labels if label.casefold() == said.casefold()]
             if said not in labels and len(alike) == 1:
                 said = alike[0]

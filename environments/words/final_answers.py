@@ -162,7 +162,7 @@ def _heads(marker: str) -> re.Pattern[str]:
     return re.compile(
         r"(?:^|(?<=[.!?;:…]))(?:[^\S\n]|[*_#>`\-–•\"'({\[])*"
         r"(?:(?:so|thus|hence|therefore|then)\b,?\s+)?(?:(?:my|the|your|our)\s+)?"
-        r"(?:(?:final|correct|best)\s+)?"
+        r"(?:(?:final|correct|right|best)\s+)?"
         rf"(?:{names})\b(?:[\s*_`\"']*:|\s+is\b:?|[ \t*_`#]*(?=\n|$))[ \t]?",
         re.IGNORECASE | re.MULTILINE,
     )

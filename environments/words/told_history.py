@@ -13,10 +13,12 @@ import numpy as np
 
 from knownminds.environments.environment import Environment, Observation, Turn
 from knownminds.environments.fields import WORDS, Field, OneOf, Unless, Whole, setting
+from knownminds.environments.replies import Replies
 
 from .answer import Answer, Outcome, parse_label
 from .final_answers import MARKER, marker_of
 from .prompt import OTHER_WORDS, Message, Prompt, Template, load_templates
+from .screen import Screen
 
 History = Literal["prompt", "chat"]
 Reasoning = Literal["none", "chain_of_thought", "step_back"]
@@ -82,7 +84,7 @@ class Retelling(Environment):
 
     marker: str = MARKER  # as the templates have it
 
-    shipped: ClassVar[Path]  # the templates that are ours
+    shipped: Path  # the templates that are ours
 
     history: History = setting(
         "prompt",
@@ -175,6 +177,32 @@ class Retelling(Environment):
             messages.append(Message("assistant", self._reply(now)))
         return Prompt(tuple(messages[:-1]))
 
+    def screen(self, observation: Observation) -> Screen:
+        """Return introduction and question; who remembers is told nothing twice.
+
+        Raises
+        ------
+        ValueError
+            If a trial takes several replies.
+        """
+        if type(self.replies).further is not Replies.further:
+            raise ValueError(
+                f"A page asks once in each trial; {self!r} asks several times. Choose settings "
+                "with which one reply is a whole answer."
+            )
+        kind, words = self._kind(observation), self._words(observation)
+        asked = self.asks(observation)
+        options = () if asked == "response" else tuple(self._options(observation))
+        introduction = self._begun[kind].render(**words)
+        return Screen(introduction, self._asks[kind].render(**words), options, (), asked)
+
+    def told_after(self, turn: Turn) -> str:
+        """Return what the trial brought; empty where nothing is paid and the answer was read."""
+        if not self.feedback and not is_missing(turn):
+            return ""
+        form = self._said_after[self._kind(turn.observation), is_missing(turn)]
+        return form.render(**{**self._words(turn.observation), **self._told_of(turn)})
+
     def read(self, messages: Sequence[Message]) -> tuple[list[Turn], Observation]:
         """Take a rendered prompt back to turns and observation.
 
@@ -243,6 +271,13 @@ class Retelling(Environment):
             self.marker = self._marker_in(f"{answered}_{self.reasoning}", answer)
         answer = self._limited(answer)
         asks = {k: f"{words[_named(asked, k)].text}\n{answer}" for k in self.kinds}
+        self._begun = {k: Template(begun) for k in self.kinds}
+        self._asks = {k: words[_named(asked, k)] for k in self.kinds}
+        self._said_after = {
+            (k, bool(missing)): words[_named(form, k)]
+            for k in self.kinds
+            for missing, form in enumerate(("feedback", "missing_feedback"))
+        }
         self._opening = {k: Template(f"{begun}\n\n{asks[k]}") for k in self.kinds}
         self._retold = {
             k: Template(f"{begun}\n\n{past}\n{{past}}\n\n{asks[k]}") for k in self.kinds

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from math import isfinite
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knownminds.environments.design import session_stream
+
+from .meetings import ENDING, LAYOUT, meeting, meeting_files
 
 Line = tuple[str, str]  # speaker, words
 
@@ -139,13 +142,25 @@ class Cast:
 
 
 @cache
-def our_cast() -> Cast:
-    """Return the cast of `transcripts.toml`."""
-    parts = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+def registers() -> tuple[str, ...]:
+    """Return the names of the registers in which our cast can speak; the first is the usual one."""
+    return ("office", *_parts()["registers"])
+
+
+@cache
+def _parts() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@cache
+def our_cast(register: str = "office") -> Cast:
+    """Return the cast of `transcripts.toml`, which speaks in one of `registers()`."""
+    parts = _parts()
+    sentence = parts["sentence"] if register == "office" else parts["registers"][register]
     return Cast(
         names=tuple(parts["rates"]),
         rates=tuple(parts["rates"].values()),
-        sentence=tuple(tuple(kind) for kind in parts["sentence"].values()),
+        sentence=tuple(tuple(kind) for kind in sentence.values()),
         remarks=tuple(tuple(known) for known in parts["remarks"].values()),
     )
 
@@ -243,6 +258,8 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     Start and end are in seconds; tabs stand between the four; lines that are blank or begin with
     # do not count. Utterances may overlap, but begin in order.
 
+    A folder without such files may hold meetings as the AMI corpus lays them out, see `meetings`.
+
     Raises
     ------
     ValueError
@@ -252,16 +269,29 @@ def load_recordings(folder: str, shortest: float, longest: float) -> Recordings:
     if not path.is_dir():
         raise ValueError(f"Transcripts are read from a folder; there is none at {folder}.")
     files = sorted(path.glob("*.txt"))
-    if not files:
-        raise ValueError(f"There are no transcripts (*.txt) in {folder}. {FORMAT}.")
+    meetings = {} if files else meeting_files(path)
+    if not files and not meetings:
+        raise ValueError(
+            f"There are no transcripts (*.txt) in {folder}, nor words of meetings (*{ENDING}). "
+            f"{FORMAT}."
+        )
     read = tuple(_utterances(file) for file in files)
+    read += tuple(_met(name, own) for name, own in meetings.items())
     recordings = Recordings(read, max(shortest, _SHORTEST), longest)
     if not len(recordings.excerpts[0]):
         raise ValueError(
             f"Excerpts are wanted that last {shortest:g} to {longest:g} s; the "
-            f"{len(files)} transcripts in {folder} have none. Add longer ones, or set ranges."
+            f"{len(read)} transcripts in {folder} have none. Add longer ones, or set ranges."
         )
     return recordings
+
+
+def _met(name: str, files: list[Path]) -> tuple[Utterance, ...]:
+    """Read a meeting."""
+    spoken = meeting(files)
+    if not spoken:
+        raise ValueError(f"{LAYOUT}; those of {name} have no words.")
+    return tuple(Utterance(one.start, one.end, one.speaker, one.words) for one in spoken)
 
 
 def _utterances(file: Path) -> tuple[Utterance, ...]:

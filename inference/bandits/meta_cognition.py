@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
@@ -13,6 +12,7 @@ from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import RestlessBandit, Trials, correctness
 from knownminds.environments.bandits.restless_bandit import is_correct
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, SubjectMeasure, Values, with_columns
 
 SESSIONS = 2**13  # that are played for a truth, over all agents together

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import ANSWERED, Environment, Trials, correctness
 from knownminds.environments.bandits.horizon import POINTS
 from knownminds.environments.bandits.probabilistic_reasoning import posterior
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import UNANSWERED, Estimate, Values, with_columns
 from knownminds.inference.performance import Performance
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import exp, log1p
 
 import numpy as np
-import pandas as pd
 from numba import njit
 
 from knownminds.agents import Agent, BalloonPumper
@@ -13,6 +12,7 @@ from knownminds.agents.bandits.balloon_pumper import RAREST
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import BalloonRisk, Trials, session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import Dial, SubjectMeasure, Values
 
 SESSIONS = 2**12  # that are followed for a truth, over all agents together

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Diagnosis, Trials, session_stream
+from knownminds.environments.later import pandas as pd
 
 ELICITATIONS = ("plain", "squared", "absolute", "bayesian")
 BELIEF, DECISION, PART, GIVEN, SHARE = range(5)  # what a trial asks
@@ -208,27 +208,25 @@ class BeliefDecisions:
                 f"This test reads the columns {', '.join(names)}; {unknown[0]!r} was not asked. "
                 f"There are {', '.join(self.asked)}."
             )
-        held = self.frame[list(names)].notna()
-        excluded = {
-            f"no {name}": int((~held[name] & held[list(names[:i])].all(axis=1)).sum())
-            for i, name in enumerate(names)
-        }
-        rows = held.all(axis=1)
+        rows = np.ones(len(self.frame), dtype=np.bool_)
+        excluded = {}
+        for name in names:
+            there = self.frame[name].notna().to_numpy()
+            excluded[f"no {name}"] = int((rows & ~there).sum())
+            rows &= there
         if not rows.any():
             raise ValueError(
                 f"This test needs rows with {' and '.join(names)}; none of {len(self)} has them "
                 f"({', '.join(f'{n} {why}' for why, n in excluded.items() if n)}). Ask for them "
                 "in the same contexts and repetitions."
             )
-        kept = self.frame[rows].reset_index(drop=True)
+        kept = self.frame if rows.all() else self.frame[rows].reset_index(drop=True)
         return BeliefDecisions(kept, self.counts), {why: n for why, n in excluded.items() if n}
 
     def resampled(self, rounds: int, seed: int) -> NDArray[np.int64]:
         """Return how often each row counts when contexts are drawn with replacement, [B, n]."""
         context = self.context
-        n = int(context.max()) + 1
-        drawn = session_stream(seed, 30).multinomial(n, np.full(n, 1 / n), size=rounds)
-        return np.asarray(drawn[:, context], dtype=np.int64)
+        return _drawn(int(context.max()) + 1, rounds, seed)[:, context]
 
     def to_frame(self) -> pd.DataFrame:
         """Return a copy of the table."""
@@ -281,6 +279,14 @@ def _checked(frame: pd.DataFrame, by: str | None) -> pd.DataFrame:
             f"has {parts['part'].iloc[int(np.argmax(negative))]}."
         )
     return full
+
+
+@lru_cache(maxsize=4)
+def _drawn(n: int, rounds: int, seed: int) -> NDArray[np.int64]:
+    """Return how often each of n contexts is drawn, [B, n]; the same for all who have as many."""
+    drawn = session_stream(seed, 30).multinomial(n, np.full(n, 1 / n), size=rounds)
+    drawn.flags.writeable = False
+    return np.asarray(drawn, dtype=np.int64)
 
 
 def _check_codes(frame: pd.DataFrame, column: str, codes: range, told: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import t_tests
 
 from .belief_decisions import ELICITATIONS, BeliefDecisions

@@ -10,7 +10,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
@@ -18,6 +17,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Diagnosis, Environment, Trials, make
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.measure import (
     UNBOUNDED,
     Dial,

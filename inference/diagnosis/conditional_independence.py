@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -247,9 +248,7 @@ def _published(
     problem: _Problem, state: Integers, estimate: float, bootstraps: int, seed: int
 ) -> RowBootstrap:
     """Resample rows, as published."""
-    n = len(state)
-    drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
-    rounds = problem.estimates(state[None, :], drawn)
+    rounds = problem.estimates(state[None, :], _drawn(len(state), bootstraps, seed))
     low, high, spread = percentile_ends(rounds)
     return RowBootstrap(
         standard_error=spread,
@@ -260,6 +259,14 @@ def _published(
         percentile_high=high,
         replicates=bootstraps,
     )
+
+
+@lru_cache(maxsize=4)
+def _drawn(n: int, bootstraps: int, seed: int) -> Integers:
+    """Return how often each of n rows is drawn, [B, n]; the same for all who have as many."""
+    drawn = session_stream(seed, 32).multinomial(n, np.full(n, 1 / n), size=bootstraps)
+    drawn.flags.writeable = False
+    return drawn
 
 
 def conditional_mutual_information(

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
+from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import Ends, percentile_ends
 
@@ -269,20 +270,12 @@ def _distance(
         excess = weight @ _excess(plain, other) / contexts
     exchanged = np.empty((2, replicates))
     together = np.concatenate([plain, other], axis=1)
-    n_plain = np.isfinite(plain).sum(axis=1)[:, None]
-    held = np.isfinite(together)
-    place = np.arange(together.shape[1])
+    n_plain, held = np.isfinite(plain).sum(axis=1), np.isfinite(together)
     step = max(1, AT_A_TIME // together.size)
     for begin in range(0, replicates, step):
         some = slice(begin, min(begin + step, replicates))
-        # All answers of a context in random order, the missing ones last; plain takes the first.
-        key = np.where(held, rng.random((some.stop - some.start, *together.shape)), 2.0)
-        drawn = np.take_along_axis(together[None], np.argsort(key, axis=-1), axis=-1)
-        first = np.where(place < n_plain, drawn, np.nan)
-        rest = np.where(place >= n_plain, drawn, np.nan)
-        difference, squares, count = _differences(first, rest)
-        exchanged[0, some] = np.sqrt((difference**2).mean(axis=-1))
-        exchanged[1, some] = np.sqrt(squares.sum(axis=-1) / count.sum(axis=-1))
+        key = rng.random((some.stop - some.start, *together.shape))
+        exchanged[:, some] = _exchanged(together, held, n_plain, key)
     found = ElicitationDistance(
         elicitation=name,
         contexts=int(both.sum()),
@@ -301,6 +294,44 @@ def _distance(
         excess=float(excess[0]),
     )
     return found, excess, means
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _exchanged(answers, held, n_plain, key):  # type: ignore[no-untyped-def]
+    """Return both distances with the answers[C, R] to two questions exchanged, [2, B].
+
+    In each of B rounds, plain takes those answers of a context whose keys[B, C, R] are the lowest.
+    """
+    rounds, contexts, most = key.shape
+    found = np.empty((2, rounds))
+    said, keys, others = np.empty(most), np.empty(most), np.empty(most)
+    for b in range(rounds):
+        means, squares, count = 0.0, 0.0, 0
+        for c in range(contexts):
+            n = 0
+            for r in range(most):
+                if held[c, r]:
+                    said[n], keys[n] = answers[c, r], key[b, c, r]
+                    n += 1
+            first, rest, left = 0.0, 0.0, 0
+            for r in range(n):
+                lower = 0
+                for k in range(n):
+                    lower += keys[k] < keys[r]
+                if lower < n_plain[c]:
+                    first += said[r]
+                else:
+                    others[left] = said[r]
+                    rest += said[r]
+                    left += 1
+            first /= n_plain[c]
+            means += (rest / left - first) ** 2
+            for k in range(left):
+                squares += (others[k] - first) ** 2
+            count += left
+        found[0, b] = np.sqrt(means / contexts)
+        found[1, b] = np.sqrt(squares / count)
+    return found
 
 
 def _differences(plain: Array, other: Array) -> tuple[Array, Array, NDArray[np.int64]]:

@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.measure import t_tests
 from knownminds.inference.resampling import percentile_ends
 
 from .belief_decisions import ELICITATIONS, PART_COLUMNS, BeliefDecisions
-from .predictive_gain import features_of, scikit_learn
+from .predictive_gain import features_of, scikit_learn, single
 
 FOLDS = 5
+TREES = 100  # of a forest
 ROUNDED = 0.01  # to which beliefs are stated
 
 
@@ -304,8 +305,8 @@ def _weighted_medians(values: Array, weight: NDArray[np.int64]) -> Array:
     before = np.cumsum(weight[:, order], axis=1)
     total = before[:, -1] if before.size else np.zeros(len(weight), dtype=np.int64)
     # The two middle ones, counted from 1; the same one where the number is odd.
-    low = np.array([np.searchsorted(b, (n + 1) // 2) for b, n in zip(before, total, strict=True)])
-    high = np.array([np.searchsorted(b, n // 2 + 1) for b, n in zip(before, total, strict=True)])
+    low = (before < ((total + 1) // 2)[:, None]).sum(axis=1)
+    high = (before < (total // 2 + 1)[:, None]).sum(axis=1)
     if not len(weight):
         return np.empty(0)
     last = len(ranked) - 1
@@ -317,8 +318,6 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
     """Return what forests trained on other contexts believe; the parts keep their weights."""
     whole, weights, givens = truth
     scikit_learn("The random-forest baseline")
-    from sklearn.ensemble import RandomForestRegressor
-
     from .predictive_gain import folds_of
 
     parts = givens.shape[1]
@@ -329,12 +328,30 @@ def _forest(features: Array, truth: _Beliefs, context: NDArray[np.int64], seed: 
     of_whole, of_given = np.empty(len(first)), np.empty((len(first), parts))
     for f in range(fold.max() + 1):
         learn, tell = fold != f, fold == f
-        forest = RandomForestRegressor(n_estimators=100, random_state=seed)
-        of_whole[tell] = forest.fit(x[learn], p[learn]).predict(x[tell])
-        forest = RandomForestRegressor(n_estimators=100, random_state=seed)
-        forest.fit(_crossed(x[learn], part), g[learn].ravel())
-        of_given[tell] = forest.predict(_crossed(x[tell], part)).reshape(-1, parts)
+        of_whole[tell] = _grown(x[learn], p[learn], x[tell], seed)
+        learnt, told = (_crossed(some, part) for some in (x[learn], x[tell]))
+        of_given[tell] = _grown(learnt, g[learn].ravel(), told, seed).reshape(-1, parts)
     return _Beliefs(of_whole[context], weights, of_given[context])
+
+
+def _grown(x: Array, y: Array, told: Array, seed: int) -> Array:
+    """Return what a random forest that learnt y[n] from x[n, F] predicts for told[m, F], [m].
+
+    The trees of scikit-learn's RandomForestRegressor, number for number: growing them here leaves
+    out that each is made by cloning, which takes as long as growing it.
+    """
+    from sklearn.tree import DecisionTreeRegressor
+
+    x, told = single(x), single(told)
+    stream = np.random.RandomState(seed)  # as scikit-learn has it
+    total = np.zeros(len(told))
+    for number in [stream.randint(np.iinfo(np.int32).max) for _ in range(TREES)]:
+        drawn = np.random.RandomState(number).randint(0, len(x), len(x))
+        weight = np.bincount(drawn, minlength=len(x))
+        tree = DecisionTreeRegressor(random_state=number)
+        tree.fit(x, y, sample_weight=weight, check_input=False)
+        total += tree.predict(told, check_input=False)
+    return total / TREES
 
 
 def _crossed(x: Array, part: Array) -> Array:

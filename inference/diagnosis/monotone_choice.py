@@ -8,11 +8,11 @@ from math import exp, lgamma
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numba import njit
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 from knownminds.inference.resampling import percentile_ends
 
@@ -277,9 +277,10 @@ def monotone_choice(
     cell = place * len(ACTIONS) + action
     counts = np.bincount(cell, minlength=k * len(ACTIONS)).reshape(1, k, -1)
     if bootstraps:
-        weight = held.resampled(bootstraps, seed)
-        onehot = cell[:, None] == np.arange(k * len(ACTIONS))
-        counts = np.concatenate([counts, (weight @ onehot).reshape(bootstraps, k, -1)])
+        weight = held.resampled(bootstraps, seed).astype(float)  # whole numbers multiply slowly
+        onehot = (cell[:, None] == np.arange(k * len(ACTIONS))).astype(float)
+        drawn = (weight @ onehot).astype(np.int64)
+        counts = np.concatenate([counts, drawn.reshape(bootstraps, k, -1)])
     shares = _shares(counts, level)
     fallen, turned = (percentile_ends(share[1:]) for share in shares[:2])
     n = np.bincount(place, minlength=k)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.resampling import percentile_ends
 
@@ -400,6 +400,11 @@ def _losses_by_state(
     return _predicted(make, x, told, action, fold, seed)
 
 
+def single(x: Array) -> Any:
+    """Return numbers in single precision, in which trees compute."""
+    return np.ascontiguousarray(x, dtype=np.float32)
+
+
 def _predicted(
     make: Callable[[int], Classifier],
     x: Array,
@@ -411,19 +416,23 @@ def _predicted(
     """Learn from x[n, F] in the other folds; return the loss of each row of each of `told`."""
     loss = np.empty((len(action), len(told)))
     n = len(ACTIONS)
+    given: dict[str, Any] = {}
+    if make is _tree and np.isfinite(x).all():  # it computes in single precision, and need not look
+        x, *told = (single(one) for one in (x, *told))
+        given["check_input"] = False
     with nullcontext() if make is _tree else _one_thread():
         for f in range(int(fold.max()) + 1):
             learn, tell = fold != f, np.flatnonzero(fold == f)
             seen = np.unique(action[learn])
-            model = make(seed)
+            model: Any = make(seed)
             if len(seen) > 1:
-                model.fit(x[learn], action[learn])
+                model.fit(x[learn], action[learn], **given)
             predicted = np.zeros((len(told), len(tell), n))
             if len(seen) == 1:
                 predicted[..., seen[0]] = 1.0
             else:
                 classes = np.asarray(model.classes_, dtype=np.int64)
-                chances = model.predict_proba(np.concatenate([one[tell] for one in told]))
+                chances = model.predict_proba(np.concatenate([one[tell] for one in told]), **given)
                 predicted[..., classes] = np.asarray(chances).reshape(len(told), len(tell), -1)
             # An action that was never seen before must not cost infinitely much.
             mixed = (1 - FLOOR) * predicted + FLOOR / n

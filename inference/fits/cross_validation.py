@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
@@ -15,6 +14,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 
 from .model_data import ModelData, Unknowns

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
@@ -16,7 +15,9 @@ from knownminds.agents import LAPSE, Agent
 from knownminds.agents.parameters import Array, Parameter, Parameters
 from knownminds.agents.play import simulate_sessions
 from knownminds.environments import Environment, session_stream
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
+from knownminds.environments.record.text_table import text_table
 from knownminds.environments.words.names import unknown
 
 from .model_data import ModelData, Unknowns
@@ -178,11 +179,12 @@ class Identifiability(Result):
         ]
         if not len(self.names):
             return "\n".join([*lines, "There is no parameter to estimate."])
-        head = ("se of z", "prior sd", "prior sd left")
-        lines.append(f"{'parameter':<16}" + "".join(f"{h:>16}" for h in head))
         columns = (self.standard_error, self.parameters.sd, self.posterior_share)
-        for name, error, sd, share in zip(self.names, *columns, strict=True):
-            lines.append(f"{name:<16}{error:>16.3f}{sd:>16.3f}{share:>16.0%}")
+        rows = [
+            (name, f"{error:.3f}", f"{sd:.3f}", f"{share:.0%}")
+            for name, error, sd, share in zip(self.names, *columns, strict=True)
+        ]
+        lines += text_table(("parameter", "se of z", "prior sd", "prior sd left"), rows)
         told = self.sentences or ("A session tells every parameter apart from the others.",)
         lines.extend(told)
         if self.sentences and len(np.unique(self.theta, axis=0)) == 1:

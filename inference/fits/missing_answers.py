@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
@@ -15,6 +14,7 @@ from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import Sequences
 from knownminds.environments import Trials, unknown
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from knownminds.agents import LAPSE, Agent, Parameters
 from knownminds.agents.parameters import Array
 from knownminds.agents.sequences import MISSING, Sequences
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 
 # What stands where no answer is. A response may be any number, and samplers refuse NaN.
 _GONE = {"action": MISSING, "response": -np.inf}

@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.subject_table import subject_table
 

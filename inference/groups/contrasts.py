@@ -8,10 +8,10 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
-from formulaic import model_matrix
 
 from knownminds.agents.parameters import Array, Parameters
+from knownminds.environments.later import formulaic
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.posteriors.apa import quoted, quoted_direction, rounded
 from knownminds.inference.posteriors.sampling import stacked
 
@@ -202,16 +202,16 @@ class _TermDraws:
     @classmethod
     def of(cls, fit: HierarchicalFit, term: Term, begin: int) -> _TermDraws:
         """Take the weights from position `begin` on."""
-        from knownminds.inference.posteriors.group_model import _expected
+        from knownminds.inference.posteriors.group_model import expected_of
 
         assert fit.design is not None
         design = fit.design
-        made = model_matrix(term.fixed, design.frame)
+        made = formulaic.model_matrix(term.fixed, design.frame)
         columns = [str(name) for name in made.columns if name != "Intercept"]
         matrix = made[columns].to_numpy(dtype=float) if columns else np.zeros((len(made), 0))
         weights = stacked(fit.posterior, "effect", "term")[:, begin : begin + len(columns)]
         position = fit.parameters.index(term.parameter)
-        expected = _expected(fit.posterior, fit.parameters, fit.regressors)[..., position]
+        expected = expected_of(fit.posterior, fit.parameters, fit.regressors)[..., position]
         per = 1.0 / np.bincount(design.deviations.subject)[design.deviations.subject]
         spec = made.model_spec
         return cls(

@@ -7,18 +7,17 @@ parentheses moves the group's mean; within them, what each subject has a deviati
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
-import pandas as pd
-from formulaic import Formula, model_matrix
-from formulaic.errors import FormulaicError
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters
+from knownminds.environments.later import formulaic
+from knownminds.environments.later import pandas as pd
 from knownminds.inference.posteriors.crossed_levels import BETWEEN
 
 from .deviations import ALONE, Deviations
@@ -179,6 +178,23 @@ class GroupDesign:
             deviations,
         )
 
+    def only(self, subjects: NDArray[np.int64]) -> GroupDesign:
+        """Return the design of some of its subjects, by position, with the same terms."""
+        rows = np.flatnonzero(np.isin(self.deviations.subject, subjects))
+        regressors = self.regressors
+        if regressors is not None:
+            regressors = replace(regressors, by_subject=regressors.by_subject[rows])
+        own = np.unique(self.deviations.subject[rows], return_inverse=True)[1]
+        return replace(
+            self,
+            subjects=tuple(self.subjects[i] for i in subjects),
+            rows=tuple(self.rows[k] for k in rows),
+            of_trial=self.of_trial[self.of_trial.isin([self.rows[k] for k in rows])],
+            frame=self.frame.iloc[rows],
+            regressors=regressors,
+            deviations=replace(self.deviations, subject=own, weight=self.deviations.weight[rows]),
+        )
+
     def between(self, column: str) -> bool:
         """Whether a column is constant within subjects."""
         return column not in self.within
@@ -231,6 +247,11 @@ def read_formulas(formula: str | Sequence[str], parameters: Parameters) -> tuple
     return tuple(terms)
 
 
+def moved_by(formula: str) -> str:
+    """Return the parameter that a formula moves."""
+    return formula.partition("~")[0].strip()
+
+
 def _summands(text: str) -> list[str]:
     """Cut at each + outside of parentheses."""
     parts, depth = [""], 0
@@ -245,8 +266,8 @@ def _summands(text: str) -> list[str]:
 
 def _columns_of(text: str, formula: str) -> tuple[str, ...]:
     try:
-        return tuple(sorted(map(str, Formula(text).required_variables)))
-    except FormulaicError as error:
+        return tuple(sorted(map(str, formulaic.Formula(text).required_variables)))
+    except formulaic.errors.FormulaicError as error:
         raise ValueError(f"The formula {formula!r} cannot be read: {error}") from None
 
 
@@ -341,8 +362,8 @@ def _check_sequences(
 def _matrix(right: str, frame: pd.DataFrame, text: str) -> dict[str, Array]:
     """Return the columns of a formula's design but for the intercept."""
     try:
-        matrix = model_matrix(right, frame)
-    except FormulaicError as error:
+        matrix = formulaic.model_matrix(right, frame)
+    except formulaic.errors.FormulaicError as error:
         raise ValueError(f"The formula {text!r} cannot be read: {error}") from None
     return {
         str(name): matrix[name].to_numpy(dtype=float)

@@ -265,8 +265,9 @@ class GroupDensity:
         """Sample by NUTS; returns "posterior", parts of points by name, and "sample_stats".
 
         Chains run in threads of their own. After `seconds` they are broken off, which raises
-        `OutOfTimeError`, and by an interrupt `StoppedError`; `tell` hears a line per chain after 2
-        seconds, and then ever more seldom, up to every half a minute.
+        `OutOfTimeError`, and by an interrupt `StoppedError`; both hold the draws so far. `tell`
+        hears a line per chain after 2 seconds, and then ever more seldom, up to every half a
+        minute.
         """
         chains, draws = settings.chains, settings.draws
         kept = np.full((chains, draws, self.size), np.nan)
@@ -290,10 +291,11 @@ class GroupDensity:
             running = [pool.submit(run, chain) for chain in range(chains)]
             try:
                 _wait(running, progress, begun, settings, seconds, tell)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, OutOfTimeError) as end:
                 progress[:, 3] = 1
                 wait(running)
-                raise StoppedError(so_far(self._traced(kept, told))) from None
+                kind = OutOfTimeError if isinstance(end, OutOfTimeError) else StoppedError
+                raise kind(so_far(self._traced(kept, told))) from None
             finally:
                 progress[:, 3] = 1  # whatever still runs ends
         for one in running:

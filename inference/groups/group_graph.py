@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pymc as pm
 import pytensor.tensor as pt
-from pytensor.tensor.slinalg import cholesky, solve_triangular
+from pytensor.tensor.linalg import cholesky, solve_triangular
 
 from knownminds.agents.parameters import Parameters
 from knownminds.inference.fits.model_data import ModelData, Unknowns

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 from knownminds.inference.fits.cross_validation import Folds, SequenceData
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit
+from knownminds.inference.groups.deviations import Deviations
 
 from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
 from .posterior import Posterior, posterior
@@ -189,32 +190,109 @@ def marginal_log_likelihood(
     Those of a subject with several rows of parameters are taken together. The number of proposals
     is a power of two.
     """
-    spread = fit.spreads
-    root = fit.covariance_roots if fit.correlated else None
-    n, k = len(fit.owners), spread.shape[1]
-    several_rows = fit.deviations is not None and not fit.deviations.simple
-    if several_rows:
-        away = stacked(fit.posterior, "own", "owner", "own_deviation")
-    else:
-        away = fit.z_draws - fit.expected_z
-    standard = (
-        away / spread[:, None]
-        if root is None
-        else np.swapaxes(np.linalg.solve(root, np.swapaxes(away, 1, 2)), 1, 2)
-    )
+    law = GroupLaw.of(fit)
+    at_once = _Several.of(fit.data, fit.unknowns, proposals)
+    return law.marginals(at_once, law.standardised(fit), chosen, seed)
 
-    # Half of the standardised proposals come from the group itself, half from a t matched to the
-    # subject: the weights are at most 2, whatever the group's spread.
-    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(proposals // 2)
+
+def marginals_of_others(
+    fit: HierarchicalFit, others: GroupLaw, whose: NDArray[np.int64], seed: int, proposals: int
+) -> Array:
+    """log p(y_i | group), [S, n], of some subjects of a group by S draws of another group.
+
+    Parameters
+    ----------
+    fit
+        The group with these subjects, whose draws of them the proposals are matched to.
+    others
+        The other group's law, of the rows of these subjects.
+    whose
+        Positions of these subjects, [n].
+    """
+    rows = np.arange(len(fit.data))
+    if fit.deviations is not None:
+        rows = np.flatnonzero(np.isin(fit.deviations.subject, whose))
+    at_once = _Several.of(fit.data.repeat(rows), fit.unknowns, proposals)
+    standard = GroupLaw.of(fit).standardised(fit)[:, whose]
+    return others.marginals(at_once, standard, np.arange(len(others.spread)), seed)
+
+
+@dataclass(frozen=True)
+class GroupLaw:
+    """From what S draws of a group say that subjects come.
+
+    Parameters
+    ----------
+    expected : what is expected of each row of parameters, [S, M or 1, K]
+    spread : of each deviation, [S, Q]
+    root : Cholesky roots of the deviations' covariance, [S, Q, Q]; None if they are independent
+    rows : how deviations enter rows; None if each subject has a row and deviates in it alone
+    """
+
+    expected: Array
+    spread: Array
+    root: Array | None
+    rows: Deviations | None
+
+    @classmethod
+    def of(cls, fit: HierarchicalFit) -> GroupLaw:
+        """Return the law that a fit has drawn."""
+        rows = fit.deviations
+        return cls(
+            fit.expected_z,
+            fit.spreads,
+            fit.covariance_roots if fit.correlated else None,
+            None if rows is None or rows.simple else rows,
+        )
+
+    def standardised(self, fit: HierarchicalFit) -> Array:
+        """Return the fit's own deviations from this law in units of their spread, [S, N, Q]."""
+        if self.rows is None:
+            away = fit.z_draws - self.expected
+        else:
+            away = stacked(fit.posterior, "own", "owner", "own_deviation")
+        if self.root is None:
+            standard: Array = away / self.spread[:, None]
+            return standard
+        return np.swapaxes(np.linalg.solve(self.root, np.swapaxes(away, 1, 2)), 1, 2)
+
+    def marginals(
+        self, at_once: _Several, standard: Array, chosen: NDArray[np.int64], seed: int
+    ) -> Array:
+        """Integrate subjects' likelihoods over their own deviations, [chosen, N].
+
+        By proposals that are matched to draws of their standardised deviations, [D, N, Q].
+        """
+        eta, log_weight = _proposals(standard, seed, at_once.proposals)
+        marginal = np.empty((len(chosen), standard.shape[1]))
+        for row, s in enumerate(chosen):
+            deviation = self.spread[s] * eta if self.root is None else eta @ self.root[s].T
+            if self.rows is not None:
+                deviation = self.rows.enter(deviation)
+            log_likelihood = at_once.log_likelihood(self.expected[s] + deviation)
+            if self.rows is not None:
+                log_likelihood = self.rows.summed(log_likelihood)
+            marginal[row] = logsumexp(log_likelihood + log_weight, axis=0)
+        return marginal - float(np.log(at_once.proposals))
+
+
+def _proposals(standard: Array, seed: int, count: int) -> tuple[Array, Array]:
+    """Return standardised proposals [count, N, K] and their log weights [count, N].
+
+    Half come from the group itself, half from a t matched to the subject, whose standardised draws
+    are given [D, N, K]: the weights are at most 2, whatever the group's spread.
+    """
+    n, k = standard.shape[1:]
+    points = scipy.stats.qmc.Sobol(k, rng=np.random.default_rng(seed)).random(count // 2)
     points = np.clip(points, 1e-12, 1 - 1e-12)
     heavy = scipy.stats.t.ppf(points, DEGREES_OF_FREEDOM)
-    eta = np.empty((proposals, n, k))
-    log_weight = np.empty((proposals, n))
+    eta = np.empty((count, n, k))
+    log_weight = np.empty((count, n))
     for i in range(n):
         own = standard[:, i]
         factor = np.linalg.cholesky(np.atleast_2d(np.cov(own.T)) + 1e-9 * np.eye(k))
-        eta[: proposals // 2, i] = scipy.stats.norm.ppf(points)
-        eta[proposals // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
+        eta[: count // 2, i] = scipy.stats.norm.ppf(points)
+        eta[count // 2 :, i] = own.mean(axis=0) + heavy @ factor.T
         back = np.linalg.solve(factor, (eta[:, i] - own.mean(axis=0)).T).T
         matched = (
             scipy.stats.t.logpdf(back, DEGREES_OF_FREEDOM).sum(axis=1)
@@ -222,31 +300,35 @@ def marginal_log_likelihood(
         )
         prior = scipy.stats.norm.logpdf(eta[:, i]).sum(axis=1)
         log_weight[:, i] = prior - np.logaddexp(prior, matched) + np.log(2.0)
-    marginal = np.empty((len(chosen), n))
-    # Several proposals of all subjects in one call: kernels are faster than what calls them.
-    rows = max(int(fit.data.sequences.length.sum()), 1)
-    at_once = 1 << max(min(ROWS_AT_ONCE // rows, proposals).bit_length() - 1, 0)
-    m, n_parameters = len(fit.data), len(fit.names)
-    several = fit.data.repeat(np.tile(np.arange(m), at_once))
-    for row, s in enumerate(chosen):
-        deviation = spread[s] * eta if root is None else eta @ root[s].T
-        if several_rows:
-            assert fit.deviations is not None
-            deviation = fit.deviations.enter(deviation)
-        theta = fit.parameters.constrain(fit.expected_z[s] + deviation)
-        log_likelihood = np.concatenate(
-            [
-                fit.unknowns.log_likelihood(several, part.reshape(-1, n_parameters))[0].reshape(
-                    -1, m
-                )
-                for part in np.split(theta, proposals // at_once)
-            ]
+    return eta, log_weight
+
+
+@dataclass(frozen=True)
+class _Several:
+    """Several proposals of all subjects in one call: kernels are faster than what calls them."""
+
+    unknowns: Unknowns
+    proposals: int
+    rows: int
+    repeated: ModelData
+
+    @classmethod
+    def of(cls, data: ModelData, unknowns: Unknowns, proposals: int) -> _Several:
+        trials = max(int(data.sequences.length.sum()), 1)
+        at_once = 1 << max(min(ROWS_AT_ONCE // trials, proposals).bit_length() - 1, 0)
+        return cls(
+            unknowns, proposals, len(data), data.repeat(np.tile(np.arange(len(data)), at_once))
         )
-        if several_rows:
-            assert fit.deviations is not None
-            log_likelihood = fit.deviations.summed(log_likelihood)
-        marginal[row] = logsumexp(log_likelihood + log_weight, axis=0) - np.log(proposals)
-    return marginal
+
+    def log_likelihood(self, z: Array) -> Array:
+        """Log-likelihoods [proposals, rows] at z [proposals, rows, K]."""
+        theta = self.unknowns.parameters.constrain(z)
+        parts = np.split(theta, len(theta) * self.rows // len(self.repeated))
+        found = [
+            self.unknowns.log_likelihood(self.repeated, part.reshape(-1, theta.shape[2]))[0]
+            for part in parts
+        ]
+        return np.concatenate([each.reshape(-1, self.rows) for each in found])
 
 
 def compare(fits: Mapping[str, PointFit]) -> pd.DataFrame:

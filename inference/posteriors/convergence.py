@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 import xarray as xr
 
 from knownminds.agents.parameters import Array
+from knownminds.environments.later import pandas as pd
 
 from .chain_diagnostics import ess_tail, r_hat_and_bulk
 
@@ -94,5 +94,5 @@ def check_convergence(
         )
     short = bool(reasons)
     if divergences:
-        reasons.append(f"{divergences} divergent draws")
+        reasons.append(f"{divergences} divergent draw{'s' * (divergences != 1)}")
     return Convergence(table, divergences, subject_r_hat, subject_ess, short, tuple(reasons))

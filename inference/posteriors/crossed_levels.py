@@ -8,11 +8,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 
 BETWEEN = " | "  # joins the values that name a unit
 

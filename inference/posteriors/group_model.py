@@ -10,7 +10,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 import numpy as np
-import pandas as pd
 import scipy
 import xarray as xr
 from numpy.typing import NDArray
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array, Parameters, Support
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.groups.deviations import Deviations
@@ -133,7 +133,7 @@ class HierarchicalFit(SubjectResult):
 
         That is the mean, with the effects of regressors and the deviations of crossed levels.
         """
-        return _expected(self.posterior, self.parameters, self.regressors, self.levels)
+        return expected_of(self.posterior, self.parameters, self.regressors, self.levels)
 
     @property
     def pairs(self) -> tuple[str, ...]:
@@ -585,8 +585,8 @@ class GroupModel:
             chosen = self.coordinates(data, fit)
             if fit is not None:
                 settings = settings.after(fit.convergence.short, fit.divergences > 0)
-                if late := clock.too_long(settings):
-                    tried.append(late)
+                if unbegun := clock.too_long(settings):
+                    tried.append(unbegun)
                     break
             clock.begin(f"round {number} of {rounds} at most: {settings}")
             try:
@@ -606,13 +606,17 @@ class GroupModel:
                 if fit is None:
                     fit = self._finish(data, stopped.trace, settings, chosen)
                 break
-            except OutOfTimeError:
-                if fit is None:
+            except OutOfTimeError as late:
+                tried.append(f"{settings}: broken off at the limit of {seconds:g} s")
+                if fit is None and late.trace is None:
                     raise ValueError(
                         f"Sampling had {seconds:g} s, in which the first round ({settings}) did "
-                        "not end. Give it more time (--most-minutes), or fit fewer subjects."
+                        "not end, nor tuning. Give it more time (--most-minutes), or fit fewer "
+                        "subjects."
                     ) from None
-                tried.append(f"{settings}: broken off at the limit of {seconds:g} s")
+                if fit is None:
+                    clock.tell("out of time; what was sampled is kept")
+                    fit = self._finish(data, late.trace, settings, chosen)
                 break
             fit = self._finish(data, trace, settings, chosen)
             found = "; ".join(fit.reasons) or "converged"
@@ -682,7 +686,7 @@ class GroupModel:
         if self.effects:
             names["term"] = list(self.effects)
         if not self.deviations.simple:
-            expected = _expected(kept, self.unknowns.parameters, self.regressors, self.levels)
+            expected = expected_of(kept, self.unknowns.parameters, self.regressors, self.levels)
             found = self._own(posterior, chosen, expected)
             kept = kept.assign(
                 slope_sd=((*dims, "slope"), spread[:, k:].reshape(*shape, -1)),
@@ -748,7 +752,7 @@ def _with_deviations(
     ).drop_vars("signed_level_sd")
 
 
-def _expected(
+def expected_of(
     posterior: xr.Dataset,
     parameters: Parameters,
     regressors: Regressors | None,

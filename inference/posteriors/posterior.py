@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import scipy
 from numpy.typing import NDArray
 
 from knownminds.agents import Agent
 from knownminds.agents.parameters import Array
 from knownminds.environments import Trials
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import SubjectResult, records
 from knownminds.inference.fits.model_data import ModelData, Unknowns
 from knownminds.inference.fits.point import PointFit, maximum_a_posteriori

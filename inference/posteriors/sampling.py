@@ -90,16 +90,20 @@ def compile_for_nutpie(model: pm.Model) -> Any:
         return nutpie.compile_pymc_model(model, backend="numba")
 
 
-class OutOfTimeError(Exception):
+class BrokenOffError(Exception):
+    """Sampling was broken off; `trace` holds the draws so far, None if there are too few."""
+
+    def __init__(self, trace: Mapping[str, xr.Dataset] | None = None):
+        super().__init__(type(self).__doc__)
+        self.trace = trace
+
+
+class OutOfTimeError(BrokenOffError):
     """Sampling was broken off at the end of its time."""
 
 
-class StoppedError(Exception):
-    """Sampling was stopped by hand; `trace` holds the draws so far, None if there are too few."""
-
-    def __init__(self, trace: Mapping[str, xr.Dataset] | None):
-        super().__init__("stopped by hand")
-        self.trace = trace
+class StoppedError(BrokenOffError):
+    """Sampling was stopped by hand."""
 
 
 @dataclass(frozen=True)
@@ -162,8 +166,8 @@ def run_nutpie(
     """Sample a compiled model; no Python runs between draws.
 
     After `seconds` it is broken off and raises `OutOfTimeError`, and by an interrupt
-    `StoppedError`. `tell` hears a line per chain after 2 seconds, and then ever more seldom, up to
-    every half a minute.
+    `StoppedError`; both hold the draws so far. `tell` hears a line per chain after 2 seconds,
+    and then ever more seldom, up to every half a minute.
     """
     import nutpie
 
@@ -181,6 +185,8 @@ def run_nutpie(
             return _wait(running, listening, seconds, tell)
         except KeyboardInterrupt:  # wherever it came, in waiting or in telling
             raise StoppedError(so_far(running.abort())) from None
+        except OutOfTimeError:
+            raise OutOfTimeError(so_far(running.abort())) from None
 
 
 def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None) -> Any:
@@ -192,7 +198,6 @@ def _wait(running: Any, listening: Any, seconds: float | None, tell: Tell | None
             return running.wait(timeout=max(min(pause, left), 0.0))
         except TimeoutError:
             if left <= pause and seconds is not None:
-                running.cancel()
                 raise OutOfTimeError from None
         pause = min(2 * pause, HEARTBEAT)
         if tell is None:

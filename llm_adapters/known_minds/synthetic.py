@@ -78,7 +78,8 @@ class Synthetic:
         for clients that send one of their own.
     stream
         A number from 0 on: choices come from the stream at (*address, session, stream), in place of
-        the session's own, so that a mind answers the same session again with other numbers.
+        the session's own, so that a mind answers the same session again with other numbers; its
+        answers then go wrong in other trials, too.
     """
 
     provider = "synthetic"
@@ -212,10 +213,12 @@ class Synthetic:
         environment = copy(self.environment)
         environment.reset(options={"design": environment.draw(rng)})
         n = environment.n_trials
+        place = (*self.address, number)
         if self.stream is not None:
-            rng = session_stream(self.seed, *self.address, number, self.stream)
+            place = (*place, self.stream)
+            rng = session_stream(self.seed, *place)
         numbers = rng.random((n, self.agent.n_uniforms)).tolist()
-        speech = session_stream(self.seed, *self.address, number, _SPEECH).random((n, 2)).tolist()
+        speech = session_stream(self.seed, *place, _SPEECH).random((n, 2)).tolist()
         return _Session(environment, self._fresh_agent(), numbers, speech)
 
     def _fresh_agent(self) -> Agent:

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result, records
 
 from .outcome_tree import Array, OutcomeTree, TokenTexts, extends, spellings_of

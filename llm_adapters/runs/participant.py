@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from knownminds.environments import (
     Answer,
@@ -24,6 +23,7 @@ from knownminds.environments import (
     session_stream,
 )
 from knownminds.environments.conditions import conditions_of
+from knownminds.environments.later import pandas as pd
 from knownminds.llm_adapters.adapter import (
     Adapter,
     ModelChanged,

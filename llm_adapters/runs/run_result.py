@@ -10,9 +10,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from knownminds.environments import ANSWERED, Outcome, Rate, Trials, outcome_rates
+from knownminds.environments.later import pandas as pd
 from knownminds.environments.record.result import Result
 
 from .admission import CAPPED, SILENT

@@ -90,7 +90,7 @@ def test_text_of_the_base_condition_serves_beside_blurred_pictures(page):
     assert (noisy["matched"] == "values").all()
     (table,) = page["noise"].tables
     weights = {(row[0], row[1]): row[2:] for row in table[2]}
-    told = weights["sharp", "marker_location"][table[1][2:].index("constant noise")]
+    told = weights["sharp", "marker location"][table[1][2:].index("constant noise")]
     row = noisy[noisy["task"] == "marker_location"].iloc[0]
     assert float(told.split(" ")[0]) == pytest.approx(1 - row["text_weight"], abs=5.1e-3)
 

@@ -425,7 +425,7 @@ def test_a_calibrated_word_says_what_could_have_been_seen():
     assert (
         f"With 200 replicates a posterior {narrow:.2f} or {wide:.2f} times as wide as it should "
         f"be, or one shifted by {shift:.2f} of its standard deviations, is noticed with a chance "
-        "of 80%."
+        "of at least 80%, by the ranks of this quantity alone."
     ) in str(result)
     assert json.loads(result.to_json())["least"] == least_replicates(L, 0.05)
 

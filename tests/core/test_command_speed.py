@@ -66,3 +66,29 @@ def test_a_misspelt_name_is_answered_before_anything_that_computes_is_imported()
             f"assert 'Nearest: {nearest}' in told.getvalue()"
         )
         assert imported(code) == set()
+
+
+def test_a_misspelt_option_is_answered_before_anything_that_computes_is_imported():
+    code = (
+        "import contextlib, io\n"
+        "from knownminds.validation.cli import main\n"
+        "told = io.StringIO()\n"
+        "with contextlib.redirect_stderr(told):\n"
+        "    try: main(['recover', 'instrumental_learning', '--subjets', '20'])\n"
+        "    except SystemExit as end: assert end.code == 2\n"
+        "assert '--subjects' in told.getvalue(), told.getvalue()"
+    )
+    assert imported(code) == set()
+
+
+def test_agents_and_the_list_need_no_tables():
+    """Pandas and what comes with it are loaded when the first table is made."""
+    code = "import knownminds.agents, knownminds.inference, contextlib, io\n"
+    code += "from knownminds.validation.cli import main\n"
+    code += "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+    code += "    main(['list'])"
+    slow = {"pandas", "pyarrow", "statsmodels", "matplotlib", "arviz", "pymc"}
+    assert imported(code).isdisjoint(slow)
+    assert "pandas" in imported(
+        f"{code}\nfrom knownminds.environments.later import pandas\npandas.NA"
+    )

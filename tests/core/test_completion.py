@@ -41,7 +41,10 @@ def test_the_names_that_are_read_are_those_that_are_registered(kind, registry):
 
 
 def test_a_word_is_completed_to_the_names_that_begin_with_it():
-    assert completes("measures")("risk") == ["risk"]
+    assert completes("measures")("risk_seeking_l") == [
+        "risk_seeking_likely_gains",
+        "risk_seeking_likely_losses",
+    ]
     assert completes("environments", "models")("two_step") == [
         name for name in (*ENVIRONMENTS, *AGENTS) if name.startswith("two_step")
     ]

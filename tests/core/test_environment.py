@@ -48,8 +48,21 @@ FACTORS = {
     },
     "choice": {"n_options": N_OPTIONS, "form": FORMS, "distractors": DISTRACTORS},
     "preference": {"form": FORMS, "distractors": DISTRACTORS},
+    "counts": {"form": FORMS, "distractors": DISTRACTORS},
+    "linked_coins": {"n_coins": (2, 4), "form": FORMS},
     # Smaller sessions with every other combination of content are in test_collider.py.
     "collider": {"graph": GRAPHS, "content": ("meaningful", "letters")},
+    "causal_inference": {
+        "graph": ("triangle", "diamond"),
+        "strengths": (-0.4,),
+        "told": (1,),
+        "content": ("meaningful", "letters"),
+    },
+    "causal_strength": {
+        "shown": ("table", "list"),
+        "asked": ("strength", "counterfactual"),
+        "cases": (4,),
+    },
     # Conditions and forms of reasoning are in test_magnitude.py.
     **{
         task: {
@@ -59,6 +72,17 @@ FACTORS = {
             "repeats": (1,),
         }
         for task in ("marker_location", "line_ratio", "maze_distance")
+    },
+    "ambiguity": {"middles": ([0.5],), "reasoning": REASONINGS},
+    "ultimatum": {"reasoning": REASONINGS},
+    "adjusting_amount": {"questions": (2,), "reasoning": REASONINGS},
+    "public_goods": {"multipliers": ([1.6],), "reasoning": REASONINGS},
+    "risky_choice": {"problems": ("mixed",), "repeats": (2,), "reasoning": REASONINGS},
+    "cue_conflict": {
+        "report": ("dashes", "rounded", "hedged", "sources"),
+        "history": HISTORIES,
+        "n_values": (2,),
+        "repeats": (1,),
     },
     "duration": {"history": HISTORIES, "reasoning": REASONINGS, "n_values": (3,), "repeats": (1,)},
     "balloon_risk": {

@@ -18,7 +18,7 @@ SHORT = {"instrumental_learning": 4, "horizon": 4, "two_step": 6, "restless_band
 FEWER = {"diagnosis": {"n_contexts": 40, "repeats": 2}}  # whose whole session has 11,000 trials
 SHORT |= {"reversal_learning": 20, "iowa_gambling": 20}
 SHORT |= dict.fromkeys(
-    ["diagnosis", "marker_location", "line_ratio", "maze_distance", "duration"], 1
+    ["diagnosis", "marker_location", "line_ratio", "maze_distance", "duration", "cue_conflict"], 1
 )
 
 

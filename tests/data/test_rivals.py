@@ -1,15 +1,27 @@
 """Rivals: subjects left out are predicted, weighed, and what cannot be compared is told."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from claims import check
+from claims.fit import REPORT
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from knownminds.agents import AGENTS, ForgettingLearner, Perseverator, RescorlaWagner, simulate
+from knownminds.agents import (
+    AGENTS,
+    ForgettingLearner,
+    Perseverator,
+    RandomResponder,
+    RescorlaWagner,
+    simulate,
+)
 from knownminds.environments import Trials, make
-from knownminds.inference import ModelData
-from knownminds.inference.posteriors.integrated_group import IntegratedGroup
+from knownminds.inference import ModelData, maximum_likelihood
+from knownminds.inference.posteriors import left_out_subjects
+from knownminds.inference.posteriors.left_out_subjects import predict_left_out
 from knownminds.inference.posteriors.model_weights import protected_exceedance, stacking_weights
 from knownminds.validation.data import rivals as rivals_module
 from knownminds.validation.data.fit import fit, read_fit
@@ -51,12 +63,26 @@ def by_quadrature(trials):
 def test_left_out_subjects_are_predicted_as_quadrature_over_the_group_says():
     trials = people(Perseverator, 12, 1)
     truth = by_quadrature(trials)
-    group = IntegratedGroup.of(ModelData.read(Perseverator, trials, 2))
-    found = group.leave_one_out()
+    found = predict_left_out(ModelData.read(Perseverator, trials, 2), workers=1).left_out
     assert found.unreliable == 0
-    # 1,024 weighted draws: a weight's relative sd below 1 leaves errors of 1/32 in each; 4 of them
+    # at least 400 effective draws: a weight's relative sd below .6 leaves errors of .03; 4 of them
     assert np.abs(found.elpd - truth).max() < 0.125
     assert abs(found.total - truth.sum()) < 0.125 * 12**0.5
+
+
+def test_nobody_is_predicted_better_than_the_best_parameters_would(monkeypatch):
+    # Choices at random say next to nothing, and the group's spreads may be nothing: a sum over
+    # fixed points promised 24 nats per subject there.
+    monkeypatch.setattr(left_out_subjects, "MOST_REFITS", 1)
+    trials = people(RandomResponder, 20, 5)
+    data = ModelData.read(ForgettingLearner, trials, 2)
+    found = predict_left_out(data, workers=1).left_out
+    best = maximum_likelihood(ForgettingLearner, data, workers=1).log_likelihood
+    assert (found.elpd < best).all()
+    # and chance, the truth, loses at most what 4 parameters of a group of 20 can: well below 1 each
+    chance = 48 * np.log(0.5)
+    assert abs(found.elpd.mean() - chance) < 1.0
+    assert found.elpd.mean() < chance + 2 * found.elpd.std() / 20**0.5
 
 
 def test_two_subjects_and_one_without_an_answer():
@@ -72,6 +98,19 @@ def test_two_subjects_and_one_without_an_answer():
     chance = found.rivals.by_subject["random_responder"].to_numpy()
     assert chance == pytest.approx(48 * np.log(0.5))
     assert not found.rivals.clear or abs(found.rivals.rivals[1].difference) > 4
+    told = " ".join(found.sentences)
+    assert "Without a single readable answer: 2. Nothing is estimated of 1 subject." in told
+    assert "Looked at were 2 of 3 subjects. Passed over were 1 without an answer." in told
+    # The answers of somebody of whom nothing is known bound nothing.
+    assert "Whatever the missing answers" not in told
+    facts = SimpleNamespace(content=found.to_dict(), trials=trials.frame)
+    check(
+        REPORT, [s for s in found.sentences if s.startswith(("Without", "Looked", "Passed"))], facts
+    )
+    frame[["action", "reward"]], frame["outcome"] = None, "refused"
+    with pytest.raises(ValueError, match=r"none of 144 trials has one that could be read \(refus"):
+        fit(Trials.from_frame(frame), "rescorla_wagner", environment="instrumental_learning",
+            method="hierarchical", workers=1)  # fmt: skip
 
 
 def test_weights_are_the_best_mixture_and_frequencies_count_subjects():

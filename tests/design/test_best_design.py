@@ -1,6 +1,7 @@
 """Designs are searched: information by quadrature, a search recomputed from its rows, bad input."""
 
 import json
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -19,6 +20,7 @@ from knownminds.validation.cli import main
 from knownminds.validation.costs.budget import budget
 from knownminds.validation.design.best_design import best_design
 from knownminds.validation.design.candidates import Shares, Space, declared_in, published_in
+from knownminds.validation.design.measured import difference, gather
 from knownminds.validation.engine.population import draw_subjects
 from knownminds.validation.engine.study import Batch, Study
 from knownminds.validation.report import page_of, read_result
@@ -263,3 +265,32 @@ def test_an_effect_is_searched_over_participants_and_their_sessions():
         assert one.subjects == 480 // (one.sessions * one.trials)
     assert {one.sessions for one in found.tried} == {1, 2}  # of three sessions only 1 subject
     assert knownminds.best_design is best_design
+
+
+def test_memory_does_not_grow_with_data_sets():
+    """Peak of what is allocated while 8,000 and 80,000 data sets of each design are gathered."""
+
+    def peak(batches):
+        cell = SimpleNamespace(options={"goal": "parameters"})
+
+        def tables(cell):
+            for b in range(batches):
+                rng = np.random.default_rng(b)
+                yield pd.DataFrame(
+                    {"status": "ok", "message": "", "seconds": 0.1, "score": rng.random(2000)}
+                )
+
+        study = SimpleNamespace(cells=[cell] * 2, units=lambda cell: 2000 * batches)
+        rows = SimpleNamespace(study=study, tables=tables)
+        tracemalloc.start()
+        found = gather(rows, [1, 1])
+        apart = difference(rows, [0], [1], "score")
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert found[0].attempted == 2000 * batches
+        assert apart.value == apart.error == 0.0
+        return most
+
+    peak(1)  # what is loaded once
+    # 72,000 more scores are 576 kB in each design.
+    assert peak(40) - peak(4) < 100_000

@@ -9,6 +9,8 @@ from deciders import decided
 
 from knownminds.inference.diagnosis.belief_decisions import BeliefDecisions
 from knownminds.inference.diagnosis.iterated_expectation import (
+    TREES,
+    _grown,
     _weighted_medians,
     iterated_expectation,
 )
@@ -110,6 +112,14 @@ def test_a_forest_that_was_never_told_of_the_law_is_nearly_coherent() -> None:
         iterated_expectation(believing(), forest=True)
     with pytest.raises(ValueError, match="'age' is none"):
         iterated_expectation(believing(), features=["age"], forest=True)
+
+
+def test_the_forest_is_that_of_scikit_learn() -> None:
+    ensemble = pytest.importorskip("sklearn.ensemble")
+    rng = np.random.default_rng(3)
+    x, y, told = rng.integers(0, 4, (40, 3)) * 1.0, rng.random(40), rng.integers(0, 4, (9, 3)) * 1.0
+    forest = ensemble.RandomForestRegressor(n_estimators=TREES, random_state=5)
+    assert _grown(x, y, told, 5).tolist() == forest.fit(x, y).predict(told).tolist()
 
 
 def test_without_scikit_learn_the_forest_says_how_to_get_it(

@@ -27,6 +27,10 @@ LIMITS = {
     ("rescorla_wagner", "forgetting_learner"),
     ("hyperbolic_discounter", "fixed_cost_discounter"),
     ("random_responder", "horizon_blind"),
+    ("cue_weigher_text", "cue_weigher"),
+    ("cue_weigher_image", "cue_weigher"),
+    ("selfish", "inequity_averse"),
+    ("selfish_contributor", "inequity_averse_contributor"),
 }
 
 

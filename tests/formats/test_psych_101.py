@@ -25,7 +25,9 @@ from knownminds.environments.formats.psych_101 import (
     write_psych_101,
 )
 
-TOLD = [name for name in ENVIRONMENTS if name != "diagnosis"]
+# Not told: distributions, pictures, and questions that only their own session can find again.
+NOT_TOLD = {"diagnosis", "cue_conflict", "causal_strength"}
+TOLD = [name for name in ENVIRONMENTS if name not in NOT_TOLD]
 # Names are found in the text, but not which of them stood first: actions may be numbered anew.
 RENAMED = {"instrumental_learning", "balloon_risk", "two_step", "restless_bandit", "horizon"}
 RENAMED |= {"reversal_learning", "iowa_gambling"}
@@ -182,6 +184,12 @@ def test_a_text_that_would_be_read_otherwise_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="cannot be told: its text would be read with other"):
         write_psych_101(trials, tmp_path / "t.jsonl", Misread(n_visits=4))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", sorted(NOT_TOLD))
+def test_what_no_text_tells_back_is_refused_in_a_sentence(name):
+    with pytest.raises(ValueError, match=r"text|distributions"):
+        psych_101_records(played(name), short(name))
 
 
 def test_pictures_are_refused():

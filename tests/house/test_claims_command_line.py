@@ -21,6 +21,7 @@ from house.test_claims_budget import lived
 from house.test_claims_run import PRICE, Scripted, answer, facts_of, go
 from statsmodels.stats.proportion import proportion_confint
 
+from knownminds.agents import AGENTS
 from knownminds.environments import InstrumentalLearning, outcome_rates
 from knownminds.llm_adapters import Rejected, ServerFailed
 from knownminds.validation.cli.models.run import _standing
@@ -193,3 +194,17 @@ def test_the_table_of_outcomes_is_a_count_with_wilsons_intervals(counts):
         assert row["n"] == f"{n:,}"
         told = [float(x) for x in re.findall(r"[\d.]+", f"{row['share']} {row['interval']}")]
         assert np.allclose(told, [100 * n / of, 100 * low, 100 * high], atol=0.0501)
+
+
+def test_a_fit_without_a_model_takes_the_usual_one_of_the_data(knownminds, tmp_path):
+    file = tmp_path / "trials.csv"
+    knownminds("sample", "two_step", "--subjects", 2, "--set", "n_days=20", "--out", file)
+    code, _, err = knownminds("fit", file)
+    assert code == 0, err
+    told = [line for line in err.splitlines() if line.startswith(("experiment", "model"))]
+    assert len(told) == 2
+    # who `sample` takes, from the file beside it
+    columns = pd.read_csv(tmp_path / "trials_truth.csv").columns
+    facts = SimpleNamespace(environment="two_step", model="two_step_reduced")
+    assert set(columns) == {"subject", *AGENTS["two_step_reduced"].parameters.names}
+    check(REPORT, told, facts)

@@ -349,3 +349,29 @@ def test_the_command_of_a_page_repeats_which_trials_were_fitted_and_how_they_wer
     command = fit_page(sampled).command
     assert command.endswith("--target-accept 0.9 --most-minutes 5")
     assert "--all-trials" not in command
+
+
+def test_a_posterior_that_is_not_to_be_used_says_so_above_all_else():
+    """It was one of twenty bullets under a verdict on the predictive checks."""
+    frame = people("perseverator", make(PLACE, n_visits=2), 3, 15)
+    found = fit(Trials.from_frame(frame), "perseverator", environment=PLACE, method="mle")
+    warning = "The sampling did not converge; do not use these numbers: 1 divergent draw."
+    unsound = replace(
+        found,
+        method="hierarchical",
+        verdict="not converged",
+        divergences=1,
+        sampling={"kappa": {"r_hat": 1.0, "ess_bulk": 900.0, "ess_tail": 800.0}},
+        sentences=(warning, *found.sentences),
+    )
+    page = fit_page(unsound)
+    first = page.findings[0]
+    assert (first.word, first.tone) == ("not converged", "bad")
+    assert warning not in page.sentences
+    assert warning in unsound.to_dict()["sentences"]
+    check(
+        REPORT, [f"{first.name}: {first.word}. {first.why}"], SimpleNamespace(
+            content=unsound.to_dict()
+        )
+    )  # fmt: skip
+    assert not any(one.word == "not converged" for one in fit_page(found).findings)

@@ -55,7 +55,7 @@ def prove(model, place, **given):
         names=names,
         scores=scores_of(model, place, theta) if names else np.empty((len(theta), 1, 0)),
     )
-    lines = [line for line in str(found).splitlines() if "     " not in line]
+    lines = [line for line in str(found).splitlines() if "  " not in line]
     assert set(found.sentences) <= set(lines)
     check(claims.REPORT, lines, facts)
     return lines

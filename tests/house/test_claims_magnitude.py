@@ -49,7 +49,7 @@ def prove(monkeypatch, tmp_path, frame, pages=False, fits=False, **options):
     for name in DRAWN:
         module = page_module if hasattr(page_module, name) else task_page_module
         monkeypatch.setattr(module, name, lambda *args: "")
-    table = magnitude_table(frame, workers=1, **options)
+    table = magnitude_table(frame, workers=1, **{"lines": 0} | options)
     table.save(tmp_path)
     said = []
     for one in (table, read_magnitude(tmp_path)):
@@ -58,6 +58,7 @@ def prove(monkeypatch, tmp_path, frame, pages=False, fits=False, **options):
         lines = [line for line in lines if not re.match(r"^ ", line)]
         lines += [f"{f.name} {f.word}. {f.why}" for f in page.findings]
         lines += [caption for caption, _ in page.figures] + list(page.notes)
+        lines += list(page.sentences)
         said.append(lines)
     assert said[0] == said[1]
     content = json.loads(table.to_json())
@@ -91,6 +92,16 @@ def test_two_participants_in_all_tasks(whole, monkeypatch, tmp_path):
     text = prove(monkeypatch, tmp_path, whole, pages=True, rounds=4, replicates=200)
     assert "score at least this consistency" in text
     assert "68% intervals of 4 bootstraps" in text
+
+
+def test_straight_lines_beside_the_evidence(whole, monkeypatch, tmp_path):
+    base = whole[whole["condition"] == 0]
+    text = prove(monkeypatch, tmp_path, base, rounds=0, replicates=0, lines=19)
+    assert "steady: more evidence for a Bayesian observer than straight lines" in text
+    assert "of 4 tasks; by chance it is 0.2." in text
+    one = base[(base["model"] == "turner") & (base["environment"] == "duration")]
+    text = prove(monkeypatch, tmp_path, one, rounds=0, replicates=0, lines=39)
+    assert "of 1 task; by chance it is 0.05." in text
 
 
 def test_without_bootstraps_or_known_minds_nothing_is_said_of_them(whole, monkeypatch, tmp_path):

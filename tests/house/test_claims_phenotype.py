@@ -10,6 +10,7 @@ from claims.phenotype import REPORT, cells_are_true
 
 from knownminds.agents import BalloonPumper, ChangePointObserver, simulate
 from knownminds.environments import BalloonRisk, RestlessBandit, Trials
+from knownminds.validation.data.measured_page import phenotype_page
 from knownminds.validation.data.phenotype import BARS, phenotype
 from knownminds.validation.pages.figures import svg
 
@@ -68,6 +69,9 @@ def proved(people, reference=REFERENCE, random=RANDOM, released=False):
     table = 2 + len(people)
     check(REPORT, [lines[0], *lines[table:]], facts)
     cells_are_true(facts, lines[1:table])
+    page = phenotype_page(found)
+    told = [f"{one.name} {one.word}. {one.why}" for one in page.findings]
+    check(REPORT, [*told, *page.notes, *(caption for caption, _ in page.figures)], facts)
     assert bool(lines[table:]) == bool(np.isnan(found.normalised).any())
     return found
 

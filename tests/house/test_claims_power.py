@@ -39,6 +39,12 @@ class Rows:
         rows["standard_error"] = 0.1
         rows["low"], rows["high"] = rows["estimate"] - 0.2, rows["estimate"] + 0.2
         rows["p_value"] = np.where(rng.random(n) < share, 0.01, 0.5)
+        if "width" in cell.options:
+            rows["narrower"] = cell.options["width"]
+            rows["high"] += np.where(rng.random(n) < share, 0.0, 1.0)
+        if "rope" in cell.options:
+            rows["within"] = cell.options["rope"]
+            rows["inner_low"], rows["inner_high"] = rows["low"], rows["high"]
         rows["n"], rows["excluded"], rows["effect"] = cell.subjects, 0, effect
         rows["status"], rows["message"] = "ok", ""
         place = np.arange(batch.first, batch.last)
@@ -59,9 +65,8 @@ class Rows:
 
 def told_by_power(found):
     page = power_page(found)
-    lines = str(found).splitlines()
-    table = len(found.designs) + 2  # the head, the table's head, the designs; last the errors
-    return [lines[0], *lines[table:-1], page.title, *page.sentences, *page.notes] + [
+    lines = [line for line in str(found).splitlines() if "  " not in line]  # those of the table
+    return [*lines[:-1], page.title, *page.sentences, *page.notes] + [
         caption for caption, _ in page.figures
     ]
 
@@ -76,6 +81,8 @@ def told_by_power(found):
         ([2], 0.2, {}, {"failing": (range(24),)}),
         ([3, 6], 0.99, {}, {"off": lambda n: -0.4 if n < 20 else 0.0}),
         ([3, 6], 0.99, {}, {"off": -0.4}),
+        ([1, 6], lambda n: 0.5 if n < 6 else 0.95, {"width": 0.5}, {}),
+        ([4], 0.5, {"rope": 0.35, "comparison": "between"}, {"failing": ([1],)}),
     ],
 )
 def test_power(monkeypatch, subjects, share, more, lost):

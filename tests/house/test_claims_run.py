@@ -38,7 +38,12 @@ REASONS = r" (?=\d[\d,]* sessions? unfinished: |Every trial was |Sessions that c
 def said_of(run):
     """Every sentence and caption of the page, and every line of words of what is printed."""
     page = run_page(run)
-    told = [*page.sentences, *page.notes, *(caption for caption, _ in page.figures)]
+    told = [
+        *page.sentences,
+        *page.notes,
+        *page.transcripts_told,
+        *(caption for caption, _ in page.figures),
+    ]
     for found in page.findings:
         told += [f"{found.name} {found.word}.", *re.split(REASONS, found.why)]
     lines = str(run).splitlines()

@@ -20,6 +20,8 @@ MODEL = {
     "restless_bandit": "change_point_observer",
     "temporal_discounting": "hyperbolic_discounter",
     "marker_location": "static_bayes_observer",
+    "causal_inference": "network_reasoner",
+    "causal_strength": "strength_judge",
 }
 
 
@@ -83,6 +85,12 @@ def proved(frame, tmp_path, **options):
     check(REPORT, [page.title, *page.sentences, *page.notes], facts)
     check(REPORT, [caption for caption, _ in page.figures], facts)
     return measured, page
+
+
+@pytest.mark.parametrize("place", ["causal_inference", "causal_strength"])
+def test_judgements_of_causes_with_gaps(place, tmp_path):
+    frame = lived(place, 6, seed=3)
+    proved(without_answers(frame, frame.index[::9]), tmp_path)
 
 
 @pytest.mark.parametrize("place", MODEL)

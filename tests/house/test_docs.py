@@ -77,6 +77,9 @@ def check_parses(words):
         record.__signature__ = declared
         record.__annotations__ = {name: p.annotation for name, p in declared.parameters.items()}
         shadow.command(command.name or command.callback.__name__)(record)
+    if "--plugin" in words:  # taken off every command before it is read; a page has run it before
+        where = words.index("--plugin")
+        words = words[:where] + words[where + 2 :]
     shadow(args=words, standalone_mode=False)
     (given,) = taken
     place, model = given.get("environment"), given.get("model")
@@ -182,8 +185,16 @@ def test_the_commands_of_the_readme_are_ones_that_exist(page_folder, capsys):
             found += parsed(block)
         else:
             exec(compile(block.text, f"README.md, line {block.line}", "exec"), {})
-    assert found >= 25
+    assert found >= 14
     assert "alpha_positive" in capsys.readouterr().out
+
+
+def test_the_readme_is_short_and_what_it_points_to_is_there():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 1540  # half of what it was
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", text)
+    assert len(links) >= 8
+    assert not [link for link in links if not (ROOT / link).exists()]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ MAY_IMPORT = {
     "llm_adapters": {"environments", "agents"},
     "validation": {"environments", "agents", "inference", "llm_adapters"},
 }
-FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "baselines"}
+FAMILIES = {"bandits", "magnitudes", "chance", "causes", "diagnosis", "decisions"}
+FAMILIES |= {"baselines"}
 SEES_AGENTS = "known_minds"  # of llm_adapters
 LISTS = ("__init__.py", "nesting.py")  # of members, and of which lies within which
 MOST_FILES = 20  # of code in a folder

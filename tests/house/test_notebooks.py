@@ -2,6 +2,7 @@
 
 import asyncio
 import builtins
+import re
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,19 @@ def test_a_notebook_runs_from_top_to_bottom(file, tmp_path, monkeypatch):
     assert any("image/png" in out.get("data", {}) for out in shown)
     assert sum(len(out.get("text", "")) for out in shown) > 500
     assert not [out for out in shown if out.get("name") == "stderr"]
+    data = [out["data"]["text/html"] for out in shown if "text/html" in out.get("data", {})]
+    assert any("srcdoc" in html for html in data)  # a result shows itself as its report
+    assert any(re.search(r"\d+ of \d+ in [\d.]+ s|<progress", html) for html in data)
+
+
+@each
+def test_a_notebook_asks_questions(file):
+    cells = nbformat.read(file, as_version=4).cells
+    heads = [cell.source.splitlines()[0] for cell in cells if cell.source.startswith("#")]
+    heads += [line for cell in cells for line in cell.source.splitlines()[1:] if line[:3] == "## "]
+    assert heads[0].startswith("# ")
+    assert len(heads) >= 4
+    assert all(head.endswith("?") for head in heads)
 
 
 @each

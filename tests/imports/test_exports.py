@@ -1,10 +1,15 @@
 """What goes out in others' columns comes back the same; a row that a schema shows is a trial."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 import their_files
+from claims import check
+from claims.command_line import REPORT
 
 from knownminds.environments import ENVIRONMENTS, Trials, make, trial_schema
+from knownminds.validation.cli import main
 from knownminds.validation.data.exchange import export_trials, import_trials
 from knownminds.validation.engine.sample import sample
 from knownminds.validation.imports.importing import import_tables
@@ -24,6 +29,21 @@ def test_a_table_of_hbayesdm_goes_out_as_it_came_in(make_file, tmp_path):
     if "choice" in there and "outcome" in there:
         there.loc[there["choice"].isna(), "outcome"] = float("nan")
     pd.testing.assert_frame_equal(there, again[there.columns], check_dtype=False)
+
+
+def test_casinos_are_not_joined_to_one_course_of_learning(tmp_path, capsys):
+    trials = sample(make("instrumental_learning", n_visits=3), subjects=2, seed=1).trials
+    trials.save(tmp_path / "trials.csv")
+    words = ["export", str(tmp_path / "trials.csv"), "--format", "hbayesdm", "--out"]
+    with pytest.raises(SystemExit):
+        main([*words, str(tmp_path / "b.txt")])
+    said = " ".join(capsys.readouterr().err.split())
+    check(REPORT, [said], SimpleNamespace(file=tmp_path / "b.txt", rows=trials.frame))
+    told = pd.read_csv(tmp_path / "b.txt", sep="\t")
+    assert told["subjID"].nunique() == 8
+    kept = trials.frame[trials.frame["subject"].astype(str) == "1"].query("context == 2")
+    own = told["subjID"] == "1 | 2"
+    assert (told.loc[own, "choice"] - 1).tolist() == kept["action"].tolist()
 
 
 def test_choices_with_reaction_times_are_those_of_hssm(tmp_path):

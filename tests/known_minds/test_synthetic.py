@@ -187,6 +187,22 @@ def test_contaminants_strike_at_their_rates_and_leave_the_first_choices_alone():
         assert abs(share - rate) < 4 * np.sqrt(rate * (1 - rate) / n)
 
 
+def test_answers_go_wrong_in_other_trials_of_each_stream():
+    environment = InstrumentalLearning()
+    rates = Contaminants(refusal=0.5)
+    wrong = [
+        asyncio.run(
+            run_session(
+                Synthetic(LEARNER, environment, 7, contaminants=rates, stream=k), environment, 7, 0
+            )
+        ).frame["outcome"]
+        for k in (1, 1, 2)
+    ]
+    assert wrong[0].equals(wrong[1])
+    # Two series that have nothing to do with each other agree in half of 96 trials.
+    assert abs((wrong[0] == wrong[2]).mean() - 0.5) < 4 * 0.5 / np.sqrt(96)
+
+
 @pytest.mark.parametrize("history", ["prompt", "chat"])
 @pytest.mark.parametrize(("reasoning", "outcome"), [("none", "repaired"), ("step_back", "ok")])
 def test_words_around_the_answers_change_no_choice(history, reasoning, outcome):

@@ -1,5 +1,6 @@
 """The compiled density of a group is that of PyMC's graph, and its own NUTS samples it."""
 
+from time import sleep
 from types import SimpleNamespace
 
 import numpy as np
@@ -122,6 +123,19 @@ def test_sampling_ends_at_its_time_and_an_interrupt_keeps_the_draws_so_far(trial
     settings = Settings(chains=2, draws=100_000, tune=20, cores=1)
     with pytest.raises(OutOfTimeError):
         density.sample(settings, seconds=0.0)
+
+    def out_of_time(running, progress, *more):
+        while progress[0, 0] < 100:  # tuning included
+            sleep(0.01)
+        raise OutOfTimeError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(group_density, "_wait", out_of_time)
+        with pytest.raises(OutOfTimeError) as late:
+            density.sample(settings)
+    kept = late.value.trace["posterior"]
+    assert kept["eta"].notnull().all()
+    assert 20 <= kept.sizes["draw"] < 100_000
     monkeypatch.setattr(group_density, "FIRST_WORD", 0.2)
     heard = []
 

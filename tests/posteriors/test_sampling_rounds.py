@@ -127,6 +127,26 @@ def test_a_first_round_that_is_not_done_in_time_says_what_to_do(built, monkeypat
         model.sample(data, seconds=60.0)
 
 
+def test_a_first_round_that_is_not_done_in_time_leaves_its_draws(built, monkeypatch):
+    """It raised, and all that had been sampled in a quarter of an hour was lost."""
+    data, model = built
+    density = model.density(data)
+    trace = density.sample(Settings(chains=2, draws=30, tune=20, cores=1))
+
+    def late(*given):
+        raise OutOfTimeError(trace)
+
+    given = SimpleNamespace(sample=late, rows=density.rows)
+    monkeypatch.setattr(GroupModel, "density", lambda *more: given)
+    heard = []
+    fit = model.sample(data, seconds=60.0, tell=heard.append)
+    assert fit.z_draws.shape == (60, 6, 3)
+    assert np.array_equal(fit.z_draws, density.rows(trace["posterior"]))
+    assert fit.verdict == "not converged"
+    assert fit.tried[-1].endswith("broken off at the limit of 60 s")
+    assert heard[-1] == "out of time; what was sampled is kept"
+
+
 def test_what_a_fit_prints_of_it_is_what_was_tried(rounds):
     fit, asked = rounds([(5, False), (2, False)], rounds=2)
     told = _warning(fit)

@@ -24,7 +24,7 @@ BLOCKS = (
     ("◁think▷", "◁/think▷"),
     ("[THINK]", "[/THINK]"),
 )
-BEFORE = {*"so thus hence therefore then the my your our final correct best".split()}  # noqa: SIM905
+BEFORE = {*"so thus hence therefore then the my your our final correct right best".split()}  # noqa: SIM905
 NONE = {outcome.value for outcome in Outcome} - {"ok", "repaired"}
 
 

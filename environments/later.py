@@ -1,0 +1,28 @@
+"""Packages that take long to import, each imported when something of it is used first.
+
+`from knownminds.environments.later import pandas as pd` stands where `import pandas as pd` would.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+
+class Later(ModuleType):
+    """A module that is imported when a name of it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Import the module, once, and return what it has under a name."""
+        found = getattr(import_module(self.__name__), name)
+        setattr(self, name, found)
+        return found
+
+
+if TYPE_CHECKING:
+    import formulaic as formulaic
+    import pandas as pandas
+else:
+    formulaic = Later("formulaic")
+    pandas = Later("pandas")

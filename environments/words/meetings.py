@@ -1,0 +1,100 @@
+"""Meetings as the AMI corpus lays them out: for each speaker a file of words with their times.
+
+In the public manual annotations (NITE XML) lies a folder `words` with files such as
+`ES2002a.A.words.xml`: meeting ES2002a, speaker A. Its elements stand in the order in which they
+were uttered: `w` is a word or, with punc="true", a punctuation mark, with starttime and endtime in
+seconds; `vocalsound`, `disfmarker`, `gap` and others are no words.
+
+Source: Carletta et al. 2005, The AMI meeting corpus: A pre-announcement (MLMI).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from xml.etree import ElementTree
+
+ENDING = ".words.xml"
+SILENCE = 0.5  # s; a speaker who is silent for longer begins another utterance
+LAYOUT = (
+    "A folder of the AMI corpus holds files MEETING.SPEAKER.words.xml, whose elements w have "
+    "starttime and endtime in seconds"
+)
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What a speaker of a meeting says without falling silent, from start to end in seconds."""
+
+    start: float
+    end: float
+    speaker: str
+    words: str
+
+
+def meeting_files(folder: Path) -> dict[str, list[Path]]:
+    """Return the files of words of each meeting in a folder, or in its folder `words`, by name."""
+    found = sorted(folder.glob(f"*{ENDING}")) or sorted(folder.glob(f"words/*{ENDING}"))
+    meetings: dict[str, list[Path]] = {}
+    for file in found:
+        meetings.setdefault(file.name.partition(".")[0], []).append(file)
+    return meetings
+
+
+def meeting(files: list[Path]) -> tuple[Spoken, ...]:
+    """Return what is said in a meeting, in the order in which it begins.
+
+    Raises
+    ------
+    ValueError
+        If a file is none of the corpus, by name.
+    """
+    spoken = [one for file in files for one in _utterances(file)]
+    return tuple(sorted(spoken, key=lambda one: (one.start, one.speaker)))
+
+
+def _utterances(file: Path) -> list[Spoken]:
+    speaker = file.name.removesuffix(ENDING).partition(".")[2]
+    try:
+        root = ElementTree.parse(file).getroot()
+    except (OSError, ElementTree.ParseError) as error:
+        raise ValueError(f"{LAYOUT}; {file.name} cannot be read: {error}") from None
+    if not speaker or root.tag.rpartition("}")[2] != "root":
+        raise ValueError(f"{LAYOUT}; {file.name} is none of them.")
+    found: list[Spoken] = []
+    words: list[str] = []
+    start = end = 0.0
+    for element in root.iter("w"):
+        said = " ".join((element.text or "").split())
+        if not said:
+            continue
+        if element.get("punc") == "true":
+            if words:
+                words[-1] += said
+            continue
+        begins, ends = (_time(element.get(name), end) for name in ("starttime", "endtime"))
+        if not isfinite(begins) or not isfinite(ends) or ends < begins:
+            raise ValueError(
+                f"{LAYOUT}, a start no later than its end; the word {said[:30]!r} of {file.name} "
+                f"goes from {element.get('starttime')} to {element.get('endtime')}."
+            )
+        if words and begins - end > SILENCE:
+            found.append(Spoken(start, end, speaker, " ".join(words)))
+            words = []
+        start = start if words else begins
+        end = max(end, ends) if words else ends
+        words.append(said)
+    if words:
+        found.append(Spoken(start, end, speaker, " ".join(words)))
+    return [one for one in found if one.end > one.start]
+
+
+def _time(given: str | None, before: float) -> float:
+    """Return a time; that of the word before for the few without one, NaN for what is none."""
+    if given is None:
+        return before
+    try:
+        return float(given)
+    except ValueError:
+        return float("nan")

@@ -1,0 +1,224 @@
+"""Subjects predicted by a model from the others, their own parameters integrated out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from knownminds.agents.parameters import Array
+from knownminds.inference.fits.model_data import ModelData, Unknowns
+from knownminds.inference.groups.deviations import Deviations
+from knownminds.inference.groups.formulas import GroupDesign, Regressors
+
+from .comparison import GroupLaw, LeaveOneOut, marginal_log_likelihood, marginals_of_others
+from .group_model import GroupModel, HierarchicalFit, expected_of
+from .pareto_smoothing import LARGEST_PARETO_K, smooth_weights
+
+CHAINS, DRAWS, TUNE = 4, 250, 500  # of the group
+PROPOSALS = 128  # of each subject and draw of the group, a power of two
+MOST_REFITS = 12  # subjects left out in earnest; of more the largest Pareto k
+
+
+@dataclass(frozen=True)
+class PredictedSubjects:
+    """A group by one model, and how well it predicts those who are left out.
+
+    Parameters
+    ----------
+    unknowns
+        What was estimated.
+    there
+        Subjects with an answer, [N]; the others tell nothing and are left out.
+    left_out
+        elpd [N], NaN of those who are not there. A subject whose Pareto k is above 0.7 is predicted
+        by a group drawn without it, `MOST_REFITS` at most. If a group has not converged, the k of
+        those it predicts is infinite.
+    expected
+        Posterior medians of what the group expects of its rows of parameters, [M or 1, K],
+        unconstrained.
+    root
+        Root of the covariance of subjects' deviations, [Q, Q]: posterior medians of the spreads,
+        and the mean correlations.
+    rows
+        How deviations enter rows; None if each subject has a row and deviates in it alone.
+    """
+
+    unknowns: Unknowns
+    there: NDArray[np.bool_]
+    left_out: LeaveOneOut
+    expected: Array
+    root: Array
+    rows: Deviations | None = None
+
+    def draw(self, rng: np.random.Generator, n: int) -> Array:
+        """Draw theta [n, K] on the natural scale: minds like a row of parameters each.
+
+        Of rows that are expected elsewhere, by a formula, any is as likely as any other.
+        """
+        own = rng.normal(size=(n, len(self.root))) @ self.root.T
+        which = np.zeros(n, dtype=np.int64)
+        if len(self.expected) > 1:
+            which = rng.integers(len(self.expected), size=n)
+        if self.rows is not None:
+            onto = np.eye(len(self.unknowns.parameters))[self.rows.moved]
+            own = (self.rows.weight[which] * own) @ onto
+        return self.unknowns.parameters.constrain(self.expected[which] + own)
+
+
+def predict_left_out(
+    data: ModelData,
+    *,
+    design: GroupDesign | None = None,
+    correlated: bool = False,
+    fixed: Mapping[str, float] | None = None,
+    lapse: bool = False,
+    seed: int = 0,
+    workers: int | None = None,
+) -> PredictedSubjects:
+    """Predict each subject from the others: p(y_i | y_others) = E[p(y_i | group)].
+
+    The group is that of `hierarchical`; each subject's parameters are integrated out by importance
+    sampling with bounded weights, at each draw of the group, and the subject is left out by PSIS
+    (Merkle, Furr and Rabe-Hesketh 2019; Vehtari, Gelman and Gabry 2017), with all its rows of
+    parameters at once. What a formula reads of a subject is known when it is predicted.
+
+    Parameters
+    ----------
+    data
+        Of the design's rows of parameters, if it has columns within subjects.
+    design
+        Of the formulas, see `GroupDesign.of`.
+    correlated, fixed, lapse
+        As in `hierarchical`.
+    """
+    unknowns = Unknowns.of(data.model, fixed, lapse)
+    owner = np.arange(len(data)) if design is None else design.deviations.subject
+    names = data.subjects if design is None else design.subjects
+    there = np.bincount(owner, np.asarray(data.n_trials), minlength=len(names)) > 0
+    n = len(names)
+    elpd, pareto_k = np.full(n, np.nan), np.full(n, -np.inf)
+    refitted = np.zeros(n, dtype=np.int64)
+    k = len(unknowns.parameters)
+    if k == 0:
+        certain = unknowns.log_likelihood(data, np.zeros((len(data), 0)))[0]
+        elpd[there] = np.bincount(owner, certain, minlength=n)[there]
+        found = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
+        return PredictedSubjects(unknowns, there, found, np.zeros((1, 0)), np.zeros((0, 0)))
+    asked = _Asked(data, design, unknowns, correlated, fixed, lapse, seed, workers)
+    asked = asked.only(np.flatnonzero(there))
+    fit = asked.sample()
+    converged = fit.verdict == "converged"
+    chosen = asked.spaced(fit)
+    marginal = marginal_log_likelihood(fit, chosen, seed, PROPOSALS).T
+    log_weights, own_k = smooth_weights(-marginal)
+    own_k = np.where(converged, own_k, np.inf)
+    predicted = logsumexp(log_weights + marginal, axis=1)
+    poor = np.flatnonzero(~(own_k <= LARGEST_PARETO_K))
+    worst_first = poor[np.argsort(-own_k[poor], kind="stable")]
+    again = np.zeros(len(own_k), dtype=np.int64)
+    for i in worst_first[:MOST_REFITS] if converged else ():
+        law, sure = asked.law_without(int(i))
+        exact = marginals_of_others(fit, law, np.array([i]), seed, PROPOSALS)
+        predicted[i] = logsumexp(exact) - np.log(len(exact))
+        own_k[i], again[i] = (-np.inf if sure else np.inf), 1
+    elpd[there], pareto_k[there], refitted[there] = predicted, own_k, again
+    found = LeaveOneOut(data.model.name, names, elpd, pareto_k, refitted)
+    law = GroupLaw.of(fit)
+    root = np.diag(np.median(law.spread[chosen], axis=0))
+    if law.root is not None:
+        standard = law.root[chosen] / law.spread[chosen][:, :, None]
+        whole = (standard @ np.swapaxes(standard, 1, 2)).mean(axis=0)
+        root = root @ np.linalg.cholesky(whole)
+    expected = np.median(law.expected[chosen], axis=0)
+    return PredictedSubjects(unknowns, there, found, expected, root, law.rows)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A group of some subjects that is to be sampled."""
+
+    data: ModelData
+    design: GroupDesign | None
+    unknowns: Unknowns
+    correlated: bool
+    fixed: Mapping[str, float] | None
+    lapse: bool
+    seed: int
+    workers: int | None
+
+    @property
+    def n_subjects(self) -> int:
+        """How many subjects it has."""
+        return len(self.data if self.design is None else self.design.subjects)
+
+    def only(self, subjects: NDArray[np.int64]) -> _Asked:
+        """Return the group of some of its subjects."""
+        if self.design is None:
+            return replace(self, data=self.data.repeat(subjects))
+        rows = np.flatnonzero(np.isin(self.design.deviations.subject, subjects))
+        return replace(self, data=self.data.repeat(rows), design=self.design.only(subjects))
+
+    def sample(self) -> HierarchicalFit:
+        """Sample it."""
+        model = GroupModel.build(
+            self.data, fixed=self.fixed, lapse=self.lapse, correlated=self.correlated,
+            design=self.design,
+        )  # fmt: skip
+        return model.sample(
+            self.data, chains=CHAINS, draws=DRAWS, tune=TUNE, seed=self.seed, cores=self.workers
+        )
+
+    def spaced(self, fit: HierarchicalFit) -> NDArray[np.int64]:
+        """Return which draws are used, evenly spaced among those of all chains."""
+        count = fit.posterior.sizes["chain"] * fit.posterior.sizes["draw"]
+        return np.linspace(0, count - 1, min(CHAINS * DRAWS, count)).astype(np.int64)
+
+    def law_without(self, i: int) -> tuple[GroupLaw, bool]:
+        """Return the law of a subject's rows by a group without it, and whether that converged."""
+        others = self.only(np.delete(np.arange(self.n_subjects), i))
+        one = None if self.design is None else self.design.only(np.array([i]))
+        regressors = None if one is None else one.regressors
+        deviations = (
+            Deviations.plain(self.unknowns.parameters, 1, self.correlated)
+            if one is None
+            else one.deviations
+        )
+        rows = None if deviations.simple else deviations
+        if others.n_subjects == 0:
+            return self._before(deviations, regressors, rows), True
+        fit = others.sample()
+        chosen = self.spaced(fit)
+        mean = expected_of(fit.posterior, self.unknowns.parameters, regressors)[chosen]
+        root = fit.covariance_roots[chosen] if fit.correlated else None
+        return GroupLaw(mean, fit.spreads[chosen], root, rows), fit.verdict == "converged"
+
+    def _before(
+        self, deviations: Deviations, regressors: Regressors | None, rows: Deviations | None
+    ) -> GroupLaw:
+        """Draw a group from what is known beforehand: nobody is left to tell of it."""
+        rng, parameters = np.random.default_rng([self.seed, 5]), self.unknowns.parameters
+        size = CHAINS * DRAWS
+        scale = np.array([p.group_sd for p in parameters])[deviations.moved]
+        expected = rng.normal(parameters.mean, parameters.sd, (size, len(parameters)))[:, None]
+        spread = np.abs(rng.normal(0.0, scale, (size, len(scale))))
+        if regressors is not None:
+            effect = rng.normal(
+                0.0, parameters.sd[regressors.parameter], (size, len(regressors.names))
+            )
+            weighted = effect[:, None] * regressors.by_subject
+            expected = expected + weighted @ np.eye(len(parameters))[regressors.parameter]
+        root = None
+        if len(deviations.pairs):
+            alike = (
+                2.0
+                * rng.beta(
+                    deviations.exponents, deviations.exponents, (size, len(deviations.pairs))
+                )
+                - 1.0
+            )
+            root = spread[:, :, None] * deviations.roots(np.arctanh(alike))
+        return GroupLaw(expected, spread, root, rows)
