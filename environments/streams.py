@@ -52,7 +52,7 @@ def session_uniforms(
     return uniforms
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _step(typing, high, low, inc_high, inc_low):  # type: ignore[no-untyped-def]
     """Go to the next state: times PCG's multiplier plus the stream's increment, modulo 2**128.
 
@@ -65,7 +65,10 @@ def _step(typing, high, low, inc_high, inc_low):  # type: ignore[no-untyped-def]
         return builder.or_(builder.shl(builder.zext(a, whole), up), builder.zext(b, whole))
 
     def written(context, builder, signature, given):  # type: ignore[no-untyped-def]
-        state, increment = joined(builder, *given[:2]), joined(builder, *given[2:])
+        state, increment = (
+            joined(builder, *part)  # type: ignore[no-untyped-call]
+            for part in (given[:2], given[2:])
+        )
         after = builder.add(builder.mul(state, ir.Constant(whole, _MULTIPLIER)), increment)
         halves = builder.trunc(builder.lshr(after, up), half), builder.trunc(after, half)
         return context.make_tuple(builder, signature.return_type, halves)

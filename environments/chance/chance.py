@@ -130,7 +130,7 @@ def geometric_up_to(mean: Fraction, most: int) -> Chance:
 
 
 def _with_tail(shares: list[Fraction]) -> Chance:
-    return Chance(tuple(range(len(shares) + 1)), (*shares, 1 - sum(shares)))
+    return Chance(tuple(range(len(shares) + 1)), (*shares, Fraction(1) - sum(shares)))
 
 
 def chained(n: int, share: Fraction, correlation: Fraction) -> Chance:

@@ -173,7 +173,7 @@ class Counts(BrokenOff):
         if len(prior) == 1:
             told["prior"] = [prior[0] / PERCENT, 1 - prior[0] / PERCENT]
         if len(asked["count"]) == 1:
-            told["n_earlier"] = next(iter(asked["count"]))
+            (told["n_earlier"],) = asked["count"]
         return told
 
     @classmethod
@@ -196,10 +196,11 @@ class Counts(BrokenOff):
             for kind in self.kinds:
                 code, none = KINDS.index(kind), (NONE,) * N_EARLIER
                 if kind == "learned":
-                    low, high = (round(mean * TENTHS) for mean in self.candidates)
+                    few, many = self.candidates
+                    low, high = round(few * TENTHS), round(many * TENTHS)
                     prior = round(self.prior[0] * PERCENT)
-                    even = _even_count(name, *self.candidates)
-                    for run in _runs(*self.candidates, even, self.n_earlier):
+                    even = _even_count(name, few, many)
+                    for run in _runs(few, many, even, self.n_earlier):
                         yield law, low, high, prior, code, *run, NONE
                     continue
                 for known in self.means:

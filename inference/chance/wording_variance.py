@@ -131,9 +131,11 @@ def split_variance(
     means, within, sampled = y.mean(axis=1, where=held[kept]), np.nanvar(y, axis=1, ddof=1), error
     noise = np.nanmean(sampled, axis=1)
     between = (means - means.mean()) ** 2 * n / (n - 1)
-    terms = (between - within / many, within - noise, noise)
-    ends = (_part(term, mass, replicates, seed) for term in terms)
-    return VarianceSplit(*ends, n, int(many.sum()), mass)
+    questions, wordings, sampling = (
+        _part(term, mass, replicates, seed)
+        for term in (between - within / many, within - noise, noise)
+    )
+    return VarianceSplit(questions, wordings, sampling, n, int(many.sum()), mass)
 
 
 def _part(term: Array, mass: float, replicates: int, seed: int) -> Part:
@@ -258,7 +260,7 @@ def split_wordings(
         off = y - y.mean(axis=1, keepdims=True)
         tests = t_tests(off[np.isfinite(off).all(axis=1)].T, mass=mass)
         for place, wording in enumerate(wide["y"].columns):
-            ends = (float(e[place]) for e in (tests.mean, tests.low, tests.high))
+            ends = (float(np.atleast_1d(e)[place]) for e in (tests.mean, tests.low, tests.high))
             effects.append({**about, "wording": wording, **dict(zip(_EFFECT, ends, strict=True))})
     return WordingSplit(
         pd.DataFrame(parts, columns=["scenario", "value", "part", *Part._fields, "questions"]),

@@ -41,7 +41,7 @@ def indifference_points(trials: Trials) -> pd.DataFrame:
     frame = with_columns(trials, "indifference_points", COLUMNS)
     columns = {name: trials.numbers(name) for name in COLUMNS}
     points = _points(sessions_of(trials), columns)
-    named = frame[["subject", "session"]].iloc[points.pop("row")].reset_index(drop=True)
+    named = frame[["subject", "session"]].iloc[points.pop("row").astype(int)].reset_index(drop=True)
     sign = np.sign(points["amount"])
     return named.assign(
         ladder=points["ladder"].astype(int),
@@ -77,9 +77,9 @@ def area_under_curve(points: pd.DataFrame) -> pd.DataFrame:
         delay = np.concatenate([[0.0], at.index.to_numpy(dtype=float)])
         areas = {
             name: float(np.trapezoid(np.concatenate([[1.0], at[name]]), delay / delay[-1]))
-            for name in at
+            for name in ("point", "low", "high")
         }
-        rows.append({**dict(zip(by, key, strict=True)), "area": areas.pop("point"), **areas})
+        rows.append((*key, *areas.values()))
     return pd.DataFrame(rows, columns=[*by, "area", "low", "high"])
 
 

@@ -272,9 +272,9 @@ def test_sampled_outcomes_have_the_probabilities_the_sampler_states():
 # ---------------------------------------------------------------- where it plays, what it recovers
 
 
-def test_it_plays_the_four_scenarios_and_no_other():
+def test_it_plays_the_six_scenarios_and_no_other():
     found = {name for name in ENVIRONMENTS if PLAIN.plays(make(name))}
-    assert found == {"dice", "coins", "choice", "preference"}
+    assert found == {"dice", "coins", "choice", "preference", "counts", "linked_coins"}
 
 
 def test_models_in_scenarios_are_units_of_one_group():
