@@ -163,7 +163,10 @@ class Counts(BrokenOff):
 
     @classmethod
     def _told_by(cls, asked: Mapping[str, set[int]]) -> dict[str, Any]:
-        told = {**part_told("laws", asked["law"], LAWS), **part_told("kinds", asked["kind"], KINDS)}
+        told: dict[str, Any] = {
+            **part_told("laws", asked["law"], LAWS),
+            **part_told("kinds", asked["kind"], KINDS),
+        }
         if asked["mean"]:
             told["means"] = [mean / TENTHS for mean in sorted(asked["mean"])]
         pair = [*asked["low"], *(other for other in asked["other"] if other != NONE)]

@@ -131,11 +131,11 @@ def split_variance(
     means, within, sampled = y.mean(axis=1, where=held[kept]), np.nanvar(y, axis=1, ddof=1), error
     noise = np.nanmean(sampled, axis=1)
     between = (means - means.mean()) ** 2 * n / (n - 1)
-    questions, wordings, sampling = (
+    asked, worded, drawn = (
         _part(term, mass, replicates, seed)
         for term in (between - within / many, within - noise, noise)
     )
-    return VarianceSplit(questions, wordings, sampling, n, int(many.sum()), mass)
+    return VarianceSplit(asked, worded, drawn, n, int(many.sum()), mass)
 
 
 def _part(term: Array, mass: float, replicates: int, seed: int) -> Part:
@@ -253,14 +253,14 @@ def split_wordings(
         wide = own.pivot(index="question", columns="wording", values=["y", "error"])
         y, error = (wide[part].to_numpy(dtype=float) for part in ("y", "error"))
         about = {"scenario": scenario, "value": name}
-        if y.shape[1] < 2:
+        if len(wide["y"].columns) < 2:
             continue
         split = split_variance(y, error, mass=mass, seed=seed)
         parts += [{**about, **row} for row in split.to_frame().to_dict("records")]
         off = y - y.mean(axis=1, keepdims=True)
         tests = t_tests(off[np.isfinite(off).all(axis=1)].T, mass=mass)
         for place, wording in enumerate(wide["y"].columns):
-            ends = (float(np.atleast_1d(e)[place]) for e in (tests.mean, tests.low, tests.high))
+            ends = (float(each[place]) for each in (tests.mean, tests.low, tests.high))
             effects.append({**about, "wording": wording, **dict(zip(_EFFECT, ends, strict=True))})
     return WordingSplit(
         pd.DataFrame(parts, columns=["scenario", "value", "part", *Part._fields, "questions"]),
