@@ -143,11 +143,8 @@ from .magnitudes.curved_observers import (
     WeberObserver,
 )
 from .magnitudes.estimators import (
-    BimodalObserverMap,
     BimodalObserverMedian,
-    SkewedObserverMap,
     SkewedObserverMedian,
-    UniformObserverMap,
     UniformObserverMedian,
 )
 from .magnitudes.kalman_observer import (
@@ -288,11 +285,8 @@ AGENTS: dict[str, type[Agent]] = {
     "uniform_observer": UniformObserver,
     "bimodal_observer": BimodalObserver,
     "skewed_observer": SkewedObserver,
-    "uniform_observer_map": UniformObserverMap,
     "uniform_observer_median": UniformObserverMedian,
-    "bimodal_observer_map": BimodalObserverMap,
     "bimodal_observer_median": BimodalObserverMedian,
-    "skewed_observer_map": SkewedObserverMap,
     "skewed_observer_median": SkewedObserverMedian,
     "weber_observer": WeberObserver,
     "two_scale_observer": TwoScaleObserver,
@@ -331,7 +325,6 @@ __all__ = [
     "BeliefSampler",
     "BeliefSamplerStated",
     "BimodalObserver",
-    "BimodalObserverMap",
     "BimodalObserverMedian",
     "CausalSupport",
     "ChangePointObserver",
@@ -441,7 +434,6 @@ __all__ = [
     "Selfish",
     "SelfishContributor",
     "SkewedObserver",
-    "SkewedObserverMap",
     "SkewedObserverMedian",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",
@@ -462,7 +454,6 @@ __all__ = [
     "TwoStepReduced",
     "UncertaintyExplorer",
     "UniformObserver",
-    "UniformObserverMap",
     "UniformObserverMedian",
     "UpperConfidenceExplorer",
     "ValuePlusExploration",

@@ -1,4 +1,4 @@
-"""Observers who answer with the maximum or the median of a posterior that is not normal.
+"""Observers who answer with the median of a posterior that is not normal.
 
 Each is solved by halving an interval between two constants, so that the place found has no slope,
 and then by one step of Newton, which carries the slope that the implicit-function theorem gives.
@@ -16,24 +16,6 @@ from .cue_weighers import Share
 from .curved_observers import LEAST, ROOT_2_PI, BimodalObserver, SkewedObserver, UniformObserver
 
 HALVINGS = 24  # leave an error of 1e-7, that of the step of Newton is its square
-
-
-class UniformObserverMap(UniformObserver):
-    """Is a uniform observer who answers with the maximum of the posterior.
-
-    Within the prior the posterior is highest at the measurement itself, beyond it at the nearer
-    end: the answer is max(min(x, middle + width / 2), middle - width / 2). It does not depend on
-    how noisy measurements are taken to be. y ~ N(maximum, sigma), held to 0 and 1.
-    """
-
-    name = "uniform_observer_map"
-    summary = "uniform prior of magnitudes, answers with the posterior maximum"
-
-    noise = None
-
-    def estimate(self, x: Any, low: Any, high: Any) -> Any:
-        """Return the maximum of the posterior."""
-        return np.minimum(np.maximum(x, low), high)
 
 
 class UniformObserverMedian(UniformObserver):
@@ -59,38 +41,13 @@ class UniformObserverMedian(UniformObserver):
         return middle + np.where(x > middle, half, -half) * place
 
 
-class BimodalObserverMap(BimodalObserver):
-    """Is a bimodal observer who answers with the maximum of the posterior.
-
-    The posterior is a mixture of two normal laws around c - h and c + h, where
-    c = (1 - w_prior) x + w_prior middle and h = w_prior gap / 2, of variance
-    w_prior (1 - w_prior) spread**2. Its maximum is c + h u, where u = tanh(l / 2 + k u) is the
-    solution on the side of the likelier mode: l = gap (x - middle) / spread**2 are the log odds of
-    the upper one, k = h**2 over the variance. Where k > 1 the answer jumps as l changes its sign.
-    y ~ N(maximum, sigma), held to 0 and 1.
-    """
-
-    name = "bimodal_observer_map"
-    summary = "prior of magnitudes with two modes, answers with the posterior maximum"
-
-    def place(self, lead: Any, k: Any) -> Any:
-        """Return where the answer lies between both laws, from -1 to 1."""
-        size = np.abs(lead)
-        found = 0.5 + 0.5 * _halved(lambda t: 0.5 + 0.5 * t - _pulled(size, k, 0.5 + 0.5 * t))
-        pulled = _pulled(size, k, found)
-        found = found - (found - pulled) / (1.0 - k * (1.0 - pulled * pulled) + LEAST)
-        return np.where(lead > 0.0, found, -found)
-
-    def respond(self, trial: Any) -> Any:
-        """Return the law of the answer."""
-        return _between(self, trial.value)
-
-
 class BimodalObserverMedian(BimodalObserver):
     """Is a bimodal observer who answers with the median of the posterior.
 
-    With c, h, k and the share r of the upper law as in `BimodalObserverMap`, the median is c + h u,
-    where r Phi(sqrt(k) (u - 1)) + (1 - r) Phi(sqrt(k) (u + 1)) = 1 / 2.
+    The posterior is a mixture of two normal laws around c - h and c + h, where
+    c = (1 - w_prior) x + w_prior middle and h = w_prior gap / 2, of variance
+    w_prior (1 - w_prior) spread**2. With r the share of the upper law, as for a bimodal observer,
+    and k = h**2 over that variance, the median is c + h u, where r Phi(sqrt(k) (u - 1)) + (1 - r) Phi(sqrt(k) (u + 1)) = 1 / 2.
     y ~ N(median, sigma), held to 0 and 1.
     """
 
@@ -104,15 +61,6 @@ class BimodalObserverMedian(BimodalObserver):
     def respond(self, trial: Any) -> Any:
         """Return the law of the answer."""
         return _between(self, trial.value)
-
-
-class SkewedObserverMap(BimodalObserverMap):
-    """Is one with a maximum of the posterior to whom the lower mode is three times as likely."""
-
-    name = "skewed_observer_map"
-    summary = "skewed prior of magnitudes, answers with the posterior maximum"
-
-    odds = SkewedObserver.odds
 
 
 class SkewedObserverMedian(BimodalObserverMedian):
@@ -130,10 +78,6 @@ def _between(mind: Any, x: Any) -> Any:
     k = w * gap**2 / (4.0 * (1.0 - w) * spread**2)
     centre = (1.0 - w) * x + w * mind.middle
     return Share(centre + 0.5 * w * gap * mind.place(lead, k), mind.sigma)
-
-
-def _pulled(size: Any, k: Any, u: Any) -> Any:
-    return 2.0 * expit(size + 2.0 * k * u) - 1.0
 
 
 def _median(lead: Any, k: Any) -> Any:
