@@ -143,8 +143,6 @@ from .magnitudes.curved_observers import (
     WeberObserver,
 )
 from .magnitudes.estimators import (
-    BimodalObserverMedian,
-    SkewedObserverMedian,
     UniformObserverMedian,
 )
 from .magnitudes.kalman_observer import (
@@ -286,8 +284,6 @@ AGENTS: dict[str, type[Agent]] = {
     "bimodal_observer": BimodalObserver,
     "skewed_observer": SkewedObserver,
     "uniform_observer_median": UniformObserverMedian,
-    "bimodal_observer_median": BimodalObserverMedian,
-    "skewed_observer_median": SkewedObserverMedian,
     "weber_observer": WeberObserver,
     "two_scale_observer": TwoScaleObserver,
     "expected_value": ExpectedValue,
@@ -325,7 +321,6 @@ __all__ = [
     "BeliefSampler",
     "BeliefSamplerStated",
     "BimodalObserver",
-    "BimodalObserverMedian",
     "CausalSupport",
     "ChangePointObserver",
     "ChoiceKernel",
@@ -434,7 +429,6 @@ __all__ = [
     "Selfish",
     "SelfishContributor",
     "SkewedObserver",
-    "SkewedObserverMedian",
     "StaticBayesObserver",
     "StaticBayesObserverAffine",
     "StaticBayesObserverAffineLog",
