@@ -1009,14 +1009,14 @@ def test_a_hundred_kills_lose_no_answer_that_was_read(tmp_path, nursery):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_control_c_lets_what_is_under_way_come_to_its_end(tmp_path, nursery):
     with serving(tmp_path, "--delay", "0.1") as url:
-        given = (url, str(tmp_path / "run"), 30, 2)
+        given = (url, str(tmp_path / "run"), 12, 4)
         status = nursery.live(*given, seconds=0.15, called=True, number=signal.SIGINT)
         assert os.waitstatus_to_exitcode(status) == 7
         run = read_run(tmp_path / "run")
         bill = Counter(bills_of(tmp_path))
         assert run.stopped == "interrupted"
         assert run.account.calls == {"ok": sum(bill.values())}
-        assert 0 < len(run.trials) == len(bill) < 30 * N_TRIALS
+        assert 0 < len(run.trials) == len(bill) < 12 * 4 * 4
         assert nursery.live(*given) == 0
     assert set(Counter(bills_of(tmp_path)).values()) == {1}
     assert read_run(tmp_path / "run").complete
