@@ -95,7 +95,7 @@ def _computed(kind):
 def _older(facts, words):
     gate = gate_of(facts, words["kind"])
     now = facts.hashes
-    told = [f"the {name}'s file" for name, one in now.items() if gate["sources"].get(name) != one]
+    told = [f"the {name}'s code" for name, one in now.items() if gate["sources"].get(name) != one]
     assert words["what"] == " and ".join(told) != ""
 
 
@@ -184,7 +184,7 @@ REPORT = Report(
             STORE,
             _computed("audit"),
         ),
-        Claim("The stored {kind} is older than {what}.", "hashes of the files", _older),
+        Claim("The stored {kind} is older than {what}.", "hashes of the code", _older),
         Claim(
             "The stored {kind} is that of another design than the recommended one.",
             f"{STORE}, and recommended.toml",

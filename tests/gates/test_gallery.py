@@ -151,7 +151,7 @@ def test_results_that_are_older_than_a_file_and_those_of_another_design_are_mark
     assert not shown_model(name, {("recovery", name): now}).warnings
     old = replace(gate, sources={**module_sources(name), "model": "0"})
     (told,) = shown_model(name, {("recovery", name): old}).warnings
-    assert told == "The stored recovery is older than the model's file."
+    assert told == "The stored recovery is older than the model's code."
     other = replace(now, trials=now.trials + 1)
     (told,) = shown_model(name, {("recovery", name): other}).warnings
     assert "another design" in told

@@ -1,6 +1,5 @@
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -108,7 +107,7 @@ def test_a_gate_is_computed_anew_when_the_file_of_its_model_has_changed(computed
     store, found = computed
     written = sources_of("shuffled", FEW[0], found.of(FEW[0], "shuffled").environment)
     monkeypatch.setattr(module, "sources_of", lambda *of: written | {"model": "another"})
-    assert found.of(FEW[0], "shuffled").older_than == ("the model's file",)
+    assert found.of(FEW[0], "shuffled").older_than == ("the model's code",)
     copy = store.with_name("copy.json")
     copy.write_text(store.read_text(encoding="utf-8"), encoding="utf-8")
     again = gates(FEW[:1], kinds=["shuffled"], small=True, store=copy, workers=1)
@@ -117,25 +116,6 @@ def test_a_gate_is_computed_anew_when_the_file_of_its_model_has_changed(computed
     kept = read_gates(copy)
     assert len(kept) == 3 * len(FEW)  # the others are still there
     assert kept["shuffled", FEW[0]].sources["model"] == "another"
-
-
-def test_a_gate_goes_by_the_files_of_its_model_and_not_by_the_base_of_all(monkeypatch):
-    place = recommendation("forgetting_learner").environment
-    read = Path.read_bytes
-
-    def hashed(edited=""):
-        more = lambda file: b"#" if file.name == edited else b""  # noqa: E731
-        monkeypatch.setattr(Path, "read_bytes", lambda file: read(file) + more(file))
-        module._hash_of.cache_clear()
-        return sources_of("recovery", "forgetting_learner", place)
-
-    try:
-        before = hashed()
-        assert hashed("model.py") == hashed("agent.py") == hashed("environment.py") == before
-        for name in ("learners.py", "rescorla_wagner.py"):  # what it extends, but not what it reads
-            assert (hashed(name)["model"] != before["model"]) == (name == "learners.py")
-    finally:
-        module._hash_of.cache_clear()
 
 
 def test_a_gate_that_fails_is_told_and_not_stored_and_the_others_go_on(tmp_path, monkeypatch):

@@ -97,7 +97,7 @@ def test_what_the_gallery_says_of_odd_results_is_so():
         told = said_of(name, stored)
         if what in ("settings", "environment", "split"):
             assert any("another design" in text for text in told), what
-            told = [text for text in told if "older" not in text]  # of another experiment's file
+            told = [text for text in told if "older" not in text]  # of another experiment's code
         check(REPORT, told, facts)
     check(REPORT, said_of(name, {}), facts_of(name, []))
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import hashlib
 import importlib.resources
-import inspect
 import json
 import os
 import tomllib
@@ -19,16 +17,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from knownminds.agents import AGENTS, Agent, Model
+from knownminds.agents import AGENTS, Agent
 from knownminds.environments import ENVIRONMENTS, Environment, make, unknown
 from knownminds.environments.record.folders import check_writable, writable, write_text
 from knownminds.environments.record.result import Result, plain
-from knownminds.inference import MEASURES, Measure
+from knownminds.inference import MEASURES
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.question import command_line
 from knownminds.validation.engine.study import versions
 from knownminds.validation.engine.verdicts import CLEAR, WEAK_R
 from knownminds.validation.engine.workers import in_worker
+
+from .sources import sources_of
 
 KINDS = ("recovery", "shuffled", "calibration", "audit")  # the last of measures
 # Units by kind and form: subjects of a recovery and of its control, replicates of the others.
@@ -127,7 +127,7 @@ class Gate:
     units
         Subjects; replicates of a calibration, data sets for each kind of mind of an audit.
     sources
-        Hashes of the files of model (or measure) and experiment, as they were.
+        Hashes of what model (or measure) and experiment did, as they were.
     quantities
         By parameter (of a calibration also the log-likelihood; of an audit by true effect):
         numbers, and a "verdict".
@@ -163,11 +163,11 @@ class Gate:
 
     @property
     def older_than(self) -> tuple[str, ...]:
-        """Which of "the model's file", "the experiment's file" ... have changed since."""
+        """Which of "the model's code", "the experiment's code" ... have changed since."""
         if self.name not in {**AGENTS, **MEASURES} or self.environment not in ENVIRONMENTS:
             return ()
         now = sources_of(self.kind, self.name, self.environment)
-        return tuple(f"the {k}'s file" for k, v in now.items() if self.sources.get(k) != v)
+        return tuple(f"the {k}'s code" for k, v in now.items() if self.sources.get(k) != v)
 
     def verdicts(self) -> dict[str, str]:
         """Return the verdict on each quantity."""
@@ -246,31 +246,6 @@ def recommendation(model: type[Agent] | str) -> Recommendation:
     if name not in recommendations():
         raise ValueError(f"{name} has no recommended design; add one to recommended.toml.")
     return recommendations()[name]
-
-
-def sources_of(kind: str, name: str, environment: str) -> dict[str, str]:
-    """Hash the files in which a model or measure and an experiment are written.
-
-    What they extend counts too, but not what all models, measures or experiments share: the bases
-    have contract tests of their own, and the compiler holds each kernel against its definition.
-    """
-    experiment = _hash_of(ENVIRONMENTS[environment], Environment)
-    if kind == "audit":
-        return {"measure": _hash_of(type(MEASURES[name]), Measure), "experiment": experiment}
-    return {"model": _hash_of(AGENTS[name], Agent, Model), "experiment": experiment}
-
-
-@cache
-def _hash_of(member: type, root: type, *bases: type) -> str:
-    """Hash the files of a member's classes, without that of the root and of further bases."""
-    own = [c for c in member.__mro__ if issubclass(c, root)]
-    shared = {Path(inspect.getfile(base)) for base in (root, *bases)}
-    files = sorted({Path(inspect.getfile(c)) for c in own} - shared, key=lambda f: f.name)
-    digest = hashlib.sha256()
-    for file in files:
-        # Line ends are those of the checkout.
-        digest.update(f"{file.name}\n".encode() + file.read_bytes().replace(b"\r\n", b"\n"))
-    return digest.hexdigest()[:12]
 
 
 def gates(
