@@ -1,6 +1,5 @@
 """Each sentence of the gates and of the gallery is true of what is stored."""
 
-import hashlib
 import html
 import inspect
 import json
@@ -18,8 +17,8 @@ from claims.gallery import REPORT
 from claims.gates import REPORT as GATES
 from claims.gates import fall
 
-from knownminds.agents import AGENTS, Agent, Model
-from knownminds.environments import ENVIRONMENTS, Environment, make
+from knownminds.agents import AGENTS
+from knownminds.environments import make
 from knownminds.inference import MEASURES
 from knownminds.validation.gates.gallery import (
     drawing_of,
@@ -28,31 +27,19 @@ from knownminds.validation.gates.gallery import (
     shown_model,
 )
 from knownminds.validation.gates.gates import Gates, gates, stored_gates
+from knownminds.validation.gates.sources import sources_of
 
 VALIDATION = Path(inspect.getfile(Gates)).parent
 STORED = json.loads((VALIDATION / "stored_results.json").read_text())
 DESIGNS = tomllib.loads((VALIDATION / "recommended.toml").read_text())
 
 
-def hash_of(member, root):
-    """SHA-256 of the files that a class and what it extends are written in, short of the root's."""
-    files = {inspect.getfile(c) for c in member.__mro__ if issubclass(c, root)}
-    # The base of written-once models is held by tests of its own.
-    files -= {inspect.getfile(root), inspect.getfile(Model)}
-    digest = hashlib.sha256()
-    for file in sorted(files, key=lambda f: Path(f).name):
-        digest.update(f"{Path(file).name}\n".encode() + Path(file).read_bytes())
-    return digest.hexdigest()[:12]
-
-
 def facts_of(name, stored=STORED, **more):
     known = {"retold": None, "trials": None, "hashes": {}}
     if name in AGENTS and name in DESIGNS:
         place = DESIGNS[name]["environment"]
-        known["hashes"] = {
-            "model": hash_of(AGENTS[name], Agent),
-            "experiment": hash_of(ENVIRONMENTS[place], Environment),
-        }
+        # That these go by what members do is seen on edited files in tests/gates/test_sources.py.
+        known["hashes"] = sources_of("recovery", name, place)
         known["trials"] = make(place, **DESIGNS[name].get("settings", {})).n_trials
     return SimpleNamespace(name=name, gates=stored, designs=DESIGNS, **(known | more))
 

@@ -27,9 +27,9 @@ def sources_of(kind: str, name: str, environment: str) -> dict[str, str]:
     """Hash the code that decides what a model or measure and an experiment do.
 
     Counted are their classes and what those extend and name within the rooms of their families.
-    Not counted are comments, docstrings, types, layout, errors that are raised, texts of several
-    words, what an experiment says and shows to others than agents, and what all members share: the bases have contract tests of their own, and
-    the compiler holds each kernel against its definition.
+    Not counted are comments, docstrings, types, layout, errors, texts of several words, what an
+    experiment says and shows to others than agents, and what all members share: the bases have
+    contract tests of their own, and the compiler holds each kernel against its definition.
     """
     experiment = _hash_of(ENVIRONMENTS[environment], Environment)
     if kind == "audit":
