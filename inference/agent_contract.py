@@ -61,29 +61,37 @@ class AgentCheck:
 
 
 def check_agent(
-    model: type[Agent], environment: Environment | None = None, seed: int = 0
+    model: type[Agent], environment: Environment | str | None = None, seed: int = 0
 ) -> AgentCheck:
-    """Hold a model against the contract that all models keep; nothing is raised.
+    """Hold a model against the contract that all models keep; what is broken is not raised.
 
     Parameters
     ----------
     environment
-        Where it plays; the first registered experiment that it can play if None.
+        Where it plays, an experiment or its name; the first registered one that it can play if
+        None.
+
+    Raises
+    ------
+    ValueError
+        If there is no experiment of that name.
 
     Returns
     -------
     AgentCheck
         A table of the rules, with how far each was missed and a sentence where it is broken.
     """
+    given = make(environment) if isinstance(environment, str) else environment
+    shown = {*given.fields.stimulus, *given.fields.feedback, *given.drawn} if given else set()
     try:
-        shared = sorted(set(model.parameters.names) & {*model.columns, *model.design})
+        shared = sorted(set(model.parameters.names) & {*model.columns, *model.design, *shown})
     except ValueError as error:  # a definition that cannot be traced
         return AgentCheck(model.name, "", (Rule("kernels follow from it", 1.0, str(error)),))
     if shared:
         told = f"The parameter {shared[0]!r} is called as a column is; rename it."
         names = Rule("parameters are called otherwise than columns", len(shared), told)
         return AgentCheck(model.name, "", (names,))
-    place = environment or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
+    place = given or next((p for name in ENVIRONMENTS if model.plays(p := make(name))), None)
     if place is None or not model.plays(place):
         return AgentCheck(model.name, place.name if place else "", (_reads(model, place),))
     rules = [Rule("what it reads is there", 0.0)]
@@ -169,11 +177,15 @@ class _Contract:
         rates = None if lapse is None else np.full(N_SUBJECTS, lapse)
         kernel = self._data(self.trials).log_likelihood(self.theta, rates)[0]
         plain = np.array([self._plain(i, lapse) for i in range(N_SUBJECTS)])
-        off = float(np.max(np.abs(kernel - plain) / (1.0 + np.abs(plain))))
-        broken = (
-            f"The kernel's likelihood is {kernel[0]:.8g}, that of the step loop {plain[0]:.8g}."
-        )
-        return self._judged(f"likelihood of kernel and step loop{told}", off, CLOSE, broken)
+        apart = np.abs(kernel - plain) / (1.0 + np.abs(plain))
+        apart[kernel == plain] = 0.0  # also where an answer is impossible by both
+        worst = int(np.argmax(np.nan_to_num(apart, nan=np.inf)))
+        values = f"{kernel[worst]:.8g}, that of the step loop {plain[worst]:.8g}"
+        pairs = zip(self.model.parameters.names, self.theta[worst].tolist(), strict=True)
+        at = ", ".join(f"{name}={value:.3g}" for name, value in pairs)
+        broken = f"The kernel's likelihood is {values} at {at}."
+        name = f"likelihood of kernel and step loop{told}"
+        return self._judged(name, float(apart[worst]), CLOSE, broken)
 
     def _plain(self, i: int, lapse: float | None) -> float:
         agent, total = self._agent(i, lapse), 0.0
