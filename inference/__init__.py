@@ -34,6 +34,7 @@ from .causes.network_contrasts import (
 from .causes.reasoning_consistency import Consistency
 from .causes.strength_contrasts import FrequencyIllusion, PowerWeight
 from .chance.belief_biases import BeliefBias
+from .chance.idle_evidence import IdlePull
 from .decisions.ladders import AreaUnderCurve, area_under_curve, indifference_points
 from .decisions.risk_attitudes import LossAversion, RiskAttitude
 from .decisions.sharing import ConditionalCooperation, GenerousOffers, RejectedOffers
@@ -143,6 +144,8 @@ MEASURES: dict[str, Measure] = {
     "repeat_outcome_bias": BeliefBias("repeat"),
     "heads_outcome_bias": BeliefBias("heads"),
     "left_outcome_bias": BeliefBias("left"),
+    "idle_fact_pull": IdlePull("aside"),
+    "idle_count_pull": IdlePull("independent"),
     "conditional_independence": ConditionalIndependence(),
     "conditional_independence_released": ConditionalIndependence(released=True),
     "conditional_independence_calibrated": ConditionalIndependence(calibrated=True),
@@ -202,6 +205,7 @@ __all__ = [
     "GroupModel",
     "HierarchicalFit",
     "Identifiability",
+    "IdlePull",
     "Inquiry",
     "IteratedExpectation",
     "LearningRate",

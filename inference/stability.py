@@ -172,6 +172,7 @@ def split_scores(
     model: str = "model",
     template: str = "template",
     freedom: str = "",
+    exact: bool = False,
     seed: int = 0,
 ) -> VarianceSplit:
     r"""Split the variance of scores that were estimated in each wording, with standard errors.
@@ -190,6 +191,9 @@ def split_scores(
         Columns.
     freedom
         The column of the degrees of freedom of the standard errors; without, they count as known.
+    exact
+        Whether a standard error of 0 is that of a score without error, which is kept, and not a
+        sign that there were too few values to have one.
     seed
         Of the draws behind the intervals.
 
@@ -205,7 +209,9 @@ def split_scores(
         raise ValueError(
             f"A table of scores has the columns {', '.join(needed)}; it lacks {', '.join(missing)}."
         )
-    kept = frame[np.isfinite(frame[score].astype(float)) & (frame[error].astype(float) > 0)]
+    errors = frame[error].astype(float)
+    usable = np.isfinite(errors) & ((errors > 0) | (exact & (errors == 0)))
+    kept = frame[np.isfinite(frame[score].astype(float)) & usable]
     if kept.duplicated([model, template]).any():
         raise ValueError("A model has one score in each wording; one of them has two.")
     square = kept.assign(square=kept[error].astype(float) ** 2).pivot(

@@ -158,12 +158,15 @@ def _share(beliefs: RevealedBeliefs, at: int, named: str, mass: float) -> tuple[
 def _mean_shift(scenario: str, evidence: str, own: pd.DataFrame, mass: float) -> dict[str, Any]:
     groups = own.groupby("baseline", sort=False)["value"].mean().to_numpy()
     tests = t_tests(groups[None, :], mass=mass)
+    value, low, high = float(groups.mean()), float(tests.low[0]), float(tests.high[0])
+    if len(groups) > 1 and not np.isfinite(low):  # all the same
+        low = high = value
     return {
         "scenario": scenario,
         "evidence": evidence,
-        "value": float(groups.mean()),
-        "low": float(tests.low[0]),
-        "high": float(tests.high[0]),
+        "value": value,
+        "low": low,
+        "high": high,
         "p_value": float(tests.p_value[0]),
         "contexts": len(own),
         "baselines": len(groups),

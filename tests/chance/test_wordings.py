@@ -1,6 +1,10 @@
-"""Variance of beliefs split into questions, wordings and sampling; shifts by idle evidence."""
+"""Variance of beliefs split into contexts, wordings and sampling; shifts by idle evidence."""
+
+import json
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import t
 
@@ -9,79 +13,155 @@ from knownminds.environments import Counts, LinkedCoins
 from knownminds.inference.chance.idle_evidence import IdlePull, belief_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
 from knownminds.inference.chance.wording_variance import (
+    context_of,
     joined_wordings,
-    question_of,
-    split_variance,
+    split_models,
     split_wordings,
 )
-from knownminds.validation.chance.revealed import reveal
+from knownminds.inference.stability import split_scores
+from knownminds.validation.chance.chance_items import contexts_of
+from knownminds.validation.chance.questions import RevealQuestion
+from knownminds.validation.chance.revealed import read_revealed, reveal
+from knownminds.validation.chance.revealed_page import revealed_command
 
-KNOWN = {"questions": 0.02, "wordings": 0.005}
-N_QUESTIONS, N_WORDINGS, DRAWS, WORLDS = 40, 3, 25, 400
-
-
-def worlds(wordings, seed):
-    """Shares counted in worlds with known components: uniform effects, binomial sampling."""
-    rng = np.random.default_rng(seed)
-    n, q, w = WORLDS, N_QUESTIONS, N_WORDINGS
-    means = 0.5 + rng.uniform(-1, 1, (n, q, 1)) * np.sqrt(3 * KNOWN["questions"])
-    true = means + rng.uniform(-1, 1, (n, q, w)) * np.sqrt(3 * wordings)
-    counted = rng.binomial(DRAWS, true)
-    share = counted / DRAWS
-    return share, share * (1 - share) / (DRAWS - 1), (true * (1 - true) / DRAWS).mean()
+TWO = "synthetic:belief_sampler"
 
 
-@pytest.mark.parametrize("wordings", [0.005, 0.0])
-def test_components_and_their_intervals_hold_the_known_ones(wordings):
-    share, error, sampling = worlds(wordings, 7)
-    found = [split_variance(y, e, replicates=400) for y, e in zip(share, error, strict=True)]
-    known = {"questions": KNOWN["questions"], "wordings": wordings, "sampling": sampling}
-    for name, truth in known.items():
-        parts = np.array([getattr(split, name) for split in found])
-        standard = parts[:, 0].std() / np.sqrt(WORLDS)
-        assert abs(parts[:, 0].mean() - truth) < 4 * standard  # unbiased
-        covered = ((parts[:, 1] <= truth) & (truth <= parts[:, 2])).mean()
-        # 95%, to four standard errors of a share of 400 and one point for what the bootstrap of
-        # 40 questions misses.
-        assert 0.95 - 0.01 - 4 * np.sqrt(0.95 * 0.05 / WORLDS) < covered <= 1
-    if not wordings:
-        assert min(split.wordings.variance for split in found) < 0  # nothing is cut off
+def asked(shares):
+    """Exact beliefs about 3 contexts of 2 options, with these shares of the first, [contexts]."""
+    found = reveal(TWO, scenarios=["choice"], only={"n_options": 2}, stated=False)
+    (own,) = found.beliefs.values()
+    probability = np.stack([shares, 1 - np.array(shares)], axis=1).ravel()
+    return replace(own, probability=probability, low=probability, high=probability)
 
 
 def test_the_components_are_those_of_the_analysis_of_variance_by_hand():
-    y = np.array([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]])
-    split = split_variance(y, np.full(y.shape, 0.5))
-    # Mean squares: within, ((1 + 0 + 1) + (4 + 0 + 4)) / 4; between, 3 * ((2 - 3)^2 + (4 - 3)^2).
-    within, between = 10 / 4, 6.0
-    assert split.wordings.variance == pytest.approx(within - 0.5)
-    assert split.questions.variance == pytest.approx((between - within) / 3)
-    assert split.sampling.variance == 0.5
-    assert np.isnan(split.wordings.low)  # two questions are too few
+    # Contexts down, wordings across.
+    y = np.array([[0.5, 0.6, 0.7], [0.4, 0.6, 0.5], [0.3, 0.2, 0.4]])
+    found = split_wordings(joined_wordings([asked(y[:, k]) for k in range(3)]))
+    parts = found.parts[found.parts["value"] == "likeliest outcome"].set_index("part")
+    rows, columns = y.mean(axis=1), y.mean(axis=0)
+    both = ((y - rows[:, None] - columns + y.mean()) ** 2).sum() / 4
+    assert parts.loc["wordings by context", "variance"] == pytest.approx(both)
+    assert parts.loc["wordings", "variance"] == pytest.approx(columns.var(ddof=1) - both / 3)
+    assert parts.loc["contexts", "variance"] == pytest.approx(rows.var(ddof=1) - both / 3)
+    assert parts.loc["sampling", "variance"] == 0  # exact beliefs have none
+    assert (parts["contexts"] == 3).all()
+    assert (parts["left_out"] == 0).all()
+    effects = found.effects[found.effects["value"] == "likeliest outcome"].set_index("wording")
+    np.testing.assert_allclose(effects["effect"], columns - y.mean(), atol=1e-12)
+    off = y[:, 2] - rows
+    half = t.ppf(0.975, 2) * off.std(ddof=1) / np.sqrt(3)
+    assert effects.loc[3, "high"] == pytest.approx(off.mean() + half)
 
 
-def test_questions_with_a_single_wording_are_left_out():
-    y = np.array([[0.1, np.nan], [0.2, 0.4], [0.3, 0.3], [0.5, 0.1]])
-    split = split_variance(y, np.zeros(y.shape))
-    assert (split.n_questions, split.n_values) == (3, 6)
-    assert split.to_frame()["questions"].tolist() == [3, 3, 3]
+def test_a_context_that_is_flagged_in_one_wording_is_left_out_and_counted():
+    several = [asked([0.5, 0.4, 0.3]), asked([0.6, 0.6, 0.2])]
+    dim = several[1].probability.copy()
+    dim[:2] *= 0.1
+    several[1] = replace(several[1], probability=dim, low=dim, high=dim)
+    found = split_wordings(joined_wordings(several)).parts
+    own = found[found["value"] == "likeliest outcome"]
+    assert own["contexts"].tolist() == [2] * 4
+    assert own["left_out"].tolist() == [1] * 4
+    assert (found[found["value"] == "retained mass"]["left_out"] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ((np.zeros(3), np.zeros(3)), "by question and wording"),
-        ((np.zeros((2, 2)), np.zeros((2, 3))), "by question and wording"),
-        ((np.zeros((2, 2)), -np.ones((2, 2))), "Sampling variances are 0 or more"),
-    ],
-)
-def test_what_cannot_be_split_is_told(given, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        split_variance(*given)
+def test_models_are_split_from_wordings_over_the_means_of_the_same_contexts():
+    one, other = np.array([[0.5, 0.6], [0.4, 0.7], [0.3, 0.2]]), np.full((3, 2), 0.9)
+    joined = {
+        name: joined_wordings([asked(y[:, k]) for k in range(2)])
+        for name, y in (("one", one), ("other", other))
+    }
+    found = split_models(joined)
+    own = found[found["value"] == "likeliest outcome"].set_index("part")
+    cells = np.array([one.mean(axis=0), other.mean(axis=0)])
+    both = ((cells - cells.mean(1)[:, None] - cells.mean(0) + cells.mean()) ** 2).sum()
+    models = cells.mean(axis=1).var(ddof=1) - both / 2
+    assert own.loc["models", "variance"] == pytest.approx(models)
+    assert own.loc["wordings by model", "variance"] == pytest.approx(both)
+    assert (own["contexts"] == 3).all()
+    assert split_models({"one": joined["one"]}).empty
+
+
+def test_the_sampling_of_counts_is_taken_out_of_what_wordings_do():
+    """A mind whose answers a wording moves by a known amount, in 60 worlds of counts."""
+    rng = np.random.default_rng(3)
+    draws, contexts, sd = 40, 30, {"wordings": 0.05, "wordings by context": 0.07}
+    found = []
+    for _ in range(60):
+        true = (
+            rng.uniform(0.35, 0.65, (contexts, 1))
+            + rng.uniform(-1, 1, 3) * np.sqrt(3) * sd["wordings"]
+            + rng.uniform(-1, 1, (contexts, 3)) * np.sqrt(3) * sd["wordings by context"]
+        )
+        share = rng.binomial(draws, true) / draws
+        frame = pd.DataFrame(
+            {
+                "y": share.ravel(),
+                "error": np.sqrt(share * (1 - share) / (draws - 1)).ravel(),
+                "model": np.repeat(np.arange(contexts), 3),
+                "template": np.tile(np.arange(3), contexts),
+            }
+        )
+        split = split_scores(frame, "y", "error", exact=True)
+        found.append([split.components[s].value for s in ("paraphrase", "interaction")])
+    found = np.array(found)
+    error = found.std(axis=0, ddof=1) / np.sqrt(60)
+    for mean, own, known in zip(found.mean(axis=0), error, sd.values(), strict=True):
+        assert abs(mean - known**2) < 4 * own
+
+
+def test_scores_without_error_are_kept_where_they_are_exact():
+    frame = pd.DataFrame(
+        {"model": list("aabb"), "template": list("xyxy"), "y": [1.0, 2.0, 3.0, 4.0], "error": 0.0}
+    )
+    assert split_scores(frame, "y", "error", exact=True).components["session"].value == 0
+    with pytest.raises(ValueError, match="got 0 such scores"):
+        split_scores(frame, "y", "error")
 
 
 def test_names_of_wordings():
-    assert question_of("options 4, kind 0, wording 3") == ("options 4, kind 0", 3)
-    assert question_of("options 4, kind 0") == ("options 4, kind 0", 1)
+    assert context_of("options 4, kind 0, wording 3") == ("options 4, kind 0", 3)
+    assert context_of("options 4, kind 0") == ("options 4, kind 0", 1)
+
+
+def test_each_context_is_asked_in_each_wording_and_kept(tmp_path):
+    how = {"scenarios": ["choice"], "stated": False, "source": "sampled", "draws": 40, "seed": 4}
+    found = reveal(TWO, **how, wordings=3, out=tmp_path)
+    alone = reveal(TWO, **how)
+    (own,), (plain,), (joined,) = (
+        list(held.values()) for held in (found.beliefs, alone.beliefs, found.reworded)
+    )
+    # All else is of the first wording, and what is drawn in one is not drawn again in another.
+    np.testing.assert_array_equal(own.count, plain.count)
+    counts = joined.count.reshape(3, -1)
+    np.testing.assert_array_equal(counts[0], own.count)
+    assert (counts[1] != counts[0]).any()
+    assert (counts[2] != counts[1]).any()
+    read = read_revealed(tmp_path)
+    pd.testing.assert_frame_equal(read.wording_parts, found.wording_parts)
+    assert json.loads((tmp_path / "revealed.json").read_text())["wordings"]
+    assert "--wordings 3" in revealed_command(found)
+
+
+def test_the_text_differs_by_wording_and_its_truth_does_not():
+    question = RevealQuestion(["counts", "linked_coins"], wordings=3)
+    grids = [question.environments("question"), *question.reworded("question")]
+    texts = []
+    for grid in grids:
+        items = contexts_of(grid, plain=False)
+        texts.append([item.prompt.messages[-1].content for item in items])
+        names = [item.context for item in items]
+        assert names == [item.context for item in contexts_of(grids[0], plain=False)]
+    assert all(len({*own}) == 3 for own in zip(*texts, strict=True))
+
+
+def test_more_wordings_than_there_are_is_refused_before_anything_is_asked():
+    with pytest.raises(ValueError, match="choice has 3 wordings; got --wordings 4"):
+        reveal(TWO, scenarios=["choice"], wordings=4)
+    with pytest.raises(ValueError, match="wordings is a number from 1 on; got 0"):
+        reveal(TWO, scenarios=["choice"], wordings=0)
 
 
 def lived(model, place, pull, n, seed=1):
@@ -99,8 +179,10 @@ def test_wordings_of_a_mind_that_does_not_read_them_differ_by_sampling_alone():
         several.append(RevealedBeliefs.of_trials(trials, place))
     found = split_wordings(joined_wordings(several))
     parts = found.parts.set_index(["value", "part"])
-    own = parts.loc[("likeliest outcome", "wordings")]
-    assert own["low"] < 0 < own["high"]
+    for part in ("wordings", "wordings by context"):
+        own = parts.loc[("likeliest outcome", part)]
+        assert own["low"] == 0  # no more than sampling
+        assert own["variance"] < parts.loc[("likeliest outcome", "sampling"), "variance"] / 2
     # Shares of about .2 to .3 in 40 draws: p (1 - p) / 40.
     assert 0.003 < parts.loc[("likeliest outcome", "sampling"), "variance"] < 0.006
     effects = found.effects[found.effects["value"] == "likeliest outcome"]

@@ -121,6 +121,7 @@ def known_beliefs(
     question: RevealQuestion,
     source: Source,
     progress: Progress | None = None,
+    wording: int = 1,
 ) -> Readings:
     """Ask an agent whose beliefs are known, seen through a way of cutting what it says into tokens.
 
@@ -128,6 +129,8 @@ def known_beliefs(
     ----------
     agents
         Who plays each experiment.
+    wording
+        The number of the wording: what is drawn in one is not drawn again in another.
     """
     beliefs, naive, known = [], [], []
     for k, item in enumerate(items):
@@ -138,7 +141,7 @@ def known_beliefs(
             item.set_up.outcomes, p / p.sum(), question.tokens,
             space=question.space, leak=question.leak,
         )  # fmt: skip
-        rng = session_stream(question.seed, KNOWN, k)
+        rng = session_stream(question.seed, KNOWN, k, *([wording] if wording > 1 else []))
         told = speaker.outcome_probabilities()
         if source == "exact":
             beliefs.append(_exact(item, told, question))

@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 
 from knownminds.environments.chance.outcome_grid import BrokenOff, Form
-from knownminds.inference.chance.revealed_belief import Source
+from knownminds.inference.chance.revealed_belief import RevealedBeliefs, Source
 from knownminds.llm_adapters import Adapter, Sampling, TellsOutcomes
 from knownminds.validation.costs.connect import (
     RUNS,
@@ -46,12 +46,14 @@ class AskedModel:
     ----------
     stated : one row per context and outcome that was asked about, see `STATED`
     options : how it was asked
+    reworded : its beliefs about the same contexts in each further wording
     """
 
     name: str
     contexts: Readings
     stated: pd.DataFrame
     options: Mapping[str, Any]
+    reworded: Sequence[RevealedBeliefs] = ()
 
 
 @dataclass(frozen=True)
@@ -99,40 +101,44 @@ class Interview:
             return contexts_of(grid, plain=plain)
 
         sent = {what: sent_as(adapter, items_of(what, grid[:1])) for what, grid in grids.items()}
-        read: dict[str, Readings] = {}
-        for what, grid in grids.items():
+
+        def readings(what: str, grid: Sequence[BrokenOff]) -> Readings:
             if source == "exact":
                 assert isinstance(adapter, TellsOutcomes)
-                read[what] = exact_beliefs(adapter, items_of(what, grid), question, self.progress)
-            else:
-                read[what] = self._answered(adapter, grid, source, name)
+                return exact_beliefs(adapter, items_of(what, grid), question, self.progress)
+            return self._answered(adapter, grid, source, name)
+
+        further = question.reworded(form)  # before anything is asked: there may be too few
+        read = {what: readings(what, grid) for what, grid in grids.items()}
+        again = [readings("contexts", grid).beliefs for grid in further]
         options = question.facts(source, form)
         if source == "exact":
             options |= {"chat": question.chat, "signs": question.signs}
-        return _asked(name, read, options | {"sent": sent})
+        return _asked(name, read, options | {"sent": sent}, again)
 
     def _known(self, llm: str) -> AskedModel:
         """Ask an agent whose beliefs are known."""
         question, model = self.question, llm.partition(":")[2]
         source, form = question.source or "exact", question.form or "continuation"
 
-        def read_in(form: Form) -> Readings:
-            grid = question.environments(form)
+        def read_in(form: Form, grid: Sequence[BrokenOff], wording: int = 1) -> Readings:
             agents = {one: known_agent(model, one, question.truth) for one in grid}
             stated = form == "stated"
             items = questions_of(grid, question.seed) if stated else contexts_of(grid, plain=True)
-            return known_beliefs(agents, items, question, source, self.progress)
+            return known_beliefs(agents, items, question, source, self.progress, wording)
 
-        read = {"contexts": read_in(form)}
+        further = question.reworded(form)
+        read = {"contexts": read_in(form, question.environments(form))}
+        again = [read_in(form, grid, k).beliefs for k, grid in enumerate(further, start=2)]
         options = question.facts(source, form)
         options |= {"tokens": question.tokens, "space": question.space, "leak": question.leak}
         options |= {"truth": question.truth}
         agent = known_agent(model, read["contexts"].items[0].environment, question.truth)
         if question.stated and agent.plays(question.environments("stated")[0]):
-            read["questions"] = read_in("stated")
+            read["questions"] = read_in("stated", question.environments("stated"))
         else:
             options |= {"stated": False}
-        return _asked(f"{llm} ({question.tokens})", read, options)
+        return _asked(f"{llm} ({question.tokens})", read, options, again)
 
     @property
     def _reach(self) -> dict[str, Any]:
@@ -173,12 +179,19 @@ class Interview:
         return beliefs_of_answers(answers, source=source, threshold=question.threshold)
 
 
-def _asked(name: str, read: Mapping[str, Readings], options: Mapping[str, Any]) -> AskedModel:
+def _asked(
+    name: str,
+    read: Mapping[str, Readings],
+    options: Mapping[str, Any],
+    reworded: Sequence[RevealedBeliefs],
+) -> AskedModel:
     contexts = read["contexts"]
     stated = stated_frame(name, contexts.beliefs, read.get("questions"))
-    return AskedModel(name, contexts, stated, options)
+    return AskedModel(name, contexts, stated, options, reworded)
 
 
 def _folder_of(environment: BrokenOff) -> str:
     size = [environment.settings[name] for name in GRID if name in environment.settings]
-    return "-".join([environment.name, *map(str, size), environment.form])
+    words = environment.settings.get("templates")
+    told = [environment.name, *map(str, size), environment.form, *([words] if words else [])]
+    return "-".join(told)

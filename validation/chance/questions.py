@@ -61,6 +61,9 @@ class RevealQuestion(Question["Revealed"]):
         Whether an exact reading looks at what follows a sign behind an outcome ("7.5").
     threshold
         Least retained mass of a context that is not flagged.
+    wordings
+        In how many wordings each context is asked, the shipped one first. All that is told of
+        beliefs is of the first; what the others move is told beside it.
     truth, tokens, space, leak
         Of a known agent: its parameters; "single", "digits" or "pairs" (byte-pair); the share of
         its outcomes with a space before them; and of what it says that is no outcome.
@@ -106,6 +109,9 @@ class RevealQuestion(Question["Revealed"]):
     )
     signs: bool = option(bool, "Look at what follows a sign behind an outcome (7.5).", default=True)
     threshold: float = option(float, "Least retained mass without a flag.", default=0.5)
+    wordings: int = option(
+        int, "Wordings in which each context is asked, the shipped one first.", default=1
+    )
     only: Mapping[str, int] = option(
         list[str] | None,
         "NAME=VALUE: a parameter of a known mind, or n_dice, ...",
@@ -152,6 +158,8 @@ class RevealQuestion(Question["Revealed"]):
         one_of("tokens", self.tokens, TOKENISATIONS)
         if self.draws < 1 or self.top < 1:
             raise ValueError(f"draws and top are at least 1; got {self.draws} and {self.top}.")
+        if self.wordings < 1:
+            raise ValueError(f"wordings is a number from 1 on; got {self.wordings}.")
 
     def environments(self, form: Form) -> tuple[BrokenOff, ...]:
         """Return the experiments of the complete grid that belong to the scenarios."""
@@ -184,6 +192,26 @@ class RevealQuestion(Question["Revealed"]):
             raise ValueError(f"The grid of {', '.join(self.scenarios)} has nothing with {sizes}.")
         return chosen
 
+    def reworded(self, form: Form) -> tuple[tuple[BrokenOff, ...], ...]:
+        """Return the experiments of `environments` in each further wording.
+
+        Raises
+        ------
+        ValueError
+            If one of them has fewer wordings.
+        """
+        from knownminds.validation.costs.wordings import wordings
+
+        grid = self.environments(form)
+        named = [wordings(place, self.wordings, "--wordings") for place in grid]
+        return tuple(
+            tuple(
+                type(place)(**{**place.settings, "templates": names[k]})
+                for place, names in zip(grid, named, strict=True)
+            )
+            for k in range(1, self.wordings)
+        )
+
     def facts(self, source: Source, form: Form) -> dict[str, Any]:
         """Name the values that count for a model which was read in this way."""
         told: dict[str, Any] = {"source": source, "form": form}
@@ -195,4 +223,5 @@ class RevealQuestion(Question["Revealed"]):
             if self.stated
             else {"stated": False}
         )
+        told |= {"wordings": self.wordings} if self.wordings > 1 else {}
         return told | {"threshold": self.threshold}

@@ -6,7 +6,8 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,13 @@ from knownminds.inference.chance.distribution_distance import (
     distribution_distances,
     manhattan,
 )
+from knownminds.inference.chance.idle_evidence import belief_shifts
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs
+from knownminds.inference.chance.wording_variance import (
+    joined_wordings,
+    split_models,
+    split_wordings,
+)
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
@@ -38,7 +45,7 @@ from .questions import RevealQuestion
 from .stated_answers import STATED
 
 FILE = "revealed.json"
-BELIEFS = "beliefs.parquet"
+BELIEFS, REWORDED = "beliefs.parquet", "reworded.parquet"
 FRAMES = ("distances", "biases", "stated")
 ALL = "all"  # scenarios together
 # Ends of what a fit of the nearest sampler searches, less rounding.
@@ -82,6 +89,9 @@ class Revealed(Reported):
         What was asked for.
     seconds
         Of computing.
+    reworded
+        By model that was asked in several wordings, its beliefs in all of them, as
+        `joined_wordings` makes them; everything else is of the first one.
     """
 
     beliefs: Mapping[str, RevealedBeliefs]
@@ -94,6 +104,7 @@ class Revealed(Reported):
     options: Mapping[str, Any]
     versions: Mapping[str, str]
     seconds: float
+    reworded: Mapping[str, RevealedBeliefs] = field(default_factory=dict)
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -201,6 +212,36 @@ class Revealed(Reported):
         columns = ["model", "scenario", "questions", "probabilities", "errors"]
         return pd.DataFrame(rows, columns=[*columns, "revealed_error", "stated_error"])
 
+    @cached_property
+    def wording_parts(self) -> pd.DataFrame:
+        """One row per model, scenario, value and part of its variance, see `WordingSplit`."""
+        return self._of_wordings("parts")
+
+    @cached_property
+    def wording_effects(self) -> pd.DataFrame:
+        """One row per model, scenario, value and wording, see `WordingSplit`."""
+        return self._of_wordings("effects")
+
+    @cached_property
+    def wordings_and_models(self) -> pd.DataFrame:
+        """One row per scenario, value and part of the variance of means, see `split_models`."""
+        return split_models(self.reworded)
+
+    def _of_wordings(self, what: str) -> pd.DataFrame:
+        frames = [
+            getattr(split_wordings(own), what).assign(model=name)
+            for name, own in self.reworded.items()
+        ]
+        return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
+
+    @cached_property
+    def shifts(self) -> pd.DataFrame:
+        """One row per model, scenario and evidence that should not matter, see `BeliefShifts`."""
+        frames = [
+            belief_shifts(own).shifts.assign(model=name) for name, own in self.beliefs.items()
+        ]
+        return pd.concat(frames, ignore_index=True)
+
     def read_back(self) -> dict[str, tuple[float, float]]:
         """By model whose beliefs are known, how far the readings are from them at most.
 
@@ -268,6 +309,10 @@ class Revealed(Reported):
                 for name, (whole, naive) in self.read_back().items()
             },
             "agreement": self.agreement(),
+            "idle_evidence": self.shifts,
+            "wordings": self.wording_parts,
+            "wording_effects": self.wording_effects,
+            "wordings_and_models": self.wordings_and_models,
             "options": self.options,
             "versions": self.versions,
             "seconds": self.seconds,
@@ -277,20 +322,15 @@ class Revealed(Reported):
         """Write everything that a report needs."""
         frames = {name: getattr(self, name) for name in FRAMES}
         with writable(folder) as path:
-            parts = []
-            for k, (name, own) in enumerate(self.beliefs.items()):
-                own.save(path / f".part-{k}.parquet")
-                frame = pd.read_parquet((path / f".part-{k}.parquet").absolute())
-                (path / f".part-{k}.parquet").unlink()
-                more: dict[str, Any] = {
-                    "naive": self.naive[name],
-                    "known": self.known[name],
-                    "model": name,
-                }
-                parts.append(frame.assign(**more))
-            pd.concat(parts, ignore_index=True).to_parquet(path / BELIEFS, index=False)
+            more = {
+                kind: np.concatenate([getattr(self, kind)[name] for name in self.beliefs])
+                for kind in ("naive", "known")
+            }
+            _stacked(path, self.beliefs, **more).to_parquet(path / BELIEFS, index=False)
             for name, frame in frames.items():
                 frame.to_parquet(path / f"{name}.parquet", index=False)
+            if self.reworded:
+                _stacked(path, self.reworded).to_parquet(path / REWORDED, index=False)
             write_text(path / "by_context.csv", csv_text(self.by_context()))
             write_text(path / FILE, self.to_json())
 
@@ -392,7 +432,7 @@ def reveal(
     options
         What is asked, by the names of `RevealQuestion` (scenarios, form, source, draws, top,
         stated, distractors, asking, even_faces, only, chat, signs, threshold, truth, tokens, space,
-        leak, seed), and for a provider's model further arguments of `run`.
+        leak, wordings, seed), and for a provider's model further arguments of `run`.
 
     Raises
     ------
@@ -418,6 +458,7 @@ def reveal(
         {name: own for old in before for name, own in getattr(old, kind).items()}
         for kind in ("beliefs", "naive", "known")
     )
+    reworded = {name: own for old in before for name, own in old.reworded.items()}
     how: dict[str, Any] = {}
     stated = [old.stated for old in before]
     for one in models:
@@ -427,6 +468,8 @@ def reveal(
             name += "'"
         read = asked.contexts
         beliefs[name], naive[name], known[name] = read.beliefs, read.naive, read.known
+        if asked.reworded:
+            reworded[name] = joined_wordings([read.beliefs, *asked.reworded])
         stated.append(asked.stated.assign(model=name))
         how[name] = asked.options
     for old in before:
@@ -445,6 +488,7 @@ def reveal(
             **({"only": question.only} if question.only else {}),
         },
         seed=question.seed,
+        reworded=reworded,
         seconds=time.perf_counter() - begin + sum(old.seconds for old in before),
     )
     if out is not None:
@@ -460,6 +504,7 @@ def summarise(
     *,
     options: Mapping[str, Any] | None = None,
     seed: int = 0,
+    reworded: Mapping[str, RevealedBeliefs] | None = None,
     seconds: float = 0.0,
 ) -> Revealed:
     """Compute all measures of models whose beliefs are known."""
@@ -486,6 +531,7 @@ def summarise(
         options=dict(options or {}),
         versions=versions(),
         seconds=seconds + time.perf_counter() - begin,
+        reworded=dict(reworded or {}),
     )
 
 
@@ -502,6 +548,8 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
         told = json.loads((path / FILE).read_text(encoding="utf-8"))
         table = pd.read_parquet((path / BELIEFS).absolute())
         frames = {name: pd.read_parquet((path / f"{name}.parquet").absolute()) for name in FRAMES}
+        several = (path / REWORDED).absolute()
+        again = pd.read_parquet(several) if several.exists() else pd.DataFrame({"model": []})
     except (OSError, json.JSONDecodeError, ArrowException) as error:
         raise ValueError(
             f"Beliefs are read from a folder of `knownminds reveal`; {path} cannot be read: {error}"
@@ -515,8 +563,23 @@ def read_revealed(folder: str | os.PathLike[str]) -> Revealed:
         options=told["options"],
         versions=told["versions"],
         seconds=told["seconds"],
+        reworded={
+            str(name): RevealedBeliefs.of_frame(own)
+            for name, own in again.groupby("model", sort=False)
+        },
         **frames,
     )
+
+
+def _stacked(folder: Path, several: Mapping[str, RevealedBeliefs], **more: Array) -> pd.DataFrame:
+    """Return the tables of models one below the other, as they are kept."""
+    parts = []
+    for k, (name, own) in enumerate(several.items()):
+        place = folder / f".part-{k}.parquet"
+        own.save(place)
+        parts.append(pd.read_parquet(place.absolute()).assign(model=name))
+        place.unlink()
+    return pd.concat(parts, ignore_index=True).assign(**more)
 
 
 def _by_scenario(table: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:

@@ -108,7 +108,8 @@ def revealed_command(revealed: Revealed) -> str:
     first = how[0] if how else {}
     if any(other != first for other in how):
         return ""  # models that were asked in different ways need a command each
-    for name in ("source", "form", "draws", "top", "distractors", "asking", "threshold", "tokens"):
+    names = ("source", "form", "draws", "top", "distractors", "asking", "threshold", "tokens")
+    for name in (*names, "wordings"):
         if name in first:
             words += [f"--{name}", str(first[name])]
     for name in ("space", "leak"):

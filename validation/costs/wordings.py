@@ -17,7 +17,7 @@ from knownminds.llm_adapters.runs.ledger import NANO, Ledger, Spent
 SHIPPED = "shipped"
 
 
-def wordings(environment: Environment, k: int) -> list[str]:
+def wordings(environment: Environment, k: int, option: str = "--paraphrases") -> list[str]:
     """Return the names of k wordings that an experiment has, the shipped one first.
 
     Raises
@@ -27,14 +27,14 @@ def wordings(environment: Environment, k: int) -> list[str]:
     """
     if environment.settings.get("templates") is not None:
         raise ValueError(
-            "--paraphrases takes the wordings that ship; templates="
+            f"{option} takes the wordings that ship; templates="
             f"{environment.settings['templates']} is set. Leave one of them out."
         )
     known = [SHIPPED, *paraphrases_of(shipped_words(environment))]
     if not 1 <= k <= len(known):
         raise ValueError(
             f"{environment.name} has {len(known)} wording{'s' * (len(known) > 1)}; got "
-            f"--paraphrases {k}."
+            f"{option} {k}."
         )
     return known[:k]
 
