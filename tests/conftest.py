@@ -2,9 +2,15 @@
 
 import asyncio
 import gc
+import os
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+# Several test processes share the cores: threads of linear algebra would wait for each other, up
+# to five times as long. Read when NumPy and torch are loaded, here and in processes begun by tests.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ.setdefault(name, "1")
 
 # How long an example takes says how busy the machine is; what an example shows stays the same.
 settings.register_profile(

@@ -3,14 +3,14 @@
 import re
 import sys
 from functools import cache
-from itertools import groupby, islice
+from itertools import groupby
 from math import exp
 from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 import pytest
-from registry_pairs import pairs
+from registry_pairs import made, pairs
 
 from knownminds.agents import AGENTS, Model, play, simulate
 from knownminds.agents.sequences import LANES
@@ -76,7 +76,7 @@ def given(row):
 
 @cache
 def playable(model):
-    return [name for name in ENVIRONMENTS if model.plays(make(name))]
+    return [name for name in ENVIRONMENTS if model.plays(made(name))]
 
 
 def home(model, units=None):
@@ -343,20 +343,21 @@ def test_missing_trials_add_nothing_and_teach_nothing(model):
 
 def test_simulated_choices_have_the_probabilities_the_agent_states(model):
     environment, theta = home(model, 4), drawn(model, 1, seed=7)
-    n = 600 if model.given in ("action", "both") else 100
+    # Some ten thousand decisions, or a hundred first numbers.
+    n = 100 if model.given == "response" else min(600, max(100, 12_000 // environment.n_trials))
     low, high = environment.response_range
-    trials = simulate(model, np.repeat(theta, n, axis=0), environment, 3)
+    frame = simulate(model, np.repeat(theta, n, axis=0), environment, 3).frame
+    if model.given == "response":
+        frame = frame.groupby("subject").head(1)  # of a session's numbers all that is looked at
     agent, residual, variance = one(model, theta[0]), 0.0, 0.0
     points = low + (high - low) * (np.arange(1000) + 0.5) / 1000
     # Choices minus stated probabilities have mean 0 and a known variance. Of the first number of
     # a session it is whether it lies in the lower half, or where hundredths are given, up to .50.
     half = low + 0.505 * (high - low)
-    # Where numbers are given, the first of each session is all that is looked at.
-    least = 1 if model.given == "response" else None
     by_subject = itemgetter("subject")
-    for _, session in groupby(trials.frame.to_dict("records"), key=by_subject):
+    for _, session in groupby(frame.to_dict("records"), key=by_subject):
         agent.reset()
-        for place, row in enumerate(islice(session, least)):
+        for place, row in enumerate(session):
             action, response = given(row)
             if action is None and place:
                 continue
