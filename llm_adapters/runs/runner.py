@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 from urllib.parse import urlsplit, urlunsplit
 
 from knownminds.environments import (
@@ -180,6 +180,58 @@ class Stops(Protocol):
         """Return what it finds in the trials of so many sessions; "stop" says whether to stop."""
 
 
+class RunOptions(TypedDict, total=False):
+    """How sessions are run; what is left out has the default that is named here.
+
+    Attributes
+    ----------
+    settings
+        Sampling settings but the seed, which is the number of the session; `Sampling()`.
+    concurrency
+        How many sessions are under way at a time, at most; how many calls are, rises and falls
+        with what the provider takes, see `Gate`; 8.
+    retries, caps
+        `Retries()` and `Caps()`. Caps count all starts of a run together; a resumed run may have
+        other ones.
+    price
+        What the model costs, if known; kept with the ledger once there is one, later ones are not
+        looked at. What was asked before is reckoned with it.
+    re_ask
+        How often a question is put again whose answer was malformed; 0.
+    retry_errors
+        Whether trials are asked again that brought no text in an earlier start; where prompts
+        tell of earlier trials, only those with no answer behind them in their session, since
+        answers are never asked for again; no.
+    batching
+        How questions are sent in batches, at half the price and within a day; None to ask one by
+        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are asked
+        together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
+        that a batch leaves unanswered, are trials with the outcome "error". Batches that an
+        earlier start has left are read in any case.
+    chosen
+        What chooses the questions of a session by the answers so far; None to ask all in order.
+        Each choice is written down with its question, and a run that goes on asks what was chosen.
+    stop
+        What looks after some sessions and may stop the run there; sessions beyond a look begin
+        when it has been written down, and a run that goes on looks no second time. The number of
+        sessions is that of its last look.
+    progress
+        Called after every call.
+    """
+
+    settings: Sampling | None
+    concurrency: int
+    retries: Retries | None
+    caps: Caps | None
+    price: Price | None
+    re_ask: int
+    retry_errors: bool
+    batching: Batching | None
+    chosen: Chosen | None
+    stop: Stops | None
+    progress: Callable[[Progress], None] | None
+
+
 async def run_sessions_in(
     folder: str | os.PathLike[str],
     adapter: Adapter,
@@ -188,17 +240,7 @@ async def run_sessions_in(
     seed: int,
     *,
     address: Sequence[int] = (),
-    settings: Sampling | None = None,
-    concurrency: int = 8,
-    retries: Retries | None = None,
-    caps: Caps | None = None,
-    price: Price | None = None,
-    re_ask: int = 0,
-    retry_errors: bool = False,
-    batching: Batching | None = None,
-    chosen: Chosen | None = None,
-    stop: Stops | None = None,
-    progress: Callable[[Progress], None] | None = None,
+    **options: Unpack[RunOptions],
 ) -> Run:
     """Let n sessions be lived by a language model, with a ledger in the folder.
 
@@ -213,38 +255,8 @@ async def run_sessions_in(
 
     Parameters
     ----------
-    settings
-        Sampling settings but the seed, which is the number of the session.
-    concurrency
-        How many sessions are under way at a time, at most; how many calls are, rises and falls
-        with what the provider takes, see `Gate`.
-    retries, caps
-        See `Retries` and `Caps`. Caps count all starts of a run together; a resumed run may have
-        other ones.
-    price
-        What the model costs; kept with the ledger once there is one, later ones are not looked
-        at. What was asked before is reckoned with it.
-    re_ask
-        How often a question is put again whose answer was malformed.
-    retry_errors
-        Whether trials are asked again that brought no text in an earlier start; where prompts
-        tell of earlier trials, only those with no answer behind them in their session, since
-        answers are never asked for again.
-    batching
-        How questions are sent in batches, at half the price and within a day; None to ask one by
-        one. Where trials stand alone (`Replies.stand_alone`), all of all sessions are asked
-        together; elsewhere a trial of each session, if `batching.turns`. Requests that fail, or
-        that a batch leaves unanswered, are trials with the outcome "error". Batches that an
-        earlier start has left are read in any case.
-    chosen
-        What chooses the questions of a session by the answers so far; None to ask all in order.
-        Each choice is written down with its question, and a run that goes on asks what was chosen.
-    stop
-        What looks after some sessions and may stop the run there; sessions beyond a look begin
-        when it has been written down, and a run that goes on looks no second time. `n` is the
-        number of its last look.
-    progress
-        Called after every call.
+    options
+        How it is run: settings, caps, batches, what chooses and what stops, see `RunOptions`.
 
     Raises
     ------
@@ -254,16 +266,11 @@ async def run_sessions_in(
         If the run is in vain: no key, no such model, a setting that is not heeded, or a model that
         changed on the way. What was paid for stays in the ledger.
     """
-    sampling, caps, retries = settings or Sampling(), caps or Caps(), retries or Retries()
-    if n < 1 or concurrency < 1 or re_ask < 0:
-        raise ValueError(
-            "Sessions and concurrency are at least 1, re_ask at least 0; "
-            f"got {n}, {concurrency} and {re_ask}."
-        )
-    if n > MOST_SESSIONS:
-        raise ValueError(
-            f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
-        )
+    chosen, stop, batching = options.get("chosen"), options.get("stop"), options.get("batching")
+    sampling, caps = options.get("settings") or Sampling(), options.get("caps") or Caps()
+    concurrency, re_ask = options.get("concurrency", 8), options.get("re_ask", 0)
+    price = options.get("price")
+    _check_sessions(n, concurrency, re_ask)
     check_capable(adapter, session_settings(adapter, sampling, 0), images=environment.pictures)
     if batching is not None:
         check_takes_batches(adapter)
@@ -297,11 +304,25 @@ async def run_sessions_in(
         keys=known_keys(key_variable_of(adapter)),
     ) as ledger:
         study = replace(_Study.of(ledger, environment), chosen=chosen, stop=stop)
+        retries, progress = options.get("retries") or Retries(), options.get("progress")
         runner = _Runner(study, ledger, adapter, retries, caps, concurrency, progress)
-        runner.retry_errors = retry_errors
+        runner.retry_errors = options.get("retry_errors", False)
         if batching is not None or BatchBook.left_open(ledger):
             runner.desk_for(batching)
         return await runner.run()
+
+
+def _check_sessions(n: int, concurrency: int, re_ask: int) -> None:
+    """Check that there are sessions to run, and not more than one ledger takes."""
+    if n < 1 or concurrency < 1 or re_ask < 0:
+        raise ValueError(
+            "Sessions and concurrency are at least 1, re_ask at least 0; "
+            f"got {n}, {concurrency} and {re_ask}."
+        )
+    if n > MOST_SESSIONS:
+        raise ValueError(
+            f"A run has at most {MOST_SESSIONS:,} sessions; got {n:,}. Divide them among several."
+        )
 
 
 def read_run(folder: str | os.PathLike[str], environment: Environment | None = None) -> Run:

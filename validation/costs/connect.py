@@ -31,7 +31,7 @@ from knownminds.llm_adapters.runs.desk import Batching, check_turns
 from knownminds.llm_adapters.runs.participant import RUN
 from knownminds.llm_adapters.runs.prices import Price, price_of
 from knownminds.llm_adapters.runs.run_result import Run
-from knownminds.llm_adapters.runs.runner import run_sessions_in
+from knownminds.llm_adapters.runs.runner import RunOptions, run_sessions_in
 from knownminds.validation.engine.arguments import resolve_environment, resolve_model
 from knownminds.validation.engine.notebook import notebook_bar
 
@@ -40,11 +40,8 @@ from .budget import budget
 Result = TypeVar("Result")
 
 RUNS = "runs"
-# Options of a run that are the session runner's own; those of others say who answers.
-RUNNING = (
-    "settings", "concurrency", "retries", "caps", "price", "re_ask", "retry_errors", "batching",
-    "chosen", "stop", "progress",
-)  # fmt: skip
+# The other options of a run say who answers.
+RUNNING = tuple(RunOptions.__annotations__)
 ABROAD = ("anthropic", "google", "inspect", "openai")  # adapters that have an address and a key
 
 
@@ -73,7 +70,7 @@ def run(
         Folder of the ledger; None for one in `runs` that bears the names of both.
     options
         How it is run: `settings`, `concurrency`, `retries`, `caps`, `price`, `re_ask`,
-        `batching`, `chosen`, `stop`, `progress`, see `run_sessions_in`; and, if `llm` is a name,
+        `batching`, `chosen`, `stop`, `progress`, see `RunOptions`; and, if `llm` is a name,
         further arguments of `connect`.
     """
     place = resolve_environment(environment, trials)
