@@ -179,43 +179,43 @@ def _place(name: str, rows: pd.DataFrame) -> Environment:
     """Return the experiment with the settings that trials tell, and as long as their sessions."""
     from knownminds.environments import environment_of
 
-    place = environment_of(Trials(rows), _made(name, {}).name)
-    if place.size is None:
-        return place
-    per_unit = place.n_trials // place.settings[place.size]
+    environment = environment_of(Trials(rows), _made(name, {}).name)
+    if environment.size is None:
+        return environment
+    per_unit = environment.n_trials // environment.settings[environment.size]
     trials = int(rows["trial"].max()) - min(int(rows["trial"].min()), 1) + 1
     units = -(-trials // per_unit)
-    return type(place)(**{**place.settings, place.size: units})
+    return type(environment)(**{**environment.settings, environment.size: units})
 
 
-def _worded(place: Environment) -> Environment:
+def _worded(environment: Environment) -> Environment:
     """Return the experiment as a conversation of plain answers, where it has such settings."""
     wanted = {"history": "chat", "reasoning": "none", "confidence": "together"}
-    settings = place.settings
+    settings = environment.settings
     changed = {k: v for k, v in wanted.items() if settings.get(k, v) != v}
     # A new one each time: reading and telling change its session.
-    return type(place)(**settings | changed)
+    return type(environment)(**settings | changed)
 
 
-def _labels(place: Environment, rows: pd.DataFrame, seed: int, session: int) -> Any:
+def _labels(environment: Environment, rows: pd.DataFrame, seed: int, session: int) -> Any:
     if "labels" in rows and pd.notna(rows["labels"].iloc[0]):
         return json.loads(rows["labels"].iloc[0])
-    return place.draw(session_stream(seed, session)).labels
+    return environment.draw(session_stream(seed, session)).labels
 
 
 def _told(
-    place: Environment, labels: Any, rows: pd.DataFrame, subject: str, session: str
+    environment: Environment, labels: Any, rows: pd.DataFrame, subject: str, session: str
 ) -> tuple[str, dict[str, Any]]:
     """Return the text of a session, and what it does not tell."""
-    drawn = place.draw(session_stream(0))  # words depend on nothing of a design but its labels
-    place.reset(options={"design": Design(drawn.table, labels)})
+    drawn = environment.draw(session_stream(0))  # words depend on a design by its labels alone
+    environment.reset(options={"design": Design(drawn.table, labels)})
     turns: list[Turn] = []
     replies: list[str] = []
-    observations = _observations(place, rows)
-    if any(place.replies.continues(observation) for observation in observations):
+    observations = _observations(environment, rows)
+    if any(environment.replies.continues(observation) for observation in observations):
         raise ValueError(
-            f"Trials of {place.name} cannot be told in a text that tells them back: one reply "
-            "answers several. Keep them as .csv or .parquet."
+            f"Trials of {environment.name} cannot be told in a text that tells them back: one "
+            "reply answers several. Keep them as .csv or .parquet."
         )
     for observation, row in zip(observations, rows.to_dict("records"), strict=True):
         given = Answer(
@@ -224,15 +224,15 @@ def _told(
             None if pd.isna(row.get("response")) else float(row["response"]),
         )
         if given.choice is not None:
-            reply = place.say(given.choice, observation)
+            reply = environment.say(given.choice, observation)
         else:
             reply = "" if pd.isna(row.get("raw_text")) else str(row["raw_text"])
         reward = None if pd.isna(row.get("reward")) else float(row["reward"])
         text = "" if given.choice is not None else reply
-        brought = {n: row[n] for n in place.fields.feedback if given.choice is not None}
+        brought = {n: row[n] for n in environment.fields.feedback if given.choice is not None}
         turns.append(Turn(observation, given.action, reward, text, given.response, brought))
         replies.append(reply)
-    asked = _questions(place, turns)
+    asked = _questions(environment, turns)
     for turn, *words in zip(turns, asked, replies, strict=True):
         if any(mark in text for mark in (OPEN, CLOSE) for text in words):
             raise ValueError(
@@ -243,13 +243,13 @@ def _told(
     parts = [f"{q}\n{OPEN}{reply}{CLOSE}" for q, reply in zip(asked, replies, strict=True)]
     text = "\n\n".join(parts)
     try:
-        back = _read(place, text, {"labels": labels})
+        back = _read(environment, text, {"labels": labels})
     except ValueError as error:
         raise ValueError(
-            f"Trials of {place.name} cannot be told in a text that tells them back: {error} "
+            f"Trials of {environment.name} cannot be told in a text that tells them back: {error} "
             "Keep them as .csv or .parquet."
         ) from None
-    if not all(_same(back, rows, column) for column in answer_columns(place)):
+    if not all(_same(back, rows, column) for column in answer_columns(environment)):
         raise ValueError(
             f'Session "{session}" of subject "{subject}" cannot be told: its text would be read '
             "with other answers. Keep it as .csv or .parquet."
@@ -262,7 +262,12 @@ def _told(
         silent = np.flatnonzero(rows["reward"].notna() & back["reward"].isna()).tolist()
         if silent:
             untold["rewards"] = {str(t): float(rows["reward"][t]) for t in silent}
-    recorded = ("trial", *place.fields.shown, *place.fields.hidden, *place.fields.feedback)
+    recorded = (
+        "trial",
+        *environment.fields.shown,
+        *environment.fields.hidden,
+        *environment.fields.feedback,
+    )
     columns = [c for c in recorded if c in rows]
     rest = {c: rows[c].tolist() for c in columns if not _same(back, rows, c)}
     return text, untold | ({"columns": rest} if rest else {})
@@ -276,15 +281,15 @@ def _same(there: pd.DataFrame, here: pd.DataFrame, column: str) -> bool:
     return np.array_equal(a, b, equal_nan=True)
 
 
-def _observations(place: Environment, rows: pd.DataFrame) -> list[Observation]:
-    fields = place.fields.shown
+def _observations(environment: Environment, rows: pd.DataFrame) -> list[Observation]:
+    fields = environment.fields.shown
     for name in fields:
         if name not in rows or rows[name].isna().any():
             raise ValueError(
-                f"The words of {place.name} tell of {name!r}, which these trials lack. "
+                f"The words of {environment.name} tell of {name!r}, which these trials lack. "
                 "Tell of trials that were simulated or run here, or add the column."
             )
-    bounds = place.fields.bounds(place)
+    bounds = environment.fields.bounds(environment)
     whole = {k for k in fields if isinstance(bounds.get(k, (0.0, 0.0))[0], int)}
     trial = rows["trial"].astype(int)
     columns: dict[str, list[Any]] = {"trial": (trial - (trial.min() == 1)).tolist()}  # from 0
@@ -294,18 +299,18 @@ def _observations(place: Environment, rows: pd.DataFrame) -> list[Observation]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _questions(place: Environment, turns: Sequence[Turn]) -> list[str]:
+def _questions(environment: Environment, turns: Sequence[Turn]) -> list[str]:
     """Return what was said before each answer and not before the one before."""
-    kept = [len(place.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
+    kept = [len(environment.recalled(turns[:t], turn.observation)) for t, turn in enumerate(turns)]
     begins = [t for t, n in enumerate(kept) if n == 0]  # a prompt without a past opens anew
     asked: list[str] = []
     for begin, end in zip(begins, [*begins[1:], len(turns)], strict=True):
         if kept[end - 1] == end - 1 - begin:  # the last prompt says it all
-            prompt = place.render(turns[end - 1].observation, turns[: end - 1])
+            prompt = environment.render(turns[end - 1].observation, turns[: end - 1])
             asked += [_words(message) for message in prompt.messages[::2]]
             continue
         for t in range(begin, end):
-            prompt = place.render(turns[t].observation, turns[:t])
+            prompt = environment.render(turns[t].observation, turns[:t])
             asked.append(_words(prompt.messages[-1]))
     return asked
 
@@ -337,39 +342,39 @@ def _split(text: str) -> tuple[list[str], list[str]]:
 
 
 def _conversations(
-    place: Environment, questions: Sequence[str], replies: Sequence[str]
+    environment: Environment, questions: Sequence[str], replies: Sequence[str]
 ) -> list[list[Message]]:
     """Divide questions and replies where a question tells of no past."""
     talks: list[list[Message]] = []
     for question, reply in zip(questions, replies, strict=True):
         pair = [Message("user", question), Message("assistant", reply)]
-        if talks and place.past != "none" and not _opens(place, pair[0]):
+        if talks and environment.past != "none" and not _opens(environment, pair[0]):
             talks[-1] += pair
         else:
             talks.append(pair)
     return talks
 
 
-def _opens(place: Environment, question: Message) -> bool:
+def _opens(environment: Environment, question: Message) -> bool:
     try:
-        place.read([question])
+        environment.read([question])
     except ValueError:
         return False
     return True
 
 
-def _read(place: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame:
+def _read(environment: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame:
     """Return the trials of a session, one row each."""
     questions, replies = _split(text)
     if "labels" in own:
         labels = own["labels"] or ()
-        frame = pd.DataFrame(_rows(place, labels, questions, replies))
+        frame = pd.DataFrame(_rows(environment, labels, questions, replies))
     else:
-        labels = _names(place, questions, replies)
-        frame = pd.DataFrame(_rows(place, labels, questions, replies))
+        labels = _names(environment, questions, replies)
+        frame = pd.DataFrame(_rows(environment, labels, questions, replies))
         # What comes out otherwise with another design was not read from the text.
-        other = pd.DataFrame(_rows(place, labels, questions, replies, seed=1))
-        shown = [c for c in place.fields.shown if c in frame]
+        other = pd.DataFrame(_rows(environment, labels, questions, replies, seed=1))
+        shown = [c for c in environment.fields.shown if c in frame]
         frame = frame.drop(columns=[c for c in shown if not frame[c].equals(other[c])])
     if "action" in frame:
         frame["action"] = frame["action"].astype("Int64")
@@ -387,30 +392,34 @@ def _read(place: Environment, text: str, own: Mapping[str, Any]) -> pd.DataFrame
     return frame
 
 
-def _names(place: Environment, questions: Sequence[str], replies: Sequence[str]) -> Any:
+def _names(environment: Environment, questions: Sequence[str], replies: Sequence[str]) -> Any:
     """Return labels by which the text of a session that is not known can be read."""
     told = [Message("user", questions[0])]
     for question, reply in zip(questions[1:], replies, strict=False):
         told += [Message("assistant", reply), Message("user", question)]
     try:
-        return place.names_told(told if place.past != "none" else told[:1])
+        return environment.names_told(told if environment.past != "none" else told[:1])
     except NotImplementedError as error:
         raise ValueError(str(error)) from None
 
 
 def _rows(
-    place: Environment, labels: Any, questions: Sequence[str], replies: Sequence[str], seed: int = 0
+    environment: Environment,
+    labels: Any,
+    questions: Sequence[str],
+    replies: Sequence[str],
+    seed: int = 0,
 ) -> list[dict[str, Any]]:
     """Read each trial; of the design drawn from the seed, none of what the text tells depends."""
-    table = place.draw(session_stream(seed)).table
-    place.reset(options={"design": Design(table, labels)})
+    table = environment.draw(session_stream(seed)).table
+    environment.reset(options={"design": Design(table, labels)})
     rows: list[dict[str, Any]] = []
-    for talk in _conversations(place, questions, replies):
-        turns, last = place.read(talk[:-1])
+    for talk in _conversations(environment, questions, replies):
+        turns, last = environment.read(talk[:-1])
         seen = [*turns, Turn(last, None, None)]
         for turn, reply in zip(seen, talk[1::2], strict=True):
-            answer = place.parse(reply.content, turn.observation)
-            given = {name: getattr(answer, name) for name in answer_columns(place)}
+            answer = environment.parse(reply.content, turn.observation)
+            given = {name: getattr(answer, name) for name in answer_columns(environment)}
             unread = None if answer.choice is not None else reply.content
             row = {**turn.known, **given, "reward": turn.reward}
             rows.append(row | {"outcome": answer.outcome.value, "raw_text": unread})

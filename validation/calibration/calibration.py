@@ -177,9 +177,9 @@ calibrate = verb(Calibrate, __name__)
 
 def compute(question: Calibrate) -> Calibration:
     """Answer what `calibrate` is asked."""
-    place = resolve_environment(question.environment, question.trials)
+    environment = resolve_environment(question.environment, question.trials)
     agent, method = resolve_model(question.model), question.method
-    agent.check_plays(place)
+    agent.check_plays(environment)
     one_of("method", method, METHODS)
     held = check_truth(agent.parameters, question.fixed)
     unknowns = Unknowns.of(agent, held)
@@ -200,10 +200,10 @@ def compute(question: Calibrate) -> Calibration:
             f"{'the method hierarchical' if grouped else '--questions'}. Leave it out."
         )
     law = _law(question, unknowns, size) if grouped else {}
-    chosen = chosen_options(place, question.questions, question.adaptive)
+    chosen = chosen_options(environment, question.questions, question.adaptive)
     cell = Cell(
-        place.name,
-        place.settings,
+        environment.name,
+        environment.settings,
         agent.name,
         held,
         law=law,
@@ -213,12 +213,15 @@ def compute(question: Calibrate) -> Calibration:
         options={
             "fixed": held,
             **chosen,
-            **around_options(question.around, place, agent),
+            **around_options(question.around, environment, agent),
             **({"control": True} if question.control else {}),
         },
         batch=1 if grouped else CHOSEN_PER_BATCH if chosen else REPLICATES_PER_BATCH,
     )
-    asked = question.asked() | {"subjects": size if grouped else None, "trials": place.n_trials}
+    asked = question.asked() | {
+        "subjects": size if grouped else None,
+        "trials": environment.n_trials,
+    }
     asked["fix"] = held
     asked["around"] = None if question.around is None else str(question.around)
     for name in ("correlated", "formula", "control"):  # not named where they were not asked for

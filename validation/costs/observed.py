@@ -103,7 +103,7 @@ class Observed:
             )
         return self.price
 
-    def planned(self, place: Environment, model: type[Agent], n: int) -> ObservedRuns:
+    def planned(self, environment: Environment, model: type[Agent], n: int) -> ObservedRuns:
         """Return what sessions of a design take, by dry runs of it and of the run's own design.
 
         Tokens go by the bytes of the prompts and the number of answers: as many for each as in the
@@ -112,7 +112,7 @@ class Observed:
         lived = partial(
             dry_runs_of, model=model, n=n, seed=self.seed, reasoning=Range(0, 0), looking=PICTURE
         )
-        own, runs = lived(self.place), lived(place)
+        own, runs = lived(self.place), lived(environment)
         sent = mean(int(run.prompt_bytes.sum()) for run in own.plain)
         calls = mean(len(run.prompt_bytes) for run in own.plain)
         factor = self.dollars / self.listed if self.listed else Decimal(1)
@@ -134,9 +134,11 @@ class Observed:
             "dollars": float(self.dollars),
         }
 
-    def dollars_of(self, place: Environment, model: type[Agent], n: int, dry: int = 4) -> Dollars:
+    def dollars_of(
+        self, environment: Environment, model: type[Agent], n: int, dry: int = 4
+    ) -> Dollars:
         """Return what n sessions of a design cost."""
-        return self.planned(place, model, dry).dollars(self.priced(), n)
+        return self.planned(environment, model, dry).dollars(self.priced(), n)
 
 
 @dataclass(frozen=True)

@@ -339,11 +339,11 @@ def compute(question: AskFit) -> Fit:
     source, trials = read_one(question.data, question.columns)
     agent = resolve_model(question.model or usual_model(_named(trials, question.environment)))
     selection = selection_of(agent, all_trials)
-    place = set_to(_environment_of(trials, question.environment, agent), question.settings)
-    chosen_rivals(agent, place, question.against or (), False)  # a wrong name is told at once
+    environment = set_to(_environment_of(trials, question.environment, agent), question.settings)
+    chosen_rivals(agent, environment, question.against or (), False)  # a wrong name is told at once
     frame = _one_mind(trials.frame) if question.pooled else trials.frame
     used, frame = _used(frame, agent, selection)
-    told = trials = Trials.from_frame(frame, environment=place)
+    told = trials = Trials.from_frame(frame, environment=environment)
     if question.rope and not formula:
         raise ValueError(
             "A region of practical equivalence (--rope) is of a contrast; add --formula."
@@ -351,8 +351,8 @@ def compute(question: AskFit) -> Fit:
     unknowns = Unknowns.of(agent, fixed, fit_lapse)
     rows, within = rows_of(agent, told, formula, unit, unknowns, question.correlated)
     if unit or within:
-        trials = Trials.from_frame(frame.assign(subject=rows), environment=place)
-    read = ModelData.read(agent, trials, place.n_actions, all_trials=all_trials)
+        trials = Trials.from_frame(frame.assign(subject=rows), environment=environment)
+    read = ModelData.read(agent, trials, environment.n_actions, all_trials=all_trials)
     options: dict[str, Any] = {
         "fixed": dict(fixed or {}),
         "fit_lapse": fit_lapse,
@@ -389,18 +389,20 @@ def compute(question: AskFit) -> Fit:
         result, own = _of_group(found), found.fitted
     else:
         result, own = _point_fit(agent, read, method, options, workers)
-    result = replace(result, source=source, environment=place.name, options=options, used=used)
-    comparison = _compare(agent, trials, place, fixed, fit_lapse, all_trials, workers)
+    result = replace(
+        result, source=source, environment=environment.name, options=options, used=used
+    )
+    comparison = _compare(agent, trials, environment, fixed, fit_lapse, all_trials, workers)
     result = replace(result, comparison=comparison)
-    relived = Relived.of(told.frame, place, rows)
-    result = _support(relived, place, result, read, own, seed)
-    result = _predictive(told.frame, relived, place, result, own)
-    result = _rivals(question, agent, told, relived, place, result)
+    relived = Relived.of(told.frame, environment, rows)
+    result = _support(relived, environment, result, read, own, seed)
+    result = _predictive(told.frame, relived, environment, result, own)
+    result = _rivals(question, agent, told, relived, environment, result)
     missing = (~trials.frame["outcome"].isin(ANSWERED)).any()
     if missing and agent.given != "action":
         result = replace(result, outcomes=outcome_rates(trials))
     elif missing:
-        gaps = _gaps(agent, trials, place, method, fixed, fit_lapse, workers)
+        gaps = _gaps(agent, trials, environment, method, fixed, fit_lapse, workers)
         result = replace(result, outcomes=outcome_rates(trials), bounds=gaps)
     return replace(result, sentences=(*result.sentences, *_sentences(result)))
 
@@ -410,7 +412,7 @@ def _rivals(
     agent: type[Agent],
     trials: Trials,
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     result: Fit,
 ) -> Fit:
     """Add how rivals predict subjects that are left out, if any were asked for."""
@@ -418,13 +420,13 @@ def _rivals(
         return result
     if question.unit or result.options["within"]:
         names = units_of(trials, question.unit or ("subject",))
-        relived = Relived.of(trials.frame, place, names)
-        trials = Trials.from_frame(trials.frame.assign(subject=names), environment=place)
+        relived = Relived.of(trials.frame, environment, names)
+        trials = Trials.from_frame(trials.frame.assign(subject=names), environment=environment)
     compared = compare_rivals(
         agent,
         trials,
         relived,
-        place,
+        environment,
         against=question.against or (),
         every=question.rivals,
         made_of=Groups(
@@ -470,7 +472,7 @@ def _used(
 def _gaps(
     agent: type[Agent],
     trials: Trials,
-    place: Environment,
+    environment: Environment,
     method: str,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
@@ -483,7 +485,7 @@ def _gaps(
         method="mle" if method == "mle" else "map",
         fixed=fixed,
         lapse=fit_lapse,
-        n_actions=place.n_actions,
+        n_actions=environment.n_actions,
         workers=workers,
     ).to_frame(MASS)
     ends = [str(c) for c in found if str(c).endswith(("_lowest", "_highest"))]
@@ -501,9 +503,9 @@ def _environment_of(trials: Trials, name: str | None, model: type[Agent]) -> Env
     if name is None:
         name = _only_experiment(trials, model)
     one_of("environment", name, ENVIRONMENTS)
-    place = environment_of(trials, name)
-    model.check_plays(place)
-    return place
+    environment = environment_of(trials, name)
+    model.check_plays(environment)
+    return environment
 
 
 def _named(trials: Trials, name: str | None) -> str | None:
@@ -644,7 +646,7 @@ def _group_of(estimates: Array, whose: str) -> GroupValue:
 def _compare(
     agent: type[Agent],
     trials: Trials,
-    place: Environment,
+    environment: Environment,
     fixed: Mapping[str, float] | None,
     fit_lapse: bool,
     all_trials: bool,
@@ -655,10 +657,10 @@ def _compare(
     bic, table = {}, {}
     for name in names:
         rival = AGENTS[name]
-        if not rival.plays(place):
+        if not rival.plays(environment):
             continue
         held = fixed if name == agent.name else None
-        data = ModelData.read(rival, trials, place.n_actions, all_trials=all_trials)
+        data = ModelData.read(rival, trials, environment.n_actions, all_trials=all_trials)
         best = maximum_likelihood(rival, data, fixed=held, lapse=fit_lapse, workers=workers)
         bic[name] = best.bic
         table[name] = {
@@ -675,7 +677,7 @@ def _compare(
 
 def _support(
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     result: Fit,
     data: ModelData,
     own: Posterior | HierarchicalFit | None,
@@ -688,7 +690,7 @@ def _support(
         return result
     scores, group, simulated = support_of(
         relived,
-        place,
+        environment,
         data,
         result.method,
         own,
@@ -714,7 +716,7 @@ def _support(
 def _predictive(
     frame: pd.DataFrame,
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     result: Fit,
     own: Posterior | HierarchicalFit | None,
 ) -> Fit:
@@ -729,7 +731,7 @@ def _predictive(
     usable = np.isfinite(draws).all(axis=(0, 2))
     if result.method != "hierarchical":
         usable &= (result.subjects["status"] != "failed").to_numpy()
-    chosen = replicated_from(relived, place, unknowns, agent, draws, usable, options["seed"])
+    chosen = replicated_from(relived, environment, unknowns, agent, draws, usable, options["seed"])
     told = "estimates" if own is None else "posterior"
     gathered = None
     if result.posterior is not None and len(frame) * len(chosen.theta) <= MOST_PREDICTED:

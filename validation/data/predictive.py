@@ -193,16 +193,16 @@ class Replicated:
             yield which, lived
 
 
-def recorded_rows(frame: pd.DataFrame, place: Environment, relived: Relived,
+def recorded_rows(frame: pd.DataFrame, environment: Environment, relived: Relived,
                   units: NDArray[np.int64]) -> Rows:  # fmt: skip
     """Return the answered rows of some subjects as panels read them."""
     kept = frame["outcome"].isin(ANSWERED).to_numpy() & np.isin(
         relived.unit[relived.session], units
     )
-    fields = place.fields
+    fields = environment.fields
     names = (*fields.shown, *fields.hidden, *fields.feedback, "action", "response", "reward")
     columns = {n: as_numbers(frame[n])[kept] for n in names if n in frame}
-    return Rows(place, columns, relived.session[kept])
+    return Rows(environment, columns, relived.session[kept])
 
 
 def check_panels(
@@ -294,7 +294,7 @@ def some_units(rows_of_unit: NDArray[np.int64]) -> NDArray[np.int64]:
 
 def replicated_from(
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     unknowns: Unknowns,
     model: type[Agent],
     draws: Array,
@@ -313,14 +313,14 @@ def replicated_from(
     answered = relived.recorded.answered.sum(axis=1)
     rows = np.bincount(relived.unit, answered, minlength=relived.n_units).astype(np.int64)
     units = some_units(np.where(usable, rows, 0))
-    n = replicates_for(int(rows[units].sum()), place.n_actions)
+    n = replicates_for(int(rows[units].sum()), environment.n_actions)
     which = np.linspace(0, len(draws) - 1, n).round().astype(np.int64)
     chosen = draws[which]
     theta = np.broadcast_to(unknowns.full, (*chosen.shape[:2], len(unknowns.full))).copy()
     own = chosen[..., :-1] if unknowns.lapse else chosen
     theta[..., unknowns.columns] = own
     lapse = chosen[..., -1].copy() if unknowns.lapse else None
-    return Replicated(relived, place, model, theta, lapse, units, seed)
+    return Replicated(relived, environment, model, theta, lapse, units, seed)
 
 
 class PredictedAnswers:

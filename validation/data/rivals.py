@@ -186,7 +186,7 @@ class Groups:
 
 
 def chosen_rivals(
-    agent: type[Agent], place: Environment, against: Sequence[str], every: bool
+    agent: type[Agent], environment: Environment, against: Sequence[str], every: bool
 ) -> tuple[list[type[Agent]], dict[str, str]]:
     """Return the models to compare, the fitted one first, and why others are left out.
 
@@ -204,7 +204,7 @@ def chosen_rivals(
     """
     names = list(against)
     if every:
-        names += [name for name, model in AGENTS.items() if model.plays(place)]
+        names += [name for name, model in AGENTS.items() if model.plays(environment)]
     chosen, left_out = [agent], {}
     for name in dict.fromkeys(names):
         if name not in AGENTS:
@@ -212,7 +212,7 @@ def chosen_rivals(
         if name == agent.name:
             continue
         try:
-            AGENTS[name].check_plays(place)
+            AGENTS[name].check_plays(environment)
         except ValueError as error:
             left_out[name] = str(error)
         else:
@@ -224,7 +224,7 @@ def compare_rivals(
     agent: type[Agent],
     trials: Trials,
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     *,
     against: Sequence[str] = (),
     every: bool = False,
@@ -234,7 +234,7 @@ def compare_rivals(
     tell: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Compare a model with rivals on the same trials, which have a subject for each unit."""
-    models, left_out = chosen_rivals(agent, place, against, every)
+    models, left_out = chosen_rivals(agent, environment, against, every)
     fit_lapse, formulas = made_of.fit_lapse, made_of.formulas
     whole = (
         made_of.all_trials or agent.selection is None
@@ -252,7 +252,7 @@ def compare_rivals(
         together = made_of.correlated and len(parameters) > 1
         design = None
         try:
-            own = ModelData.read(model, trials, place.n_actions, all_trials=whole)
+            own = ModelData.read(model, trials, environment.n_actions, all_trials=whole)
             if having:
                 design = GroupDesign.of(
                     having,
@@ -274,7 +274,7 @@ def compare_rivals(
         rows = own
         if design is not None and design.within:
             rows = ModelData.read(
-                model, trials, place.n_actions, all_trials=whole, rows=design.of_trial
+                model, trials, environment.n_actions, all_trials=whole, rows=design.of_trial
             )
         groups.append(
             predict_left_out(
@@ -284,7 +284,7 @@ def compare_rivals(
         )  # fmt: skip
     scores = _Scores.of(kept, data, fit_lapse, workers)
     rivals, omnibus, by_subject = _ranked(kept, groups, scores)
-    apart = _apart(kept, groups, relived, place, fit_lapse, seed, workers)
+    apart = _apart(kept, groups, relived, environment, fit_lapse, seed, workers)
     n = int(groups[0].there.sum())
     return Comparison(
         n, rivals, omnibus, apart, MINDS, left_out, by_subject,
@@ -367,7 +367,7 @@ def _apart(
     kept: Sequence[tuple[type[Agent], Mapping[str, float] | None]],
     groups: Sequence[PredictedSubjects],
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     fit_lapse: bool,
     seed: int,
     workers: int | None,
@@ -384,7 +384,7 @@ def _apart(
         bic = np.column_stack(
             [
                 maximum_likelihood(
-                    rival, relived.live(model, place, theta, lapse, seed, rival),
+                    rival, relived.live(model, environment, theta, lapse, seed, rival),
                     fixed=own, lapse=fit_lapse, workers=workers,
                 ).bic
                 for rival, own in kept

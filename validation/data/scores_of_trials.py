@@ -304,11 +304,11 @@ def _check_causal(
         )
 
 
-def _is_of(name: str, place: Environment) -> bool:
+def _is_of(name: str, environment: Environment) -> bool:
     """Whether a measure, or the performance, is read off an experiment."""
     if name == PERFORMANCE + RELEASED:
-        return released_performance(place) is not None
-    return name == PERFORMANCE or place.name in MEASURES[name].environments
+        return released_performance(environment) is not None
+    return name == PERFORMANCE or environment.name in MEASURES[name].environments
 
 
 def _check_used(names: Sequence[str], used: set[str], places: Iterable[str]) -> None:
@@ -392,19 +392,19 @@ def _experiments(
     return found
 
 
-def _about_collider(place: Environment) -> bool:
-    return place.name == COLLIDER and place.settings["graph"] == "collider"
+def _about_collider(environment: Environment) -> bool:
+    return environment.name == COLLIDER and environment.settings["graph"] == "collider"
 
 
-def _names_of(place: Environment, released: bool) -> list[str]:
+def _names_of(environment: Environment, released: bool) -> list[str]:
     """Return the measures of an experiment and its performance, in the form that is asked for."""
     names = []
     for name, measure in MEASURES.items():
-        if place.name not in measure.environments or name.endswith(RELEASED):
+        if environment.name not in measure.environments or name.endswith(RELEASED):
             continue
         names.append(name + RELEASED if released and name + RELEASED in MEASURES else name)
-    if place.performance_bounds is not None:
-        departs = released and released_performance(place) is not None
+    if environment.performance_bounds is not None:
+        departs = released and released_performance(environment) is not None
         names.append(PERFORMANCE + RELEASED if departs else PERFORMANCE)
     return names
 
@@ -430,16 +430,16 @@ def _samples(trials: Trials, by: Sequence[str]) -> list[tuple[str, Trials]]:
 
 
 def _row(
-    name: str, place: Environment, sample: str, trials: Trials, scoring: Scoring | None
+    name: str, environment: Environment, sample: str, trials: Trials, scoring: Scoring | None
 ) -> dict[str, Any]:
     """Estimate one measure; one that cannot be had is a row with the reason."""
     status = "ok"
     try:
-        as_released = released_performance(place) if name == PERFORMANCE + RELEASED else None
+        as_released = released_performance(environment) if name == PERFORMANCE + RELEASED else None
         if as_released is not None:
             found = as_released.estimate(trials)
         elif name == PERFORMANCE:
-            found = performance(trials, place)
+            found = performance(trials, environment)
         else:
             found = _estimate(name, trials, scoring)
     except ValueError as error:
@@ -447,7 +447,7 @@ def _row(
     if status == "ok" and not np.isfinite(found.value):
         status = reason_of(found)
     return {
-        "environment": place.name,
+        "environment": environment.name,
         "sample": sample,
         "measure": name,
         "value": found.value,

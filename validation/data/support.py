@@ -130,18 +130,23 @@ class Relived:
     slot: NDArray[np.int64]
 
     @classmethod
-    def of(cls, frame: pd.DataFrame, place: Environment, unit: pd.Series[Any]) -> Relived:
+    def of(cls, frame: pd.DataFrame, environment: Environment, unit: pd.Series[Any]) -> Relived:
         """Lay out checked trials; `unit` names what each trial's parameters belong to."""
         codes = pd.factorize(unit)[0].astype(np.int64)
         name = pd.factorize(pd.MultiIndex.from_frame(frame[["subject", "session"]]))[0]
         session, first = pd.factorize(pd.Series(list(zip(codes, name, strict=True))))
-        slot = np.asarray(place.rerun.slots(frame, session), dtype=np.int64)
+        slot = np.asarray(environment.rerun.slots(frame, session), dtype=np.int64)
         shape = (len(first), int(slot.max()) + 1)
         there, answered = np.zeros(shape, dtype=bool), np.zeros(shape, dtype=bool)
         there[session, slot] = True
         answered[session, slot] = frame["outcome"].isin(ANSWERED)
         columns = {}
-        for column in (*place.fields.stimulus, *place.fields.hidden, "action", "reward"):
+        for column in (
+            *environment.fields.stimulus,
+            *environment.fields.hidden,
+            "action",
+            "reward",
+        ):
             if column in frame:
                 values = as_numbers(frame[column])
                 columns[column] = np.full(shape, values[0])
@@ -157,7 +162,7 @@ class Relived:
     def live(
         self,
         model: type[Agent],
-        place: Environment,
+        environment: Environment,
         theta: Array,
         lapse: Array | None,
         seed: int,
@@ -177,19 +182,19 @@ class Relived:
         sessions = np.concatenate([by_unit[k] for k in turn])
         owner = np.repeat(np.arange(n), [len(by_unit[k]) for k in turn])
         rng = session_stream(seed, n)
-        whole = self.rows(model, place, theta[owner], None if lapse is None else lapse[owner],
+        whole = self.rows(model, environment, theta[owner], None if lapse is None else lapse[owner],
                           sessions, rng)  # fmt: skip
         subject = owner[whole["session"]]
         separate = [whole["session"]]
         model = read_by or model
         separate += [whole[name].astype(np.int64) for name in model.separate if name in whole]
         names = list(map(str, range(n)))
-        return ModelData.of_columns(model, names, subject, separate, whole, place.n_actions)
+        return ModelData.of_columns(model, names, subject, separate, whole, environment.n_actions)
 
     def rows(
         self,
         model: type[Agent],
-        place: Environment,
+        environment: Environment,
         theta: Array,
         lapse: Array | None,
         sessions: NDArray[np.int64],
@@ -204,11 +209,11 @@ class Relived:
         parts: list[dict[str, NDArray[Any]]] = []
         for begin in range(0, len(sessions), count):
             some = slice(begin, begin + count)
-            tables = place.rerun.tables(self.recorded, sessions[some], rng)
+            tables = environment.rerun.tables(self.recorded, sessions[some], rng)
             shape = tables["kept"].shape
             uniforms = rng.random((shape[0], shape[1] * model.n_uniforms))
             own = None if lapse is None else lapse[some]
-            lived = play_tables(model, theta[some], place, tables, uniforms, own)
+            lived = play_tables(model, theta[some], environment, tables, uniforms, own)
             kept = tables["kept"][lived.subject, lived.trial]
             part = {name: column[kept] for name, column in lived.columns.items()}
             part["session"] = begin + lived.subject[kept]
@@ -219,7 +224,7 @@ class Relived:
 
 def support_of(
     relived: Relived,
-    place: Environment,
+    environment: Environment,
     data: ModelData,
     method: str,
     found: Posterior | HierarchicalFit | None,
@@ -255,11 +260,11 @@ def support_of(
     theta[:, unknowns.columns] = own
     lapse = true[:, -1].copy() if fit_lapse else None
     lived = relived.live(_with_prior(model, group) if method == "hierarchical" else model,
-                         place, theta, lapse, seed)  # fmt: skip
+                         environment, theta, lapse, seed)  # fmt: skip
     way: Literal["mle", "posterior"] = "mle" if method == "mle" else "posterior"
     rows = fit_known(lived, true, way, fixed, fit_lapse, seed, 1)
     scores = {s.name: s for s in scores_of(rows, unknowns.parameters)}
-    anew = place.rerun.rule(relived.recorded.columns)
+    anew = environment.rerun.rule(relived.recorded.columns)
     return scores, group, Simulated(SIMULATED, law, anew)
 
 

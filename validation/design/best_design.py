@@ -431,7 +431,9 @@ def _shares(question: AskDesign, goal: Goal) -> Shares:
     return Shares(None, question.sessions or 1, conditions, 2)
 
 
-def _pilot(question: AskDesign, place: Environment, models: Sequence[type[Agent]]) -> Pilot | None:
+def _pilot(
+    question: AskDesign, environment: Environment, models: Sequence[type[Agent]]
+) -> Pilot | None:
     """Read the pilot of a search, if it has one: a fit of the model, or of one of the rivals."""
     if question.pilot is None:
         if question.unconverged:
@@ -440,7 +442,7 @@ def _pilot(question: AskDesign, place: Environment, models: Sequence[type[Agent]
     check_not_stated({"--set": question.truth})
     fitted = model_of(question.pilot)
     model = next((one for one in models if one.name == fitted), models[0])
-    return read_pilot(question.pilot, place.name, model, question.unconverged, DRAWS)
+    return read_pilot(question.pilot, environment.name, model, question.unconverged, DRAWS)
 
 
 def _sought(question: AskDesign, goal: Goal, environment: Environment, pilot: Pilot | None) -> Any:
@@ -475,12 +477,12 @@ def _cells(
         **({"run": run} if run else {}),
     }
     law = {"part_of_search": START, "common": 0}
-    place = one.environment
+    environment = one.environment
     if goal.kind == "effect":
-        sought = _sought(question, goal, place, pilot)
+        sought = _sought(question, goal, environment, pilot)
         (cell,) = sought.cells([size.subjects], [size.sessions], [None], mark=law)
         return [replace(cell, options={**cell.options, **options})]
-    plain = Cell(place.name, place.settings, "", law=law, sessions=size.sessions)
+    plain = Cell(environment.name, environment.settings, "", law=law, sessions=size.sessions)
     if goal.kind == "parameters":
         more: dict[str, Any] = {"named": list(goal.names)}
         names = [resolve_model(question.model).name]

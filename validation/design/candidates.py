@@ -212,7 +212,7 @@ class Space:
 
     @classmethod
     def of(
-        cls, place: Environment, asked: Sequence[str], fixed: Sequence[str], sessions: bool
+        cls, environment: Environment, asked: Sequence[str], fixed: Sequence[str], sessions: bool
     ) -> Space:
         """Read what `--search` says; ValueError at a setting that cannot be searched.
 
@@ -223,28 +223,28 @@ class Space:
         sessions
             Whether sessions of a participant can be searched.
         """
-        declared = declared_in(place)
+        declared = declared_in(environment)
         known = declared | ({"sessions": Searched((Span(1, 16),))} if sessions else {})
         found: dict[str, Searched] = {}
         for text in asked:
             name, equals, values = text.partition("=")
-            name = place.size if name == "trials" and place.size else name
+            name = environment.size if name == "trials" and environment.size else name
             if name not in known:
                 raise ValueError(
-                    f"A search goes through settings that {place.name} declares for it: "
+                    f"A search goes through settings that {environment.name} declares for it: "
                     f"{', '.join(known) or 'none'}; got {name!r}."
                 )
             found[name] = (
-                _read(text, values, place.settings.get(name, 1)) if equals else known[name]
+                _read(text, values, environment.settings.get(name, 1)) if equals else known[name]
             )
         if not asked:
             found = {name: how for name, how in declared.items() if name not in fixed}
         if not found:
             raise ValueError(
-                f"{place.name} declares no setting that can be searched and is not given; its "
-                f"settings are {', '.join(place.settings) or 'none'}."
+                f"{environment.name} declares no setting that can be searched and is not given; "
+                f"its settings are {', '.join(environment.settings) or 'none'}."
             )
-        return cls(place, found)
+        return cls(environment, found)
 
     @property
     def ends_of_size(self) -> tuple[float, float]:
@@ -271,20 +271,20 @@ class Space:
             }
 
 
-def declared_in(place: Environment) -> dict[str, Searched]:
+def declared_in(environment: Environment) -> dict[str, Searched]:
     """Return the settings that an experiment declares searchable, by the names people use."""
     return {
         setting.called or name: setting.searched
-        for name, setting in place.setting_table.items()
+        for name, setting in environment.setting_table.items()
         if setting.searched is not None
     }
 
 
-def published_in(place: Environment) -> dict[str, Any]:
+def published_in(environment: Environment) -> dict[str, Any]:
     """Return the paper's own values of the settings that declare them, by the names people use."""
     return {
         setting.called or name: setting.published
-        for name, setting in place.setting_table.items()
+        for name, setting in environment.setting_table.items()
         if setting.published is not None
     }
 

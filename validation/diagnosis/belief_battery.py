@@ -212,10 +212,10 @@ def belief_battery(
         sources = tuple(str(path) for path in data)  # type: ignore[union-attr]
         table = read_all(table, columns)
     table = table.assign(environment=PLACE).dropna(axis="columns", how="all")
-    place = Diagnosis.as_played(table)
-    for column in answer_columns(place):
+    environment = Diagnosis.as_played(table)
+    for column in answer_columns(environment):
         table[column] = table.get(column)
-    trials = Trials.from_frame(table.reset_index(drop=True), environment=place)
+    trials = Trials.from_frame(table.reset_index(drop=True), environment=environment)
     frame = trials.frame
     if by is None:
         subjects = frame["subject"].nunique() > 1 if "subject" in frame else False

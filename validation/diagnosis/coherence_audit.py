@@ -219,10 +219,17 @@ def coherence_audit(
     asked = list(TESTS) if tests is None else list(tests)
     for test in asked:
         one_of("test", test, TESTS)
-    place = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
+    environment = Diagnosis(network=network, n_contexts=contexts, repeats=repeats, parts=parts)
     options = {"tests": asked, "permutations": permutations, "bootstraps": bootstraps}
     cells = tuple(
-        Cell(place.name, place.settings, model, law={"dial": float(v)}, options=options, batch=25)
+        Cell(
+            environment.name,
+            environment.settings,
+            model,
+            law={"dial": float(v)},
+            options=options,
+            batch=25,
+        )
         for model, values in wanted.items()
         for v in values
     )
@@ -246,12 +253,12 @@ def coherence_audit(
 def test_deciders(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Test some deciders, each at its own address, the same for every dial: one row each."""
     cell = study.cells[batch.cell]
-    place, model = cell.make(), AGENTS[cell.model]
-    assert isinstance(place, Diagnosis)
+    environment, model = cell.make(), AGENTS[cell.model]
+    assert isinstance(environment, Diagnosis)
     theta = minds(cell.model, cell.law["dial"], batch.first, batch.last, study.seed)
     options = cell.options
     rows = []
-    for i, answers in enumerate(answers_of(model, theta, place, study.seed, 41, batch.first)):
+    for i, answers in enumerate(answers_of(model, theta, environment, study.seed, 41, batch.first)):
         data = answers.decisions()
         row: dict[str, Any] = {"status": "ok", "message": ""}
         for test in options["tests"]:

@@ -238,11 +238,11 @@ class ExperimentQuestion(StudyQuestion[R]):
         """What was asked: names, not things, and no setting that is the experiment's own."""
         from .arguments import resolve_environment, resolve_model, settings_asked
 
-        place = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
+        environment = resolve_environment(getattr(self, "environment"))  # noqa: B009 - of a subclass
         told = super().asked()
-        told["subject_matter"] = place.name
+        told["subject_matter"] = environment.name
         truth = {name: float(value) for name, value in (told["set"] or {}).items()}
-        told["set"] = {**truth, **settings_asked(place)}
+        told["set"] = {**truth, **settings_asked(environment)}
         model = told["model"]
         several = isinstance(model, Sequence) and not isinstance(model, str)
         names = [resolve_model(one).name for one in (model if several else [model])]

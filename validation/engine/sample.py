@@ -60,11 +60,13 @@ def usual_model(environment: str | None) -> str:
     return _usual_in(place)
 
 
-def _usual_in(place: Environment) -> str:
+def _usual_in(environment: Environment) -> str:
     """Return who lives an experiment in a sample, also one that a plugin brings."""
-    if place.name in MINDS:
-        return MINDS[place.name][0]
-    playing = (n for n, model in AGENTS.items() if model.plays(place) and len(model.parameters))
+    if environment.name in MINDS:
+        return MINDS[environment.name][0]
+    playing = (
+        n for n, model in AGENTS.items() if model.plays(environment) and len(model.parameters)
+    )
     return next(playing, "random_responder")
 
 

@@ -279,17 +279,17 @@ def _can_be_written(folder: Path) -> bool:
 
 def measure_speed() -> Speed:
     """Measure how many trials are simulated, fitted and lived per second."""
-    model, place = AGENTS[MODEL], make(PLACE)
+    model, environment = AGENTS[MODEL], make(PLACE)
     theta = model.parameters.draw(session_stream(0, 0), SUBJECTS)
-    data = simulate_sessions(model, theta[:FITTED], place, 0).to_trials()
+    data = simulate_sessions(model, theta[:FITTED], environment, 0).to_trials()
     some = [model.from_theta(values) for values in theta[:PLAYED]]
     return Speed(
         *(
-            n * place.n_trials / _seconds(work)
+            n * environment.n_trials / _seconds(work)
             for n, work in (
-                (SUBJECTS, lambda: simulate_sessions(model, theta, place, 0)),
+                (SUBJECTS, lambda: simulate_sessions(model, theta, environment, 0)),
                 (FITTED, lambda: maximum_a_posteriori(model, data)),
-                (PLAYED, lambda: [play(one, place, 0, i) for i, one in enumerate(some)]),
+                (PLAYED, lambda: [play(one, environment, 0, i) for i, one in enumerate(some)]),
             )
         )
     )

@@ -183,23 +183,25 @@ def gallery_page() -> str:
 
 def shown_environment(name: str) -> ShownEnvironment:
     """Gather what the page says of an experiment."""
-    place = _shipped(name)
-    told = {found.called or k: found.help for k, found in place.setting_table.items()}
+    environment = _shipped(name)
+    told = {found.called or k: found.help for k, found in environment.setting_table.items()}
     settings = [
         Setting(setting, _default(value), inline(told[setting]))
-        for setting, value in place.settings.items()
+        for setting, value in environment.settings.items()
     ]
     return ShownEnvironment(
         link=Link("environment", name),
-        summary=place.summary,
-        source=place.source,
-        text=paragraphs(description_of(type(place))),
-        shared=paragraphs(_family(place)),
-        asked=_asked(place),
+        summary=environment.summary,
+        source=environment.source,
+        text=paragraphs(description_of(type(environment))),
+        shared=paragraphs(_family(environment)),
+        asked=_asked(environment),
         settings=settings,
-        prompt=[(message.role, message.content) for message in _first_prompt(place)],
-        pictures=_pictures(place),
-        players=[Link("model", other) for other, model in AGENTS.items() if model.plays(place)],
+        prompt=[(message.role, message.content) for message in _first_prompt(environment)],
+        pictures=_pictures(environment),
+        players=[
+            Link("model", other) for other, model in AGENTS.items() if model.plays(environment)
+        ],
         measures=[Link("measure", m) for m, one in MEASURES.items() if name in one.environments],
     )
 
@@ -210,9 +212,9 @@ def _shipped(name: str) -> Environment:
     return make(name)
 
 
-def _family(place: Environment) -> str:
+def _family(environment: Environment) -> str:
     """Return what the family of an experiment has in common."""
-    for base in type(place).__mro__[1:]:
+    for base in type(environment).__mro__[1:]:
         if base in (Environment, Retelling):
             break
         if text := description_of(base):
@@ -220,42 +222,43 @@ def _family(place: Environment) -> str:
     return ""
 
 
-def _first_prompt(place: Environment) -> Sequence[Any]:
-    observation, _ = place.reset(seed=SEED)
-    return place.render(observation, []).messages
+def _first_prompt(environment: Environment) -> Sequence[Any]:
+    observation, _ = environment.reset(seed=SEED)
+    return environment.render(observation, []).messages
 
 
-def _pictures(place: Environment) -> list[tuple[str, str]]:
+def _pictures(environment: Environment) -> list[tuple[str, str]]:
     """Draw the first trial, where the experiment can show pictures."""
-    if not place.pictures:
-        if "modality" not in place.settings:
+    if not environment.pictures:
+        if "modality" not in environment.settings:
             return []
         try:
-            place = make(place.name, **place.settings | {"modality": "image"})
+            environment = make(environment.name, **environment.settings | {"modality": "image"})
         except ValueError:  # it has words only
             return []
-    images = [image for message in _first_prompt(place) for image in message.images]
-    observation, _ = place.reset(seed=SEED)
-    told = ", ".join(f"{name} {observation[name]:.4g}" for name in place.fields.stimulus[:4])
+    images = [image for message in _first_prompt(environment) for image in message.images]
+    observation, _ = environment.reset(seed=SEED)
+    told = ", ".join(f"{name} {observation[name]:.4g}" for name in environment.fields.stimulus[:4])
     return [
         (
             f"data:image/png;base64,{base64.b64encode(image).decode()}",
-            f"Picture shown on the first trial of {place.name} ({told})",
+            f"Picture shown on the first trial of {environment.name} ({told})",
         )
         for image in images
     ]
 
 
-def _asked(place: Environment) -> str:
+def _asked(environment: Environment) -> str:
     words = {
-        "action": f"one of {place.n_actions} actions",
-        "response": "a number from {:g} to {:g}".format(*place.response_range),
-        "both": f"one of {place.n_actions} actions and a number",
-        "either": f"one of {place.n_actions} actions on some trials, a number on the others",
+        "action": f"one of {environment.n_actions} actions",
+        "response": "a number from {:g} to {:g}".format(*environment.response_range),
+        "both": f"one of {environment.n_actions} actions and a number",
+        "either": f"one of {environment.n_actions} actions on some trials, a number on the others",
     }
-    paid = "rewards are paid" if place.feedback else "nothing is paid"
-    told = "earlier trials are retold" if place.past != "none" else "each trial stands alone"
-    return f"At most {place.n_trials:,} trials; asks for {words[place.given]}; {paid}; {told}"
+    paid = "rewards are paid" if environment.feedback else "nothing is paid"
+    told = "earlier trials are retold" if environment.past != "none" else "each trial stands alone"
+    given = words[environment.given]
+    return f"At most {environment.n_trials:,} trials; asks for {given}; {paid}; {told}"
 
 
 def _default(value: Any) -> str:
@@ -299,8 +302,8 @@ def shown_model(name: str, stored: Mapping[tuple[str, str], Gate]) -> ShownModel
 def _design(design: Recommendation | None) -> str:
     if design is None:
         return ""
-    place = design.make()
-    told = [f"{place.n_trials:,} trials"]
+    environment = design.make()
+    told = [f"{environment.n_trials:,} trials"]
     told += [f"{k} = {json.dumps(v)}" for k, v in design.settings.items()]
     if design.sessions > 1:
         told.append(f"{design.sessions} sessions of each subject")

@@ -361,20 +361,20 @@ def _attempt(task: Task) -> tuple[Task, Gate | str]:
 
 def _gate(kind: str, name: str, units: int, seed: int) -> Gate:
     design = _design_of(kind, name)
-    place, began = design.make(), perf_counter()
+    environment, began = design.make(), perf_counter()
     written = sources_of(kind, name, design.environment)
     quantities, command, attempted, failed, sentences = {
         "recovery": _recovery,
         "shuffled": _shuffled,
         "calibration": _calibration,
         "audit": _audit,
-    }[kind](design, place, units, seed)
+    }[kind](design, environment, units, seed)
     return Gate(
         kind=kind,
         name=name,
         environment=design.environment,
         settings=dict(design.settings),
-        trials=place.n_trials,
+        trials=environment.n_trials,
         sessions=design.sessions,
         units=units,
         seed=seed,
@@ -401,11 +401,11 @@ def _design_of(kind: str, name: str) -> Recommendation:
 Computed = tuple[dict[str, dict[str, Any]], str, int, int, tuple[str, ...]]
 
 
-def _recovery(design: Recommendation, place: Environment, units: int, seed: int) -> Computed:
+def _recovery(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
     from knownminds.validation.recovery.parameter_recovery import recover
 
     found = recover(
-        place, design.agent, subjects=units, sessions=design.sessions, seed=seed, workers=1
+        environment, design.agent, subjects=units, sessions=design.sessions, seed=seed, workers=1
     )
     quantities = {}
     for scores in found.parameters:
@@ -418,11 +418,13 @@ def _recovery(design: Recommendation, place: Environment, units: int, seed: int)
     return quantities, command, found.attempted, found.failed, found.identifiability
 
 
-def _calibration(design: Recommendation, place: Environment, units: int, seed: int) -> Computed:
+def _calibration(
+    design: Recommendation, environment: Environment, units: int, seed: int
+) -> Computed:
     from knownminds.validation.calibration.calibration import calibrate
 
     found = calibrate(
-        place, design.agent, replicates=units, sessions=design.sessions, seed=seed, workers=1
+        environment, design.agent, replicates=units, sessions=design.sessions, seed=seed, workers=1
     )
     quantities = {
         name: {
@@ -437,14 +439,14 @@ def _calibration(design: Recommendation, place: Environment, units: int, seed: i
     return quantities, command, found.attempted, found.failed, ()
 
 
-def _shuffled(design: Recommendation, place: Environment, units: int, seed: int) -> Computed:
+def _shuffled(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
     """Correlate truth and most probable parameters, of sessions as they are and shuffled."""
     from knownminds.inference import maximum_a_posteriori
     from knownminds.validation.engine.simulated_data import simulated_data
     from knownminds.validation.recovery.parameter_recovery import shuffled
 
     model = design.agent
-    trials = simulated_data(model, place, subjects=units, sessions=design.sessions, seed=seed)
+    trials = simulated_data(model, environment, subjects=units, sessions=design.sessions, seed=seed)
     frame = trials.frame
     truth = frame.drop_duplicates("subject").set_index("subject")[
         [f"true_{name}" for name in design.names]
@@ -466,10 +468,10 @@ def _shuffled(design: Recommendation, place: Environment, units: int, seed: int)
     return quantities, command, units, failed, ()
 
 
-def _audit(design: Recommendation, place: Environment, units: int, seed: int) -> Computed:
+def _audit(design: Recommendation, environment: Environment, units: int, seed: int) -> Computed:
     from knownminds.validation.power.audit import audit
 
-    found = audit(design.model, environment=place, replicates=units, seed=seed, workers=1)
+    found = audit(design.model, environment=environment, replicates=units, seed=seed, workers=1)
     quantities = {}
     for entry in found.entries:
         numbers = {"rejected": entry.rejected, "bias": entry.bias, "coverage": entry.coverage}

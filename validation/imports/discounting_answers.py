@@ -16,7 +16,7 @@ from knownminds.environments.bandits.temporal_discounting import (
 _SHOWN = ("sooner_amount", "sooner_delay", "later_delay")
 
 
-def questions_of_answers(answers: pd.DataFrame, place: TemporalDiscounting) -> pd.DataFrame:
+def questions_of_answers(answers: pd.DataFrame, environment: TemporalDiscounting) -> pd.DataFrame:
     """Return answers to items, one row each, as the trials of the questionnaire.
 
     The questionnaire asks 0 to 6: three baselines of two or three questions each, of which the
@@ -45,7 +45,7 @@ def questions_of_answers(answers: pd.DataFrame, place: TemporalDiscounting) -> p
             f"missing among {', '.join(map(str, answers.columns))}. Rename yours."
         )
     item = answers["item"].to_numpy(dtype=float, na_value=np.nan)
-    items = BASELINES + place.n_trials - BASELINES * LADDER
+    items = BASELINES + environment.n_trials - BASELINES * LADDER
     wrong = np.flatnonzero(~np.isin(item, np.arange(items)))
     if len(wrong):
         raise ValueError(
@@ -63,7 +63,7 @@ def questions_of_answers(answers: pd.DataFrame, place: TemporalDiscounting) -> p
     slot = np.where(item < BASELINES, LADDER * item + nth, BASELINES * (LADDER - 1) + item)
     slot = slot.astype(np.int64)
     session = answers.groupby(keys, sort=False).ngroup().to_numpy()
-    actions = np.full((int(session.max()) + 1, place.n_trials), -1)
+    actions = np.full((int(session.max()) + 1, environment.n_trials), -1)
     actions[session, slot] = answers["action"].to_numpy(dtype=float, na_value=-1.0).astype(np.int64)
     factor = factors_asked(actions)[session, slot]
     never = np.flatnonzero(factor == OVER)
@@ -73,7 +73,7 @@ def questions_of_answers(answers: pd.DataFrame, place: TemporalDiscounting) -> p
             f"{never[0] + 1} answers a question that was not asked after those before it. "
             "Leave it out, or correct the order."
         )
-    asked = place.tables(np.full((1, place.n_draws), 0.5))
+    asked = environment.tables(np.full((1, environment.n_draws), 0.5))
     told = {name: asked[name][0][slot] for name in _SHOWN}
     later = asked["later_amounts"][0][slot, factor]
     return answers.assign(trial=slot, item=item.astype(np.int64), later_amount=later, **told)

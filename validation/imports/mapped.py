@@ -118,12 +118,12 @@ def _is_json(file: Path) -> bool:
 
 
 def _told(
-    table: Table, mapping: ColumnMap, place: Environment | None, tally: Tally
+    table: Table, mapping: ColumnMap, environment: Environment | None, tally: Tally
 ) -> pd.DataFrame:
     """Return the rows of a table in our columns."""
     cells = _columns(table, mapping, tally)
     own = replace(table, cells=cells)
-    shape = _SHAPED.get(place.name if place else "", ())
+    shape = _SHAPED.get(environment.name if environment else "", ())
     shaped = bool(shape) and set(shape) <= set(cells.columns)
     shaped &= not {"mean_0", "later_amount"} & set(cells.columns)
     if "subject" not in cells:
@@ -134,8 +134,17 @@ def _told(
     frame = pd.DataFrame({"subject": own.cells["subject"].astype("str")})
     if "session" in own.cells:
         frame["session"] = own.cells["session"].fillna("0").astype("str")
-    numeric = _numeric(place) | {"trial", "action", "response", "reward", "block", *(shape or ())}
-    numeric |= {"state", "maximum", "type", "balloon", "accurate"} if shaped or place else set()
+    numeric = _numeric(environment) | {
+        "trial",
+        "action",
+        "response",
+        "reward",
+        "block",
+        *(shape or ()),
+    }
+    numeric |= (
+        {"state", "maximum", "type", "balloon", "accurate"} if shaped or environment else set()
+    )
     for name in own.cells.columns:
         if name in frame:
             continue
@@ -150,19 +159,23 @@ def _told(
         lost = frame["trial"].isna()
         tally.mark(LEFT_OUT, "no trial number", own, lost)
         own, frame = own.keep(~lost), frame[~lost].reset_index(drop=True)
-    if shaped and isinstance(place, TemporalDiscounting):
-        frame = _asked(own, frame, place, tally)
-    elif shaped and place is not None:
-        return _reshaped(own, frame, place, tally)
-    if place is not None and place.name == "temporal_discounting" and "item" not in frame:
+    if shaped and isinstance(environment, TemporalDiscounting):
+        frame = _asked(own, frame, environment, tally)
+    elif shaped and environment is not None:
+        return _reshaped(own, frame, environment, tally)
+    if (
+        environment is not None
+        and environment.name == "temporal_discounting"
+        and "item" not in frame
+    ):
         tally.mark(DERIVED, "item 0: sums that are received", own, np.ones(len(own)))
         frame["item"] = 0
-    _require(table, frame, place)
-    if place is not None and place.name == "restless_bandit" and "accurate" in frame:
-        frame = _means(own, frame, place, tally)
-    if place is not None and place.name == "restless_bandit" and "block" not in frame:
+    _require(table, frame, environment)
+    if environment is not None and environment.name == "restless_bandit" and "accurate" in frame:
+        frame = _means(own, frame, environment, tally)
+    if environment is not None and environment.name == "restless_bandit" and "block" not in frame:
         frame = _blocks(own, frame, tally)
-    return _answered(own, frame, place, tally)
+    return _answered(own, frame, environment, tally)
 
 
 def _columns(table: Table, mapping: ColumnMap, tally: Tally) -> pd.DataFrame:
@@ -228,45 +241,45 @@ def _values(table: Table, name: str, mapping: ColumnMap, tally: Tally) -> NDArra
     return scale(values)
 
 
-def _numeric(place: Environment | None) -> set[str]:
-    return set() if place is None else {c.name for c in trial_schema(place).columns
+def _numeric(environment: Environment | None) -> set[str]:
+    return set() if environment is None else {c.name for c in trial_schema(environment).columns
                                         if c.kind != "string"}  # fmt: skip
 
 
-def _require(table: Table, frame: pd.DataFrame, place: Environment | None) -> None:
+def _require(table: Table, frame: pd.DataFrame, environment: Environment | None) -> None:
     """Name every column that is missing, with the nearest names in the file."""
-    if place is None:
+    if environment is None:
         lacking = [] if {"action", "response"} & set(frame) else ["action or response"]
     else:
-        schema = trial_schema(place)
+        schema = trial_schema(environment)
         needed = [c.name for c in schema.columns if c.required]
-        needed += ["reward"] if place.feedback and place.name != "iowa_gambling" else []
+        needed += ["reward"] if environment.feedback and environment.name != "iowa_gambling" else []
         # What the experiment adds by itself from the others is found out by asking it to.
         lacking = [name for name in dict.fromkeys(needed) if name not in frame]
         if lacking and {"subject", "trial"} <= set(frame):
-            lacking = [name for name in lacking if name not in _added(place, frame)]
+            lacking = [name for name in lacking if name not in _added(environment, frame)]
     if lacking:
-        raise ValueError(_lacking(table, lacking, place))
+        raise ValueError(_lacking(table, lacking, environment))
 
 
-def _added(place: Environment, frame: pd.DataFrame) -> set[str]:
+def _added(environment: Environment, frame: pd.DataFrame) -> set[str]:
     """Return the columns that the experiment adds to such a table by itself."""
     probe = frame.assign(outcome="malformed").head(1)
     probe = probe.assign(**{name: np.nan for name in ("action", "response") if name in probe})
     try:
-        return set(map(str, place.complete(Trials.from_frame(probe)).columns))
+        return set(map(str, environment.complete(Trials.from_frame(probe)).columns))
     except ValueError:
         return set(map(str, frame.columns))  # its own sentence says what is wrong
 
 
-def _lacking(table: Table, names: Sequence[str], place: Environment | None = None) -> str:
+def _lacking(table: Table, names: Sequence[str], environment: Environment | None = None) -> str:
     """Return the sentence that names all columns that are missing."""
     there = list(map(str, table.cells.columns))
     near = []
     for name in names:
         close = get_close_matches(name, there, 1, 0.5)
         near.append(f"{name} (nearest: {close[0]})" if close else name)
-    of = place.name if place is not None else "trials"
+    of = environment.name if environment is not None else "trials"
     return (
         f"{of} needs the column{'s' if len(names) > 1 else ''} {', '.join(near)}; {table.file} has "
         f"{', '.join(there)}. Map them: --map {names[0].split()[0]}=YOUR_NAME."
@@ -274,14 +287,18 @@ def _lacking(table: Table, names: Sequence[str], place: Environment | None = Non
 
 
 def _answered(
-    table: Table, frame: pd.DataFrame, place: Environment | None, tally: Tally
+    table: Table, frame: pd.DataFrame, environment: Environment | None, tally: Tally
 ) -> pd.DataFrame:
     """Add what became of each answer; without one there is no reward."""
     wanted = [name for name in ("action", "response") if name in frame]
-    if place is not None and place.given != "either":
-        wanted = [name for name in wanted if place.given in (name, "both")]
+    if environment is not None and environment.given != "either":
+        wanted = [name for name in wanted if environment.given in (name, "both")]
     given = frame[wanted].notna()
-    answered = given.any(axis=1) if place is None or place.given != "both" else given.all(axis=1)
+    answered = (
+        given.any(axis=1)
+        if environment is None or environment.given != "both"
+        else given.all(axis=1)
+    )
     if "outcome" not in frame:
         tally.mark(UNREADABLE, "no answer", table, ~answered)
         said = frame["raw_text"].notna() if "raw_text" in frame else False
@@ -292,7 +309,7 @@ def _answered(
     for name in (*wanted, "reward", "gain", "loss"):
         if name in frame:
             frame[name] = frame[name].where(answered)
-    if place is not None and place.feedback and "reward" in frame:
+    if environment is not None and environment.feedback and "reward" in frame:
         unpaid = answered & frame["reward"].isna()
         tally.mark(UNREADABLE, "an answer whose reward is missing", table, unpaid)
         for name in wanted:
@@ -301,9 +318,11 @@ def _answered(
     return frame
 
 
-def _means(table: Table, frame: pd.DataFrame, place: Environment, tally: Tally) -> pd.DataFrame:
+def _means(
+    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally
+) -> pd.DataFrame:
     """Add the machines' means of each block, from whether choices were accurate."""
-    high, low = place.settings["high"], place.settings["low"]
+    high, low = environment.settings["high"], environment.settings["low"]
     known = frame["action"].notna() & frame["accurate"].notna()
     better = better_machine(
         frame["action"].to_numpy(float),
@@ -338,20 +357,22 @@ def _blocks(table: Table, frame: pd.DataFrame, tally: Tally) -> pd.DataFrame:
 
 
 def _asked(
-    table: Table, frame: pd.DataFrame, place: TemporalDiscounting, tally: Tally
+    table: Table, frame: pd.DataFrame, environment: TemporalDiscounting, tally: Tally
 ) -> pd.DataFrame:
     """Return the questions of a questionnaire of which items and answers are known."""
     lost = frame["item"].isna()
     tally.mark(LEFT_OUT, "no number of the item", table, lost)
     frame = frame[~lost].reset_index(drop=True)
-    told = questions_of_answers(frame.drop(columns="trial"), place)
+    told = questions_of_answers(frame.drop(columns="trial"), environment)
     tally.mark(DERIVED, "sums and delays, from the answers before", table, ~lost)
     return told
 
 
-def _reshaped(table: Table, frame: pd.DataFrame, place: Environment, tally: Tally) -> pd.DataFrame:
+def _reshaped(
+    table: Table, frame: pd.DataFrame, environment: Environment, tally: Tally
+) -> pd.DataFrame:
     """Return trials of a table in which a row is a day, a balloon or a play."""
-    if place.name == "two_step":
+    if environment.name == "two_step":
         if "state" not in frame:
             what = "the planet, from the second choice (0, 1: the first; 2, 3: the second)"
             tally.mark(DERIVED, what, table, frame["action2"].notna())
@@ -363,10 +384,10 @@ def _reshaped(table: Table, frame: pd.DataFrame, place: Environment, tally: Tall
         tally.mark(UNREADABLE, "an answer whose reward is missing", table, unpaid)
         frame["action2"] = frame["action2"].where(~unpaid)
         tally.mark(DERIVED, "two stages of each day", table, frame["action1"].notna())
-        return stages_of_days(frame, transition=float(place.settings["transition"]))
+        return stages_of_days(frame, transition=float(environment.settings["transition"]))
     keys = [key for key in ("subject", "session") if key in frame]
-    if place.name == "balloon_risk":
-        maxima = tuple(place.settings["maxima"])
+    if environment.name == "balloon_risk":
+        maxima = tuple(environment.settings["maxima"])
         if "maximum" not in frame:
             kinds = frame["type"] if "type" in frame else pd.Series(0.0, index=frame.index)
             frame = frame.assign(maximum=np.array(maxima)[kinds.to_numpy(dtype=np.int64)])
@@ -386,22 +407,24 @@ def _reshaped(table: Table, frame: pd.DataFrame, place: Environment, tally: Tall
     return games_of_plays(frame[kept].drop(columns="trial").reset_index(drop=True))
 
 
-def _ask_for_units(frame: pd.DataFrame, place: Environment | None, mapping: ColumnMap) -> None:
+def _ask_for_units(
+    frame: pd.DataFrame, environment: Environment | None, mapping: ColumnMap
+) -> None:
     """Ask about answers that lie on another scale than the experiment's."""
-    if place is None or "response" not in frame or place.given == "action":
+    if environment is None or "response" not in frame or environment.given == "action":
         return
-    low, high = place.response_range
+    low, high = environment.response_range
     values = frame["response"].dropna()
     if not len(values) or mapping.named("units", "response"):
         return
     if high == 100 and values.max() <= 1 and (values % 1 != 0).any():
         raise ValueError(
-            f"Responses of {place.name} go from {low:g} to {high:g}; all of these are at most 1. "
-            "Say what they are: --map 'response: share', or 'response: as is'."
+            f"Responses of {environment.name} go from {low:g} to {high:g}; all of these are at "
+            "most 1. Say what they are: --map 'response: share', or 'response: as is'."
         )
     if high == 1 and values.max() > 1 and (values > 1).mean() > 0.2:
         raise ValueError(
-            f"Responses of {place.name} go from {low:g} to {high:g}; these go to {values.max():g}. "
-            "Say what they are: --map 'response: percent'; a few answers out of range are "
-            "corrected or left empty in the file."
+            f"Responses of {environment.name} go from {low:g} to {high:g}; these go to "
+            f"{values.max():g}. Say what they are: --map 'response: percent'; a few "
+            "answers out of range are corrected or left empty in the file."
         )

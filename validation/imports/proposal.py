@@ -98,38 +98,38 @@ def propose(table: Table, environment: str | None = None) -> list[Proposal]:
     return sorted(found, key=lambda one: -one.score)[:MOST]
 
 
-def _proposal(table: Table, place: Environment) -> Proposal | None:
-    for wanted in _wanted(place):
-        found = _fitted(table, place, wanted)
+def _proposal(table: Table, environment: Environment) -> Proposal | None:
+    for wanted in _wanted(environment):
+        found = _fitted(table, environment, wanted)
         if found is not None:
             return found
     return None
 
 
-def _wanted(place: Environment) -> list[tuple[str, ...]]:
+def _wanted(environment: Environment) -> list[tuple[str, ...]]:
     """Return the columns by which the experiment may be known: theirs in one row, or ours."""
-    schema = trial_schema(place)
+    schema = trial_schema(environment)
     needed = [c.name for c in schema.columns if c.required and c.name != "trial"]
-    needed += ["reward"] if place.feedback and "gain" not in needed else []
-    needed = [name for name in needed if name not in _ADDED.get(place.name, ())]
-    shaped = [_SHAPES[place.name]] if place.name in _SHAPES else []
+    needed += ["reward"] if environment.feedback and "gain" not in needed else []
+    needed = [name for name in needed if name not in _ADDED.get(environment.name, ())]
+    shaped = [_SHAPES[environment.name]] if environment.name in _SHAPES else []
     return [*shaped, tuple(dict.fromkeys(needed))]
 
 
-def _fitted(table: Table, place: Environment, wanted: Sequence[str]) -> Proposal | None:
+def _fitted(table: Table, environment: Environment, wanted: Sequence[str]) -> Proposal | None:
     free = list(map(str, table.cells.columns))
     columns: dict[str, str] = {}
     values: dict[str, dict[str, float]] = {}
     units: dict[str, str] = {}
     reasons: list[tuple[str, str]] = []
     scores = []
-    ends = {c.name: (c.least, c.most) for c in trial_schema(place).columns}
+    ends = {c.name: (c.least, c.most) for c in trial_schema(environment).columns}
     for name in (*wanted, "trial", "session", "block"):
         ranked = sorted(((_alike(name, other), other) for other in free), reverse=True)
         for score, other in ranked:
             if score < _FEWEST:
                 continue
-            said = _meaning(table, other, name, ends.get(name, (None, None)), place)
+            said = _meaning(table, other, name, ends.get(name, (None, None)), environment)
             if said is None:
                 continue
             how, told, unit = said
@@ -144,7 +144,7 @@ def _fitted(table: Table, place: Environment, wanted: Sequence[str]) -> Proposal
             scores.append(score)
             break
         else:
-            alone = _only(table, free, place) if name == "action" else None
+            alone = _only(table, free, environment) if name == "action" else None
             if alone is not None:
                 other, told = alone
                 columns[name], values[name] = other, told
@@ -156,21 +156,21 @@ def _fitted(table: Table, place: Environment, wanted: Sequence[str]) -> Proposal
             elif name in wanted:
                 return None
     same = {ours: theirs for ours, theirs in columns.items()}
-    mapping = ColumnMap(place.name, same, values, units)
+    mapping = ColumnMap(environment.name, same, values, units)
     return Proposal(
         mapping, tuple(reasons), tuple(free), float(np.mean(scores)) + len(wanted) / 100
     )
 
 
 def _only(
-    table: Table, free: Sequence[str], place: Environment
+    table: Table, free: Sequence[str], environment: Environment
 ) -> tuple[str, dict[str, float]] | None:
     """Return the only column that has as many texts as there are actions; None if not one."""
     found = []
     for column in free:
-        texts = sorted(map(str, table.cells[column].dropna().unique()[: place.n_actions + 1]))
+        texts = sorted(map(str, table.cells[column].dropna().unique()[: environment.n_actions + 1]))
         _, wrong = numbers(table, column, Tally())
-        if wrong.all() and len(texts) == place.n_actions:
+        if wrong.all() and len(texts) == environment.n_actions:
             found.append((column, {text: float(k) for k, text in enumerate(texts)}))
     return found[0] if len(found) == 1 else None
 
@@ -190,7 +190,7 @@ def _meaning(
     column: str,
     ours: str,
     ends: tuple[float | None, float | None],
-    place: Environment,
+    environment: Environment,
 ) -> tuple[str, dict[str, float], str] | None:
     """Return what the values of a column are in words, as a mapping and as a unit; None if none."""
     cells = table.cells[column]
@@ -203,7 +203,7 @@ def _meaning(
     found, wrong = numbers(table, column, Tally())
     distinct = pd.unique(given)
     if wrong.any():
-        options = place.n_actions if ours in ("action", "action1", "action2") else 2
+        options = environment.n_actions if ours in ("action", "action1", "action2") else 2
         if ours in ("response", "trial", "value") or len(distinct) > max(options, 2):
             return None
         told: dict[str, float] = {str(text): float(k) for k, text in enumerate(sorted(distinct))}

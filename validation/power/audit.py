@@ -158,10 +158,10 @@ def compute(question: AskAudit) -> Audit:
     if measure not in MEASURES:
         raise ValueError(unknown("measure", measure, MEASURES))
     found = MEASURES[measure]
-    place = resolve_environment(
+    environment = resolve_environment(
         question.environment or make(found.environments[0], **found.settings)
     )
-    found = found.in_place(place)
+    found = found.in_place(environment)
     if subjects < found.least_subjects:
         least = found.least_subjects
         raise ValueError(f"The test is over subjects and needs at least {least}; got {subjects}.")
@@ -173,22 +173,22 @@ def compute(question: AskAudit) -> Audit:
     if len(trials) == 0:
         raise ValueError("An audit needs a number of trials; got none.")
     cells = [
-        _cell(found, resolve_environment(place, n), None, subjects, sessions)
+        _cell(found, resolve_environment(environment, n), None, subjects, sessions)
         for n in trials
         if found.rational
     ]
     cells += [
-        _cell(found, resolve_environment(place, n), float(effect), subjects, sessions)
+        _cell(found, resolve_environment(environment, n), float(effect), subjects, sessions)
         for effect in wanted
         for n in trials
     ]
     if not cells:
         raise ValueError(f"{measure} has no null value: an audit needs an effect; got none.")
     asked = question.asked() | {
-        "environment": place.name,
+        "environment": environment.name,
         "effect": list(map(float, wanted)),
-        "trials": [resolve_environment(place, n).n_trials for n in trials],
-        "set": settings_asked(place),
+        "trials": [resolve_environment(environment, n).n_trials for n in trials],
+        "set": settings_asked(environment),
     }
     replicates, seed = question.replicates, question.seed
     study = Study("audit", tuple(cells), replicates, seed, "replicate", asked)

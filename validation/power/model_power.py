@@ -193,10 +193,10 @@ def compute(question: AskModels) -> ModelPower:
     """Answer what `power --against` is asked."""
     one_of("criterion", question.criterion, MODEL_CRITERIA)
     rivals = [resolve_model(name) for name in (question.model, *question.against)]
-    place = resolve_environment(question.environment)
-    check_rivals(rivals, place)
+    environment = resolve_environment(question.environment)
+    check_rivals(rivals, environment)
     held = truth_by_model(rivals, question.truth)
-    pilot = _pilot(question, place, rivals)
+    pilot = _pilot(question, environment, rivals)
     options = {
         "rivals": [model.name for model in rivals],
         "criterion": question.criterion,
@@ -206,7 +206,7 @@ def compute(question: AskModels) -> ModelPower:
     for n, k, length in product(*(sizes[name] for name in SIZES)):
         if min(n, k) < 1:
             raise ValueError(f"Subjects and sessions are at least 1; got {n}, {k}.")
-        there = resolve_environment(place, length)
+        there = resolve_environment(environment, length)
         cells += [
             Cell(
                 there.name,
@@ -229,7 +229,9 @@ def compute(question: AskModels) -> ModelPower:
     return run(study, choose_batch, summarise, **question.running)
 
 
-def _pilot(question: AskModels, place: Environment, rivals: Sequence[type[Agent]]) -> Pilot | None:
+def _pilot(
+    question: AskModels, environment: Environment, rivals: Sequence[type[Agent]]
+) -> Pilot | None:
     """Read the pilot, a fit of one of the models."""
     if question.pilot is None:
         if question.unconverged:
@@ -238,7 +240,7 @@ def _pilot(question: AskModels, place: Environment, rivals: Sequence[type[Agent]
     check_not_stated({"--set": question.truth})
     fitted = model_of(question.pilot)
     model = next((one for one in rivals if one.name == fitted), rivals[0])
-    return read_pilot(question.pilot, place.name, model, question.unconverged)
+    return read_pilot(question.pilot, environment.name, model, question.unconverged)
 
 
 def choose_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:

@@ -130,8 +130,8 @@ def test_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Simulate the data sets of a batch of replicates and test each: one row per data set."""
     cell = study.cells[batch.cell]
     model = AGENTS[cell.model]
-    place = make(cell.environment, **cell.settings)
-    measure = resolve_measure(cell.options["measure"], model, place)
+    environment = make(cell.environment, **cell.settings)
+    measure = resolve_measure(cell.options["measure"], model, environment)
     effect, lived = conditions_lived(study, batch, measure)
     if cell.method == "hierarchical":
         rows = _hierarchical(study, batch, measure, lived, threads)

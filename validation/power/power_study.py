@@ -342,11 +342,11 @@ class Sought:
         slope = dict(zip(parameters.names, middle.tolist(), strict=True))
         weights = {name: weight * slope[name] for name, weight in measure.contrast.items()}
         for length in trials:
-            place = resolve_environment(self.environment, length)
-            known = identifiability(measure.model, place)
+            environment = resolve_environment(self.environment, length)
+            known = identifiability(measure.model, environment)
             if not known.estimable(weights):
                 raise ValueError(
-                    f"Sessions of {place.n_trials} trials cannot identify {measure.name} "
+                    f"Sessions of {environment.n_trials} trials cannot identify {measure.name} "
                     f"({'; '.join(known.sentences)}). Change the experiment's settings, or look "
                     "for another effect."
                 )
@@ -394,10 +394,10 @@ class Sought:
             law |= {"effect_sd": self.own_sd, "own_effect": True}
         if self.correlation:
             law["correlation"] = dict(self.correlation)
-        place = resolve_environment(self.environment, trials)
+        environment = resolve_environment(self.environment, trials)
         return Cell(
-            place.name,
-            place.settings,
+            environment.name,
+            environment.settings,
             self.model.name,
             law=law | dict(mark),
             sessions=sessions,
@@ -407,17 +407,17 @@ class Sought:
                 "measure": self.measure.name,
                 "comparison": self.comparison,
                 **self.aim.options,
-                **self._priced(place, subjects, sessions),
+                **self._priced(environment, subjects, sessions),
             },
             batch=_batch(subjects * sessions, self.estimator),
         )
 
-    def _priced(self, place: Environment, subjects: int, sessions: int) -> dict[str, Any]:
+    def _priced(self, environment: Environment, subjects: int, sessions: int) -> dict[str, Any]:
         """Say what all sessions of a design cost, if a run says what one takes."""
         if self.observed is None:
             return {}
         n = subjects * sessions * (1 if self.comparison == "one" else 2)
-        dollars = self.observed.dollars_of(place, self.model, n)
+        dollars = self.observed.dollars_of(environment, self.model, n)
         ends = [float(dollars.low), float(dollars.high)]
         return {"dollars": ends, "run": self.observed.told()}
 
@@ -433,16 +433,16 @@ def several(values: Any) -> list[Any]:
 
 def sought_in(question: PowerQuestion[Any]) -> Sought:
     """Check what a power study is asked, and write it down."""
-    place, agent = resolve_environment(question.environment), resolve_model(question.model)
+    environment, agent = resolve_environment(question.environment), resolve_model(question.model)
     comparison, estimator = question.comparison, question.estimator
-    agent.check_plays(place)
+    agent.check_plays(environment)
     one_of("comparison", comparison, COMPARISONS)
     one_of("estimator", estimator, ESTIMATORS)
     if len(question.effect) != 1:
         raise ValueError(f"An effect is one measure and its size; got {dict(question.effect)}.")
     ((name, size),) = question.effect.items()
-    measure = resolve_measure(name, agent, place)
-    pilot = _pilot_of(question, place, agent)
+    measure = resolve_measure(name, agent, environment)
+    pilot = _pilot_of(question, environment, agent)
     own = None
     if size == PILOT:
         own = _own_sizes(question, pilot, measure)
@@ -478,7 +478,7 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
         pilot.check_reaches(measure, size, comparison != "one")
     own_sd = None if own is None else float(own.std(ddof=1))
     return Sought(
-        place,
+        environment,
         agent,
         measure,
         float(size),
@@ -490,11 +490,11 @@ def sought_in(question: PowerQuestion[Any]) -> Sought:
         pilot,
         own_sd,
         aim,
-        _observed(question, place),
+        _observed(question, environment),
     )
 
 
-def _observed(question: PowerQuestion[Any], place: Environment) -> Observed | None:
+def _observed(question: PowerQuestion[Any], environment: Environment) -> Observed | None:
     """Read the run by which sessions are priced, if there is one."""
     if question.run is None:
         return None
@@ -504,15 +504,17 @@ def _observed(question: PowerQuestion[Any], place: Environment) -> Observed | No
 
     found = Observed.read(question.run, question.seed)
     found.priced()
-    if found.place.name != place.name:
+    if found.place.name != environment.name:
         raise ValueError(
             f"Sessions are priced by a run of the same experiment; {question.run} is of "
-            f"{found.place.name}, and the study of {place.name}."
+            f"{found.place.name}, and the study of {environment.name}."
         )
     return found
 
 
-def _pilot_of(question: PowerQuestion[Any], place: Environment, agent: type[Agent]) -> Pilot | None:
+def _pilot_of(
+    question: PowerQuestion[Any], environment: Environment, agent: type[Agent]
+) -> Pilot | None:
     """Read the pilot of a study, if it has one; what would contradict it is refused."""
     if question.pilot is None:
         if question.unconverged:
@@ -524,7 +526,7 @@ def _pilot_of(question: PowerQuestion[Any], place: Environment, agent: type[Agen
         raise ValueError("A stopping rule is studied with a stated group; leave --from out.")
     stated = {"--set": question.truth, "--spread": question.spread}
     check_not_stated(stated | {"--correlation": question.correlation})
-    return read_pilot(question.pilot, place.name, agent, question.unconverged)
+    return read_pilot(question.pilot, environment.name, agent, question.unconverged)
 
 
 def _own_sizes(question: PowerQuestion[Any], pilot: Pilot | None, measure: Measure) -> Array:

@@ -562,10 +562,10 @@ class AskAudit(StudyQuestion["Audit"]):
             raise ValueError(unknown("measure", measure, [*MEASURES, *AUDITS]))
         found, typed = MEASURES[measure], read_settings(texts)
         needed = [f"{k}={v}" for k, v in found.settings.items() if k not in typed]
-        place, _ = resolve_experiment(
+        environment, _ = resolve_experiment(
             given["environment"] or found.environments[0], [], None, [*needed, *(texts or [])]
         )
-        return cls(**cls.read(given) | {"environment": place})
+        return cls(**cls.read(given) | {"environment": environment})
 
     def answer(self) -> Audit:
         """Compute the study."""

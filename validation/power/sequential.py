@@ -258,8 +258,8 @@ def stop_batch(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let a batch of data sets be looked at until the rule stops: one row per data set."""
     cell = study.cells[batch.cell]
     model, rule = AGENTS[cell.model], StoppingRule.of(cell.options["rule"])
-    place = make(cell.environment, **cell.settings)
-    measure = resolve_measure(cell.options["measure"], model, place)
+    environment = make(cell.environment, **cell.settings)
+    measure = resolve_measure(cell.options["measure"], model, environment)
     assert isinstance(measure, SubjectMeasure)
     effect, lived = conditions_lived(study, batch, measure)
     samples = [sample_of(cell, measure, one, len(batch), threads) for one in lived]

@@ -179,16 +179,16 @@ def audit(
 def take_shortcuts(study: Study, batch: Batch, threads: int | None) -> pd.DataFrame:
     """Let every shortcut be taken in each session: one row each."""
     cell = study.cells[batch.cell]
-    place = cell.make()
+    environment = cell.make()
     rows = []
     for session in range(batch.first, batch.last):
         address = (cell.law["number"], session)
-        design = place.draw(session_stream(study.seed, *address))
+        design = environment.draw(session_stream(study.seed, *address))
         row: dict[str, Any] = {"status": "ok", "message": ""}
-        if _right(place, design) is not None:
-            row |= _looked(place, design)
+        if _right(environment, design) is not None:
+            row |= _looked(environment, design)
         else:
-            row |= _played(place, design, session_stream(study.seed, *address, _RANDOM))
+            row |= _played(environment, design, session_stream(study.seed, *address, _RANDOM))
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -201,27 +201,30 @@ def summarise(rows: Rows) -> ShortcutAudit:
     return ShortcutAudit(pd.DataFrame(found), rows.study, rows.versions)
 
 
-def _check_audited(place: Environment) -> None:
-    if place.n_actions == 0 and _right(place, place.draw(session_stream(0))) is None:
+def _check_audited(environment: Environment) -> None:
+    if (
+        environment.n_actions == 0
+        and _right(environment, environment.draw(session_stream(0))) is None
+    ):
         raise ValueError(
-            f"Shortcuts to a number are held against the right one, and {place.name} does not say "
-            "which one is right. Write its method `right`."
+            f"Shortcuts to a number are held against the right one, and {environment.name} does "
+            "not say which one is right. Write its method `right`."
         )
 
 
-def _right(place: Environment, design: Design) -> NDArray[np.float64] | None:
-    return place.right(design.table) if isinstance(place, Right) else None
+def _right(environment: Environment, design: Design) -> NDArray[np.float64] | None:
+    return environment.right(design.table) if isinstance(environment, Right) else None
 
 
-def _looked(place: Environment, design: Design) -> dict[str, float]:
+def _looked(environment: Environment, design: Design) -> dict[str, float]:
     """Return sums of squares and products of what is looked at and what is right, within windows.
 
     Each is taken from its mean within the window of the session.
     """
-    right = _right(place, design)
+    right = _right(environment, design)
     assert right is not None
-    lived = Session(place, design).environment
-    shown = place.fields.shown
+    lived = Session(environment, design).environment
+    shown = environment.fields.shown
     trials = np.flatnonzero(np.isfinite(right))
     seen = [
         {"trial": int(t), **{name: design.table[name][t].item() for name in shown}} for t in trials
@@ -244,45 +247,45 @@ def _looked(place: Environment, design: Design) -> dict[str, float]:
     return found
 
 
-def _played(place: Environment, design: Design, rng: np.random.Generator) -> dict[str, float]:
+def _played(environment: Environment, design: Design, rng: np.random.Generator) -> dict[str, float]:
     """Return the mean score of every habit, and of picking at random."""
-    rules: dict[str, Rule] = dict(habits(place))
-    rules[CHANCE] = lambda seen, last: int(rng.integers(place.n_actions))
-    return {f"{name}|score": _score(place, design, rule) for name, rule in rules.items()}
+    rules: dict[str, Rule] = dict(habits(environment))
+    rules[CHANCE] = lambda seen, last: int(rng.integers(environment.n_actions))
+    return {f"{name}|score": _score(environment, design, rule) for name, rule in rules.items()}
 
 
-def _score(place: Environment, design: Design, rule: Rule) -> float:
-    session = Session(place, design)
+def _score(environment: Environment, design: Design, rule: Rule) -> float:
+    session = Session(environment, design)
     last, scores = None, []
-    middle = sum(place.response_range) / 2
+    middle = sum(environment.response_range) / 2
     for seen in session:
         last = rule(seen, last)
-        if not place.feedback:
+        if not environment.feedback:
             chances = session.environment.truth(seen)
             if chances is None:
-                p = np.asarray(_reference(place).action_probabilities(seen))
+                p = np.asarray(_reference(environment).action_probabilities(seen))
                 best = p >= p.max() - TIED
                 scores.append(float(best[last]) / float(best.sum()))
             else:
                 scores.append(float(chances[last]))
-        session.take((last, middle) if place.given == "both" else last)
-    if not place.feedback:
+        session.take((last, middle) if environment.given == "both" else last)
+    if not environment.feedback:
         return float(np.nanmean(scores))
     frame = pd.DataFrame(session.rows).assign(subject="0")
-    trials = Trials.from_frame(frame, environment=place)
-    return float(np.nanmean(place.performance(trials)))
+    trials = Trials.from_frame(frame, environment=environment)
+    return float(np.nanmean(environment.performance(trials)))
 
 
-def _reference(place: Environment) -> Any:
+def _reference(environment: Environment) -> Any:
     for model in AGENTS.values():
-        if model.plays(place) and len(model.parameters):
+        if model.plays(environment) and len(model.parameters):
             theta = model.parameters.constrain(model.parameters.mean)
-            mind = model.from_theta(theta, actions=place.n_actions)
+            mind = model.from_theta(theta, actions=environment.n_actions)
             mind.reset()
             return mind
     raise ValueError(
-        f"Habits in {place.name} are held against rewards, chances or a model; there are none. "
-        "Write its method `truth`."
+        f"Habits in {environment.name} are held against rewards, chances or a model; there are "
+        "none. Write its method `truth`."
     )
 
 
