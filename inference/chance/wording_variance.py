@@ -155,7 +155,7 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
         own = own.dropna(subset=["y", "error"])
         own = own[own.groupby("context")["y"].transform("size") == every]
         mean = own.groupby(cells, sort=False).agg(
-            y=("y", "mean"), error=("error", "sum"), n=("y", "size")
+            y=("y", "mean"), error=("error", "sum"), freedom=("freedom", "sum"), n=("y", "size")
         )
         if not len(mean):
             continue
@@ -168,6 +168,7 @@ def split_models(several: Mapping[str, RevealedBeliefs], *, seed: int = 0) -> pd
 
 ALL = "all"  # scenarios together
 _PARTS = ("part", "variance", "low", "high", "share", "contexts", "wordings", "left_out")
+_VALUES = ["scenario", "context", "wording", "value", "y", "error", "freedom"]
 _EFFECT = ("wording", "effect", "low", "high", "contexts")
 
 
@@ -190,8 +191,16 @@ def _values(beliefs: RevealedBeliefs) -> pd.DataFrame:
             rows.append({**about, "value": "likeliest outcome", **told})
             if not draws:
                 away = float(np.abs(p - beliefs.probability[here] / total).sum())
-                rows.append({**about, "value": "distance", "y": round(away, DIGITS), "error": 0.0})
-    return pd.DataFrame(rows, columns=["scenario", "context", "wording", "value", "y", "error"])
+                rows.append(
+                    {
+                        **about,
+                        "value": "distance",
+                        "y": round(away, DIGITS),
+                        "error": 0.0,
+                        "freedom": 1.0,
+                    }
+                )
+    return pd.DataFrame(rows, columns=_VALUES)
 
 
 def _by_scenario(table: pd.DataFrame) -> Iterator[tuple[dict[str, str], pd.DataFrame]]:
@@ -212,7 +221,14 @@ def _parts(
     rooted = own.assign(error=np.sqrt(own["error"]))
     try:
         found = split_scores(
-            rooted, "y", "error", model=of, template="wording", exact=True, seed=seed
+            rooted,
+            "y",
+            "error",
+            model=of,
+            template="wording",
+            freedom="freedom",
+            exact=True,
+            seed=seed,
         )
     except ValueError:  # too few have a value
         return []
@@ -250,6 +266,7 @@ def _sampled(share: float, truth: float, draws: int) -> dict[str, float]:
     """Return the value of a share, and its sampling variance; NaN for fewer than two draws."""
     y = round(share - truth, DIGITS)  # a sum of shares may be above 1 by rounding
     if not draws:
-        return {"y": y, "error": 0.0}
+        return {"y": y, "error": 0.0, "freedom": 1.0}
     variance = round(share * (1 - share), DIGITS)
-    return {"y": y, "error": max(variance, 0.0) / (draws - 1) if draws > 1 else float("nan")}
+    error = max(variance, 0.0) / (draws - 1) if draws > 1 else float("nan")
+    return {"y": y, "error": error, "freedom": draws - 1.0}

@@ -2,6 +2,7 @@
 
 Facts: a `SimpleNamespace` with `content` (what revealed.json holds), `rows` (beliefs.parquet: one
 row per model, context and outcome, probabilities before normalising), `stated` (stated.parquet),
+`reworded` (reworded.parquet, the same rows in all wordings; None if there was one),
 `sent` (by model, in which form contexts and questions really reached it) and, for what the tables
 print, `table` (the one that is printed).
 """
@@ -115,12 +116,29 @@ def _left_out(facts, words):
     assert int(words["flagged"].replace(",", "")) == sum(is_flagged(r) for *_, r in contexts) > 0
 
 
+def errors_by_context(own):
+    """Mean stated error of each context."""
+    found = {}
+    for row in own.dropna(subset="error").to_dict("records"):
+        found.setdefault((row["scenario"], row["context"]), []).append(row["error"])
+    return [sum(several) / len(several) for several in found.values()]
+
+
+def _stated_interval(facts, words):
+    own = facts.stated[facts.stated["model"] == model_of(facts, words["model"])]
+    _, low, high = t_interval(errors_by_context(own))
+    near(words["low"], low)
+    near(words["high"], high)
+
+
 def _stated_error(facts, words):
     own = facts.stated[facts.stated["model"] == model_of(facts, words["model"])]
-    errors = own["error"].dropna()
+    errors = own.dropna(subset="error")
     assert int(words["n"].replace(",", "")) == len(errors) > 0
     assert whole_number(words["questions"]) == len(own)
-    near(words["mean"], float(errors.mean()))
+    values = errors_by_context(own)
+    assert whole_number(words["contexts"]) == len(values)
+    near(words["mean"], sum(values) / len(values))
     assert float(words["guess"]) == 1 - 1 / 5  # of five letters one is right
 
 
@@ -253,7 +271,152 @@ def _asked(facts, words):
 
 def _naive_distance(facts, words):
     found = manhattan(facts, model_of(facts, words["model"]), "naive")
-    near(words["mean"], np.mean(list(found.values())))
+    mean, low, high = t_interval(list(found.values()))
+    near(words["mean"], mean)
+    if len(found) > 1:
+        near(words["low"], low)
+        near(words["high"], high)
+
+
+# Columns that a context has in common with the one that lacks the evidence, and by scenario the
+# number of the kind whose earlier outcome has no influence, and of the one with an idle fact.
+COMMON = {
+    "dice": ("dice", "faces"),
+    "coins": ("coins", "face", "weight"),
+    "choice": ("options",),
+    "preference": ("pair", "first", "weight"),
+    "counts": ("law", "mean"),
+    "linked_coins": ("coins", "face", "weight", "correlation"),
+}
+IDLE = {name: {1: "earlier outcomes"} for name in ("dice", "coins", "choice", "preference")} | {
+    "counts": {1: "earlier outcomes", 3: "idle facts"},
+    "linked_coins": {2: "idle facts"},
+}
+
+
+def shifts(facts, model):
+    """By scenario and evidence, the shifts of each context without it, and how many have it."""
+    told, plain = [], {}
+    for scenario, name, rows in contexts_of(facts, model):
+        if is_flagged(rows):
+            continue
+        columns = {k: int(v) for k, v in (part.rsplit(" ", 1) for part in name.split(", "))}
+        common = (scenario, *(columns[k] for k in COMMON[scenario]))
+        q = rows["probability"].to_numpy(float)
+        share = dict(zip(rows["outcome"], q / q.sum(), strict=True))
+        if columns["kind"] == 0:
+            plain[common] = share
+        elif columns["kind"] in IDLE[scenario]:
+            fact = columns.get("fact", -1)
+            named = str(fact) if fact >= 0 else rows["previous"].iloc[0]
+            told.append((IDLE[scenario][columns["kind"]], common, named, share))
+    found = {}
+    for evidence, common, named, share in told:
+        if common in plain and named in share:
+            by_plain = found.setdefault((common[0], evidence), {})
+            by_plain.setdefault(common, []).append(share[named] - plain[common][named])
+    return found
+
+
+def shift_interval(by_plain):
+    """Mean shift over what the evidence is added to, and its interval by the textbook."""
+    return t_interval([np.mean(several) for several in by_plain.values()])
+
+
+def _shift(facts, words):
+    by_plain = shifts(facts, model_of(facts, words["model"]))[words["scenario"], words["evidence"]]
+    assert whole_number(words["contexts"]) == sum(map(len, by_plain.values()))
+    for told, value in zip(
+        (words["shift"], words["low"], words["high"]), shift_interval(by_plain), strict=True
+    ):
+        assert (told.strip("+-") == "nan") == bool(np.isnan(value))
+        if not np.isnan(value):
+            near(told, value)
+
+
+def _moved_kinds(facts, words):
+    """Those whose interval lies on one side of 0, and of how many, by name with the shift."""
+    kinds, moved = 0, {}
+    for key, by_plain in shifts(facts, model_of(facts, words["model"])).items():
+        mean, low, high = shift_interval(by_plain)
+        if len(by_plain) > 1:
+            kinds += 1
+            if (low > 0 or high < 0) and abs(mean) > 1e-6:
+                moved[key] = mean
+    assert whole_number(words["kinds"]) == kinds
+    return moved
+
+
+def _moved(facts, words):
+    moved = _moved_kinds(facts, words)
+    assert int(words["n"]) == len(moved) > 0
+    told = re.findall(r"([a-z ]+) in (\w+) \(([+-]\d\.\d{3})\)", words["told"])
+    assert {(scenario, evidence.strip()) for evidence, scenario, _ in told} == set(moved)
+    for evidence, scenario, shift in told:
+        near(shift, moved[scenario, evidence.strip()])
+
+
+def _unmoved(facts, words):
+    assert not _moved_kinds(facts, words)
+
+
+def wordings_of(facts, model):
+    """By context, y and its sampling variance in each wording: the outcome likeliest in truth."""
+    own = facts.reworded[facts.reworded["model"] == model]
+    found, numbers = {}, set()
+    for (scenario, name), rows in own.groupby(["scenario", "context"], sort=False):
+        name, _, number = name.partition(", wording ")
+        numbers.add(number)
+        if is_flagged(rows) or rows["source"].iloc[0] == "top-k":
+            continue
+        q, p = rows["probability"].to_numpy(float), rows["truth"].to_numpy(float)
+        place, n = int(p.argmax()), rows["count"].clip(lower=0).sum()
+        share = q[place] / q.sum()
+        error = share * (1 - share) / (n - 1) if rows["draws"].iloc[0] else 0.0
+        if np.isfinite(error):
+            found.setdefault((scenario, name), {})[number] = share - p[place], error
+    complete = [own for own in found.values() if len(own) == len(numbers)]
+    whole = [[own[k] for k in sorted(numbers)] for own in complete]
+    return np.array(whole), len(numbers)
+
+
+def _wording_variances(facts, words):
+    """Components of the crossed design from sums of squares in plain NumPy."""
+    table, k = wordings_of(facts, model_of(facts, words["model"]))
+    y, error = table[..., 0], table[..., 1]
+    n = len(y)
+    assert words["size"] == f"{n:,} contexts in {k} wordings"
+    down, across, mean = y.mean(axis=1), y.mean(axis=0), y.mean()
+    both = ((y - down[:, None] - across[None] + mean) ** 2).sum() / ((n - 1) * (k - 1))
+    return [
+        max(part, 0.0)
+        for part in (
+            ((down - mean) ** 2).sum() / (n - 1) - both / k,
+            ((across - mean) ** 2).sum() / (k - 1) - both / n,
+            both - error.mean(),
+            error.mean(),
+        )
+    ]
+
+
+def _wordings(facts, words):
+    parts = _wording_variances(facts, words)
+    for name, part in zip(("context", "wording", "both", "sampling"), parts, strict=True):
+        assert abs(float(words[name].removesuffix("%")) - 100 * part / sum(parts)) < 0.06
+
+
+def _no_variance(facts, words):
+    assert max(_wording_variances(facts, words)) < 1e-20
+
+
+def _few_wordings(facts, words):
+    table, _ = wordings_of(facts, model_of(facts, words["model"]))
+    assert len(table) < 2
+
+
+def _only_tables(facts, words):
+    own = facts.reworded[facts.reworded["model"] == model_of(facts, words["model"])]
+    assert set(own["source"]) == {"top-k"}
 
 
 def fitted(facts, model, names, rng=None):
@@ -305,15 +468,42 @@ def fitted(facts, model, names, rng=None):
     return dict(zip(names, found.x, strict=True)), np.array(curves)
 
 
+def scatter(facts, model, z):
+    """Sum of squared slopes of the divergence by context, for as many contexts as are spare."""
+    names, slopes = list(z), []
+    for _, _, rows in contexts_of(facts, model):
+        if is_flagged(rows):
+            continue
+        own = rows[rows["truth"] > 0]
+        if len(own) < 2:
+            continue
+        marks = np.array([[sign == "1" for sign in row] for row in own["marks"]], dtype=float)
+        log_truth, q = np.log(own["truth"].to_numpy(float)), own["probability"].to_numpy(float)
+        full = np.array([z.get(name, 0.0) for name in NAMES])
+        height = log_truth * np.exp(-full[0]) + marks @ full[1:]
+        p = np.exp(height - np.logaddexp.reduce(height))
+        by = np.column_stack([-log_truth * np.exp(-full[0]), marks])
+        slopes.append(((q / q.sum() - p) @ by)[[NAMES.index(name) for name in names]])
+    slopes, spare = np.array(slopes), len(slopes) - len(names)
+    if spare < 1:  # as many parameters as contexts: nothing says how these differ
+        return np.full((len(names), len(names)), np.nan)
+    return slopes.T @ slopes * len(slopes) / spare
+
+
 def _sampler(facts, words):
     model = model_of(facts, words["model"])
     told = re.findall(
-        r"(\w+) (beyond )?(-?[\d.]+)(?: \((90% interval|tables allow) (\S+) to (\S+?)\))?",
+        r"(\w+) (beyond )?(-?[\d.]+)"
+        r"(?: \((90% interval over contexts|90% interval|tables allow) (\S+) to (\S+?)\))?",
         words["told"],
     )
     assert told
     z, curvature = fitted(facts, model, [name for name, *_ in told])
-    errors = dict(zip(z, np.sqrt(np.diag(np.linalg.pinv(curvature))), strict=True))
+    sources = set(facts.rows.loc[facts.rows["model"] == model, "source"])
+    covariance = np.linalg.pinv(curvature)
+    if sources == {"exact"}:  # contexts differ, and nothing was drawn
+        covariance = covariance @ scatter(facts, model, z) @ covariance
+    errors = dict(zip(z, np.sqrt(np.diag(covariance)), strict=True))
     names, rng = list(z), np.random.default_rng(0)
     placed = []
     if any(each[3] == "tables allow" for each in told):
@@ -336,8 +526,11 @@ def _sampler(facts, words):
             half = 1.6449 * errors[name]
             assert abs(float(low) - natural(z[name] - half)) < 5e-3
             assert abs(float(high) - natural(z[name] + half)) < 5e-3
+            assert (kind == "90% interval over contexts") == (sources == {"exact"})
         else:
-            assert "sampled" not in set(facts.rows.loc[facts.rows["model"] == model, "source"])
+            assert "sampled" not in sources
+            if sources == {"exact"} and np.isfinite(errors[name]):  # no wider than three decimals tell
+                assert 2 * 1.6449 * errors[name] * max(1.0, natural(z[name])) < 2e-3
 
 
 def _fit_is(facts, words):
@@ -440,6 +633,9 @@ REPORT = Report(
     sources=(
         "validation/chance/revealed.py",
         "validation/chance/revealed_page.py",
+        "validation/chance/revealed_further.py",
+        "validation/chance/revealed_sentences.py",
+        "validation/chance/agreement.py",
         "validation/chance/asked_beliefs.py",
         "validation/chance/chance_items.py",
         "validation/chance/interview.py",
@@ -490,9 +686,15 @@ REPORT = Report(
             _left_out,
         ),
         Claim(
-            "{model}: Stated error, mean over {n} of {questions}: {mean} ({guess} by guessing).",
+            "{model}: Stated error, mean over {contexts}, {n} of {questions} answered: "
+            "{mean} ({guess} by guessing).",
             "the rows of stated.parquet",
             _stated_error,
+        ),
+        Claim(
+            "{model}: Of the stated error, 95% interval {low} to {high}.",
+            "the rows of stated.parquet, and Student's interval by hand",
+            _stated_interval,
         ),
         Claim(
             "{model}: None of {questions} has a stated error.",
@@ -545,7 +747,78 @@ REPORT = Report(
         ),
         Explanation(
             "Stated probability: mean of the five options, each by the probability of its letter. "
-            "Stated error: 1 - P(correct letter) among the letters."
+            "Stated error: 1 - P(correct letter) among the letters. Intervals of agreement are "
+            "bootstrap ones of 95%, over contexts."
+        ),
+        Claim(
+            "{model}: once {evidence} in {scenario} name an outcome, it is believed in {shift} "
+            "more ({low} to {high}, {contexts})",
+            f"{RAW}, pairs of contexts by their names, and Student's interval by hand",
+            _shift,
+        ),
+        Claim(
+            "{model} is moved beyond the 95% interval by {n} of {kinds} of evidence that should "
+            "not matter: {told}.",
+            f"{RAW}, pairs of contexts by their names, and Student's interval by hand",
+            _moved,
+        ),
+        Claim(
+            "{model} is not moved beyond the 95% interval by any of {kinds} of evidence that "
+            "should not matter.",
+            f"{RAW}, pairs of contexts by their names, and Student's interval by hand",
+            _unmoved,
+        ),
+        Explanation(
+            "Evidence that should not matter is an earlier outcome that has no influence, or a "
+            "fact that names a number. The shift is the share of the named outcome with it minus "
+            "that in the same context without it: above 0 towards what is named, 0 for a mind that "
+            "is not moved, whatever else it believes. Intervals are Student's 95% over the "
+            "contexts without it, each with all that is added to it."
+        ),
+        Explanation(
+            "Evidence that should not matter: what an outcome is believed to have more once it is "
+            "named, with 95% intervals; 0 is none."
+        ),
+        Explanation(
+            "Likeliest outcome: the share of the outcome that is likeliest in truth minus its "
+            "truth; above 0 it is believed in too much. Intervals of means in its table stay "
+            "between the least and the largest value that there can be."
+        ),
+        Claim(
+            "{model}: of the variance of the belief in the likeliest outcome, {context} is between "
+            "contexts, {wording} between wordings in all contexts alike, {both} what a wording "
+            "does in one context and not in another, and {sampling} sampling ({size}).",
+            "reworded.parquet, sums of squares in plain NumPy",
+            _wordings,
+        ),
+        Claim(
+            "{model}: the belief in the likeliest outcome is off by as much in every context and "
+            "wording ({size}).",
+            "reworded.parquet, sums of squares in plain NumPy",
+            _no_variance,
+        ),
+        Claim(
+            "{model}: fewer than two contexts have a belief in every wording, so that nothing is "
+            "split.",
+            "reworded.parquet, a count of contexts with enough mass in each",
+            _few_wordings,
+        ),
+        Claim(
+            "{model}: what wordings move is not split for top-k tables, since what they leave open "
+            "is no sampling error.",
+            "the sources of the rows",
+            _only_tables,
+        ),
+        Explanation(
+            "Wordings: all else on this page is of the first one. The variance of what differs "
+            "between contexts and wordings is split as that of a score between models and "
+            "wordings (crossed design, expected mean squares, generalised 95% intervals that begin "
+            "at 0); with few wordings the intervals are wide. Shares count what is estimated below "
+            "0 as 0. Contexts without a belief in every wording are left out, and counted."
+        ),
+        Explanation(
+            "Each wording against the mean of all, over all contexts, with 95% intervals; 0 is "
+            "none."
         ),
         Explanation(
             "{model}: contexts whose belief is nearest to the truth, in the middle, and farthest "
@@ -598,8 +871,8 @@ REPORT = Report(
         ),
         Claim(
             "{model}: by the tokens of outcomes alone, whatever follows them, manhattan would be "
-            "{mean} (the naive reading)",
-            "the naive reading in the rows",
+            "{mean} ({low} to {high}), the naive reading",
+            "the naive reading in the rows, and Student's interval by hand",
             _naive_distance,
         ),
         Claim(

@@ -22,8 +22,17 @@ from knownminds.validation.pages import figures
 BENT = "synthetic:belief_sampler_stated"
 PLAIN = "synthetic:belief_sampler"
 TRUTH = {"temperature": 1.6, "bias_first": 0.7, "bias_repeat": -0.5, "known": 0.4}
-UNLISTED = ("Means over contexts, with", "Flagged contexts", "Revealed and stated", "Biases:",
-            "The nearest belief")  # titles that say nothing that could be false  # fmt: skip
+UNLISTED = (  # titles that say nothing that could be false
+    "Means over contexts, with",
+    "Flagged contexts",
+    "Revealed and stated",
+    "Biases:",
+    "The nearest belief",
+    "Evidence that should not matter: what an outcome is believed to have more once it is named",
+    "Laws beyond",
+    "What moves",
+    "Each wording against",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -67,9 +76,12 @@ def prove(found, folder, **more):
         stated=pd.read_parquet(folder / "stated.parquet"),
         sent={},
         truth={},
+        reworded=None,
         **{},
     )
     vars(facts).update(more)
+    if (folder / "reworded.parquet").exists():
+        facts.reworded = pd.read_parquet(folder / "reworded.parquet")
     told = sentences_of(found)
     check(REPORT, told, facts)
     return told
@@ -78,7 +90,7 @@ def prove(found, folder, **more):
 def test_a_known_mind_read_exactly(bent, tmp_path):
     told = prove(bent, tmp_path)
     assert any("read back" in sentence for sentence in told)
-    assert any("Stated error, mean over 51 of 51 questions" in sentence for sentence in told)
+    assert any("over 51 contexts, 51 of 51 questions answered" in sentence for sentence in told)
 
 
 @pytest.mark.parametrize(("leak", "threshold"), [(0.3, 0.5), (0.5, 0.5), (0.5, 0.9)])
@@ -112,6 +124,75 @@ def test_tables_that_leave_something_open(tmp_path):
 def test_more_flags_than_are_listed(tmp_path):
     found = reveal(PLAIN, scenarios=["preference"], leak=0.6, stated=False)
     assert "Flagged contexts, and 16 more in by_context.csv" in prove(found, tmp_path)
+
+
+WEIGHER = "synthetic:correlation_weigher"
+LINKED = {"scenarios": ["linked_coins"], "stated": False, "seed": 5}
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"truth": {"bias_fact": 1.0}}, "is moved beyond the 95% interval by 1 of 1 kind"),
+        ({"truth": {"bias_fact": -1.0}}, "is moved beyond the 95% interval by 1 of 1 kind"),
+        ({"truth": {"temperature": 2.0}}, "is not moved beyond the 95% interval by any of 1 kind"),
+        ({"source": "sampled", "draws": 30}, "evidence that should not matter"),
+    ],
+)
+def test_evidence_that_should_not_matter(how, sentence, tmp_path):
+    told = prove(reveal(WEIGHER, **LINKED, **how), tmp_path)
+    assert any(sentence in each for each in told)
+
+
+def test_kinds_of_evidence_in_several_scenarios(tmp_path):
+    truth = {"bias_repeat": 0.8, "temperature": 1.4}
+    told = prove(reveal(PLAIN, scenarios=["counts", "coins", "choice", "preference"], truth=truth,
+                        only={"n_coins": 3}, stated=False), tmp_path)  # fmt: skip
+    assert any("earlier outcomes in counts (+" in sentence for sentence in told)
+
+
+@pytest.mark.parametrize(
+    ("how", "sentence"),
+    [
+        ({"source": "sampled", "draws": 40, "leak": 0.2}, "of the variance of the belief"),
+        ({}, "0.0% between wordings in all contexts alike, 0.0% what a wording does"),
+        ({"truth": {}}, "is off by as much in every context and wording"),
+        ({"leak": 0.6}, "fewer than two contexts have a belief in every wording"),
+        ({"source": "top-k", "draws": 2}, "is not split for top-k tables"),
+    ],
+)
+def test_several_wordings(how, sentence, tmp_path):
+    how = {"truth": TRUTH} | how
+    told = prove(
+        reveal(BENT, scenarios=["choice"], stated=False, wordings=3, seed=6, **how), tmp_path
+    )
+    assert any(sentence in each for each in told)
+
+
+def test_a_model_whose_beliefs_a_wording_moves(tmp_path):
+    """Exact beliefs that differ by wording, in one context more than in another."""
+    found = reveal(
+        BENT, scenarios=["choice", "preference"], truth=TRUTH, stated=False, wordings=3, seed=6
+    )
+    (name,) = found.models
+    joined, rng = found.reworded[name], np.random.default_rng(1)
+    lift = np.repeat([1.0, 1.5, 0.8], len(joined) // 3) * rng.uniform(0.8, 1.25, len(joined))
+    probability = joined.probability.copy()
+    for k in range(len(joined)):
+        rows = joined.rows(k)
+        probability[rows][0] *= lift[k]
+        probability[rows] /= probability[rows].sum()
+    moved = replace(joined, probability=probability, low=probability, high=probability)
+    told = prove(replace(found, reworded={name: moved}), tmp_path)
+    assert any("of the variance of the belief in the likeliest outcome" in each for each in told)
+    assert not any("0.0% between wordings" in each for each in told)
+
+
+def test_an_exact_mind_that_is_no_belief_sampler_has_intervals_over_contexts(tmp_path):
+    found = reveal("synthetic:evidence_weigher", scenarios=["counts"], stated=False,
+                   truth={"bias_fact": 1.0, "temperature": 1.5, "evidence": 0.4})  # fmt: skip
+    told = prove(found, tmp_path)
+    assert any("(90% interval over contexts" in each for each in told)
 
 
 def mixed(one, other, contexts=slice(None)):

@@ -34,14 +34,15 @@ from knownminds.inference.chance.wording_variance import (
 )
 from knownminds.inference.fits.nested_starts import REACH
 from knownminds.inference.measure import t_tests
-from knownminds.inference.ties import tied
 from knownminds.llm_adapters import Adapter, Sampling
 from knownminds.validation.engine.reported import Reported
 from knownminds.validation.engine.study import versions
 
+from .agreement import COLUMNS, agreement_of
 from .asked_beliefs import SENT, Progress
 from .interview import Interview
 from .questions import RevealQuestion
+from .revealed_sentences import idle_lines, wording_sentences
 from .stated_answers import STATED
 
 FILE = "revealed.json"
@@ -192,25 +193,19 @@ class Revealed(Reported):
     def agreement(self) -> pd.DataFrame:
         """One row per model and scenario: what is stated against what is revealed.
 
-        Rank correlations (Spearman 1904) over questions: of the revealed and the stated
-        probability, and of their absolute errors; and the mean absolute errors of both.
+        Rank correlations over questions and mean absolute errors, each with the ends of its 95%
+        bootstrap interval over contexts (NAME_low, NAME_high), see `agreement_of`.
         """
+        return self._agreement
+
+    @cached_property
+    def _agreement(self) -> pd.DataFrame:
         answered = self.stated[self.stated["flag"] == ""].dropna(subset=["revealed", "stated"])
-        rows = []
-        for key, here in _by_scenario(answered):
-            errors = here[["revealed", "stated"]].sub(here["truth"], axis=0).abs()
-            rows.append(
-                {
-                    **key,
-                    "questions": len(here),
-                    "probabilities": _rank_correlation(here["revealed"], here["stated"]),
-                    "errors": _rank_correlation(errors["revealed"], errors["stated"]),
-                    "revealed_error": float(errors["revealed"].mean()),
-                    "stated_error": float(errors["stated"].mean()),
-                }
-            )
-        columns = ["model", "scenario", "questions", "probabilities", "errors"]
-        return pd.DataFrame(rows, columns=[*columns, "revealed_error", "stated_error"])
+        rows = [
+            {**key, "questions": len(here), **agreement_of(here)}
+            for key, here in _by_scenario(answered)
+        ]
+        return pd.DataFrame(rows, columns=["model", "scenario", "questions", *COLUMNS])
 
     @cached_property
     def wording_parts(self) -> pd.DataFrame:
@@ -261,8 +256,9 @@ class Revealed(Reported):
     def estimate_of(self, row: Mapping[Any, Any], name: str) -> str:
         """Say what a parameter of the nearest sampler is, and in brackets how far it is known.
 
-        By 90% intervals for beliefs that were sampled, and by all that top-k tables allow. One at
-        the end of what was searched is only known to lie beyond.
+        By 90% intervals: of counts for beliefs that were sampled, over contexts for exact ones
+        (how much these contexts differ from any sampler); and by all that top-k tables allow. One
+        at the end of what was searched is only known to lie beyond.
         """
         value = float(row[name])
         if not np.isfinite(value):
@@ -270,13 +266,12 @@ class Revealed(Reported):
         if not BEYOND[name][0] < value < BEYOND[name][1]:
             return f"beyond {value:.3f}"
         sources = set(self.beliefs[row["model"]].sources)
-        kind, ends = (
-            ("90% interval", ("low", "high"))
-            if sources == {"sampled"}
-            else ("tables allow", ("least", "most"))
-        )
+        kind, ends = {
+            "sampled": ("90% interval", ("low", "high")),
+            "exact": ("90% interval over contexts", ("low", "high")),
+        }.get("".join(sources), ("tables allow", ("least", "most")))
         low, high = (float(row.get(f"{name}_{end}", np.nan)) for end in ends)
-        if "exact" in sources or not high - low > NARROW:
+        if not high - low > NARROW:
             return f"{value:.3f}"
         return f"{value:.3f} ({kind} {low:.3f} to {high:.3f})"
 
@@ -372,7 +367,8 @@ class Revealed(Reported):
             if row["scenario"] == self._whole(row["model"]):
                 lines.append(
                     f"{row['model']}: by the tokens of outcomes alone, whatever follows them, "
-                    f"manhattan would be {row['mean']:.3f} (the naive reading)"
+                    f"manhattan would be {row['mean']:.3f} ({row['low']:.3f} to "
+                    f"{row['high']:.3f}), the naive reading"
                 )
         for model, (whole, naive) in self.read_back().items():
             lines.append(
@@ -392,6 +388,8 @@ class Revealed(Reported):
             )
             if told and row.get("status", "ok") != "ok":
                 lines.append(f"{row['model']}: the fit of the belief sampler is {row['status']}")
+        lines += idle_lines(self)
+        lines += wording_sentences(self, {name: name for name in self.models})
         compared = self.comparison()
         compared = compared[compared["measure"].isin(["manhattan", ERROR])]
         for row in compared.to_dict("records"):
@@ -607,10 +605,3 @@ def _by_measure(summary: pd.DataFrame) -> dict[str, dict[str, Any]]:
 
 def _interval(row: Mapping[str, Any]) -> str:
     return f"{row['mean']:.3f} ({row['low']:.3f} to {row['high']:.3f})"
-
-
-def _rank_correlation(one: pd.Series, other: pd.Series) -> float:
-    ranks = [pd.Series(tied(side, scale=1.0)[0]).rank() for side in (one, other)]
-    if len(one) < 3 or min(side.nunique() for side in ranks) < 2:
-        return float("nan")
-    return float(ranks[0].corr(ranks[1]))

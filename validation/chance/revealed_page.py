@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
 
 from knownminds.environments.chance import choice, coins, counts, dice, linked_coins, preference
 from knownminds.environments.chance.scenarios import SCENARIOS
@@ -28,6 +27,15 @@ from knownminds.validation.pages.page import (
 )
 
 from .revealed import COMPARED, ERROR, NAIVE, Revealed
+from .revealed_further import (
+    further_figures,
+    further_notes,
+    idle_table,
+    intervals,
+    law_table,
+    wording_tables,
+)
+from .revealed_sentences import EXACT, idle_sentences, wording_sentences
 from .stated_answers import shares_of
 
 CASES = ("best", "median", "worst")
@@ -46,7 +54,6 @@ WORDS = {
     ERROR: "stated error",
     NAIVE: "Manhattan, naive",
 }
-EXACT = 1e-6  # below which a deviation is rounding
 NAIVE_COLOUR = draw.ORANGE
 BIASES_TITLE = (
     "Biases: what marked outcomes are believed to have more than an unbiased mind gives them, and "
@@ -90,6 +97,7 @@ def revealed_page(revealed: Revealed) -> Page:
             *_stated_figures(revealed, named),
             *_comparison_figures(revealed, named),
             *_bias_figures(revealed, named),
+            *further_figures(revealed, named),
         ],
         command=revealed_command(revealed),
         versions=revealed.versions,
@@ -152,12 +160,18 @@ def _finding(revealed: Revealed, model: str, named: Mapping[str, str]) -> Findin
     if flagged:
         why.append(f"{flagged:,} of {counted(n, 'context')} left out, since flagged.")
     asked = revealed.stated.loc[revealed.stated["model"] == model, "error"]
-    errors = asked.dropna()
-    if len(errors):
+    answered = int(asked.notna().sum())
+    if answered:
+        error = _whole(revealed, model, ERROR)
         why.append(
-            f"Stated error, mean over {len(errors):,} of {counted(len(asked), 'question')}: "
-            f"{errors.mean():.3f} ({CHANCE:g} by guessing)."
+            f"Stated error, mean over {counted(error['contexts'], 'context')}, {answered:,} of "
+            f"{counted(len(asked), 'question')} answered: {error['mean']:.3f} ({CHANCE:g} by "
+            "guessing)."
         )
+        if np.isfinite(error["low"]):
+            why.append(
+                f"Of the stated error, 95% interval {error['low']:.3f} to {error['high']:.3f}."
+            )
     elif len(asked):
         why.append(f"None of {counted(len(asked), 'question')} has a stated error.")
     word = f"Manhattan {number(whole['mean'])}" if whole is not None else "no distance"
@@ -202,7 +216,7 @@ def _sentences(revealed: Revealed, named: Mapping[str, str]) -> list[str]:
     compared = compared[compared["measure"] == "manhattan"]
     for _, own in compared.groupby("model", sort=False):
         told.append(_compared(own.iloc[-1], named))
-    return told
+    return told + idle_sentences(revealed, named) + wording_sentences(revealed, named)
 
 
 def _compared(row: pd.Series[Any], named: Mapping[str, str]) -> str:
@@ -258,9 +272,10 @@ def _notes(revealed: Revealed) -> list[str]:
     if len(revealed.stated):
         notes.append(
             "Stated probability: mean of the five options, each by the probability of its letter. "
-            "Stated error: 1 - P(correct letter) among the letters."
+            "Stated error: 1 - P(correct letter) among the letters. "
+            "Intervals of agreement are bootstrap ones of 95%, over contexts."
         )
-    return notes
+    return notes + further_notes(revealed)
 
 
 def _bars_caption(revealed: Revealed, model: str, named: Mapping[str, str]) -> str:
@@ -295,10 +310,15 @@ def _tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
             ("model", model),
             ("scenario", "{scenario}"),
             ("questions", "{questions}"),
-            ("rank correlation", "{probabilities:.3f}"),
-            ("of their errors", "{errors:.3f}"),
-            ("mean error, revealed", "{revealed_error:.3f}"),
-            ("mean error, stated", "{stated_error:.3f}"),
+            *(
+                (head, f"{{{name}:.3f}} ({{{name}_low:.3f}} to {{{name}_high:.3f}})")
+                for head, name in (
+                    ("rank correlation", "probabilities"),
+                    ("of their errors", "errors"),
+                    ("mean error, revealed", "revealed_error"),
+                    ("mean error, stated", "stated_error"),
+                )
+            ),
         ),
         table(
             BIASES_TITLE,
@@ -311,6 +331,9 @@ def _tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
             ("marginal", "{marginal:.3f} ({marginal_low:.3f} to {marginal_high:.3f})"),
             ("contexts", "{contexts}"),
         ),
+        idle_table(revealed, model),
+        *law_table(revealed, model),
+        *wording_tables(revealed, named),
         table(
             "The nearest belief sampler, by Kullback-Leibler divergence",
             fits,
@@ -327,6 +350,7 @@ def _tables(revealed: Revealed, named: Mapping[str, str]) -> list[Table]:
             ("model", model),
             ("scenario", "{scenario}"),
             ("context", lambda row: label_of(row["scenario"], row["context"])),
+            ("retained mass", "{value:.3f} ({low:.3f} to {high:.3f})"),
             ("why", "{flag}"),
         ),
     ]
@@ -386,9 +410,11 @@ def _by_measure(measures: Iterable[str], how: str) -> list[Column]:
     return [(WORDS[measure], partial(write, measure)) for measure in measures]
 
 
-def _flags(revealed: Revealed) -> tuple[list[dict[str, str]], int]:
+def _flags(revealed: Revealed) -> tuple[list[dict[str, Any]], int]:
     """Return the flagged contexts that are listed, and how many there are more."""
     rows, more = [], 0
+    masses = revealed.distances[revealed.distances["measure"] == "retained"]
+    masses = masses.set_index(["model", "scenario", "context"])[["value", "low", "high"]]
     for name, own in revealed.beliefs.items():
         flagged = [k for k, flag in enumerate(own.flags) if flag]
         more += max(0, len(flagged) - MOST_FLAGS)
@@ -398,6 +424,7 @@ def _flags(revealed: Revealed) -> tuple[list[dict[str, str]], int]:
                 "scenario": own.scenarios[k],
                 "context": own.contexts[k],
                 "flag": own.flags[k],
+                **masses.loc[(name, own.scenarios[k], own.contexts[k])].to_dict(),
             }
             for k in flagged[:MOST_FLAGS]
         ]
@@ -649,37 +676,13 @@ def differences(compared: pd.DataFrame, named: Mapping[str, str]) -> str:
     figure, axes = draw.panels(len(measures), height=height, columns=5)
     for k, (axis, measure) in enumerate(zip(axes, measures, strict=True)):
         here = compared[compared["measure"] == measure].set_index("scenario")
-        _intervals(axis, here, scenarios, "difference", {name: named[name] for name in models})
+        intervals(axis, here, scenarios, "difference", {name: named[name] for name in models})
         if k:
             axis.set_yticklabels([""] * len(scenarios))
         draw.entitle(axis, WORDS[measure])
     if len(models) > 1:
         draw.key(figure, axes[0])
     return draw.svg(figure)
-
-
-def _intervals(
-    axis: Axes,
-    table: pd.DataFrame,
-    rows: Sequence[str],
-    value: str,
-    models: Mapping[str, str],
-    crosses: str = "",
-) -> None:
-    """Draw a value with its interval in each row of an index, a colour for each model."""
-    at = -np.arange(len(rows))
-    looks = draw.styles(len(models))
-    for m, (model, (colour, marker, _)) in enumerate(zip(models, looks, strict=True)):
-        own = table[table["model"] == model].reindex(list(rows))
-        y = at - (m - (len(models) - 1) / 2) * 0.6 / len(models)
-        low, high, middle = (own[name].to_numpy(dtype=float) for name in ("low", "high", value))
-        axis.hlines(y, low, high, color=colour, linewidth=1.5)
-        axis.plot(middle, y, marker, color=colour, markersize=4, label=models[model])
-        if crosses:
-            axis.plot(own[crosses], y, "x", color=colour, markersize=4)
-    axis.axvline(0, color=draw.GREY, linestyle="--", linewidth=1)
-    axis.set_yticks(at, rows)
-    axis.set_ylim(-len(rows) + 0.4, 0.6)
 
 
 def _bias_figures(revealed: Revealed, named: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -699,7 +702,7 @@ def biases(revealed: Revealed, named: Mapping[str, str]) -> str:
     figure, axes = draw.panels(len(groups), height=3.0, columns=4)
     for axis, (scenario, here) in zip(axes, groups, strict=True):
         marks = list(dict.fromkeys(here["mark"]))
-        _intervals(axis, here.set_index("mark"), marks, "value", named, crosses="marginal")
+        intervals(axis, here.set_index("mark"), marks, "value", named, crosses="marginal")
         draw.entitle(axis, str(scenario))
     if len(named) > 1:
         draw.key(figure, axes[0])
