@@ -233,7 +233,7 @@ def test_flagged_contexts_have_no_distances_and_are_listed(unrendered):
     page = revealed_page(found)
     (table,) = [t for t in page.tables if t[0] == "Flagged contexts"]
     assert len(table[2]) == 15
-    assert table[2][0][3] == "retained mass 0.4 below 0.5"
+    assert table[2][0][3:] == ["0.400 (0.400 to 0.400)", "retained mass 0.4 below 0.5"]
     assert "15 of 15 contexts left out, since flagged." in page.findings[0].why
     kept = reveal(UNIFORM, scenarios=["choice"], leak=0.6, stated=False, threshold=0.3)
     assert not next(iter(kept.beliefs.values())).flagged.any()
@@ -347,7 +347,7 @@ def test_the_command_leaves_beliefs_and_a_report(tmp_path, capsys):
     assert out["contexts"] == {name: 23}
     assert out["read_back"][name]["whole"] < 1e-12
     assert out["read_back"][name]["naive"] > 0.1
-    assert (folder / "report.html").read_text().count("<figure") == 3
+    assert (folder / "report.html").read_text().count("<figure") == 4
     assert len(pd.read_csv(folder / "by_context.csv")) == 23
     assert set(pd.read_parquet(folder / "beliefs.parquet")["source"]) == {"exact"}
 
