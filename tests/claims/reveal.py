@@ -529,7 +529,9 @@ def _sampler(facts, words):
             assert (kind == "90% interval over contexts") == (sources == {"exact"})
         else:
             assert "sampled" not in sources
-            if sources == {"exact"} and np.isfinite(errors[name]):  # no wider than three decimals tell
+            if sources == {"exact"} and np.isfinite(
+                errors[name]
+            ):  # no wider than three decimals tell
                 assert 2 * 1.6449 * errors[name] * max(1.0, natural(z[name])) < 2e-3
 
 
