@@ -9,7 +9,7 @@ from math import log2
 from . import expressions as ex
 from .answers import Form, form_of
 from .expressions import ACTION, DATA, SEQUENCE, STATE, Expr
-from .passes import WORTH_IT, before, by_data, guarded, has
+from .passes import before, has, spared
 from .printing import BY_LIBRARY, Printer, Rows, bare, block, kept_without_answer, local, may_fail
 from .program import Kind, Program
 from .slopes import Sensitivities, derivative, factored, lowered, outer_and_inner
@@ -163,12 +163,10 @@ class Likelihood:
         known = {**self.rows.held, **self.rows.kept}
         lines: list[str] = []
         names: dict[Expr, str] = {}
-        for holds, arms in guarded(parts.roots, known, WORTH_IT).items():
-            own = [x for x in arms if by_data(holds) and not parts.pushed(x) and x not in names]
-            if own:
-                named = {x: f"rare_{len(names) + k}" for k, x in enumerate(own)}
-                lines += before(holds, named, self.rows, columns, given)
-                names |= named
+        for holds, own in spared(parts.roots, known, lambda x: not parts.pushed(x)):
+            named = {x: f"rare_{len(names) + k}" for k, x in enumerate(own)}
+            lines += before(holds, named, self.rows, columns, given)
+            names |= named
         self.rows.kept |= {x: (name, self.rows(name)) for x, name in names.items()}
         return lines
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from . import expressions as ex
 from .expressions import ACTION, DATA, SCALAR, SEQUENCE, Expr
@@ -10,6 +10,9 @@ from .printing import Printer, Rows, bare, block
 
 WORTH_IT = ("exp", "log", *SCALAR)
 ALONE = DATA | SEQUENCE
+MOST = (
+    4  # passes of a kernel; of more, hardly a trial is spared any, and each is two loops to compile
+)
 
 
 def guarded(
@@ -44,6 +47,25 @@ def guarded(
         if any(y.op in ops and y not in seen and y not in known for y in inner):
             found.setdefault(holds, []).append(arm)
     return found
+
+
+def spared(
+    roots: Iterable[Expr], known: Collection[Expr], may: Callable[[Expr], bool]
+) -> list[tuple[Expr, list[Expr]]]:
+    """Find the arms that get passes of their own, by condition: those that `may`, each once.
+
+    Where they would be many, only those that are reckoned one number after the other.
+    """
+    found: list[tuple[Expr, list[Expr]]] = []
+    taken: set[Expr] = set()
+    for holds, arms in guarded(roots, known, WORTH_IT).items():
+        own = [x for x in arms if by_data(holds) and x not in taken and may(x)]
+        taken.update(own)
+        if own:
+            found.append((holds, own))
+    if len(found) <= MOST:
+        return found
+    return [(holds, own) for holds, own in found if any(has(x, SCALAR) for x in own)]
 
 
 def _by_arm(arms: Iterable[tuple[Expr, Expr]]) -> Iterable[tuple[Expr, Expr]]:

@@ -10,7 +10,7 @@ from . import expressions as ex
 from .answers import choice_of, drawn_number
 from .expressions import ACTION, RESPONSE, SCALAR, STATE, Expr
 from .likelihood import JIT, in_lanes
-from .passes import WORTH_IT, before, by_data, guarded, has
+from .passes import before, guarded, has, spared
 from .printing import Printer, Rows, bare, block
 from .program import Kind, Program
 from .slopes import lowered
@@ -122,13 +122,11 @@ def _rare(program: Program, kind: Kind, rows: Rows, roots: list[Expr]) -> list[s
     there = f"{program.kind_column}_[t, i] == {kind.value}.0" if program.kind_column else "True"
     lines: list[str] = []
     kept: dict[Expr, tuple[str, str]] = {}
-    for holds, arms in guarded(roots, rows.held, WORTH_IT).items():
-        own = [x for x in arms if by_data(holds) and x not in kept and not _waits(x)]
-        if own:
-            named = {x: f"rare_{len(kept) + k}" for k, x in enumerate(own)}
-            given = [f"any_given = 1.0 if {there} else 0.0"]
-            lines += before(holds, named, rows, _tables(program), given, "any_given")
-            kept |= {x: (name, rows(name)) for x, name in named.items()}
+    for holds, own in spared(roots, rows.held, lambda x: not _waits(x)):
+        named = {x: f"rare_{len(kept) + k}" for k, x in enumerate(own)}
+        given = [f"any_given = 1.0 if {there} else 0.0"]
+        lines += before(holds, named, rows, _tables(program), given, "any_given")
+        kept |= {x: (name, rows(name)) for x, name in named.items()}
     rows.kept |= kept
     return lines
 
