@@ -182,7 +182,11 @@ def test_stated_answers_are_scored_and_set_beside_revealed_ones(trials, page):
     (line,) = [row for row in table if row[0] == "leaning" and row[2] == "all"]
     theirs = both[both["participant"] == "leaning"]
     rho = spearmanr(theirs["revealed"].round(9), theirs["stated"].round(9)).statistic
-    assert float(line[4]) == pytest.approx(rho, abs=5.1e-4)
+    told, low, high = (
+        float(n) for n in line[4].replace("(", "").replace(")", "").split() if n != "to"
+    )
+    assert told == pytest.approx(rho, abs=5.1e-4)
+    assert low < told < high
     error = (theirs["stated"] - theirs["truth"]).abs()
     half = student.ppf(0.975, len(error) - 1) * error.sem()
     assert line[7] == f"{error.mean():.3f} ({error.mean() - half:.3f} to {error.mean() + half:.3f})"
@@ -238,6 +242,19 @@ def test_gaps_are_told(trials):
     assert set(made["biases"].frames["biases"]["participant"]) == {"even"}
     with pytest.raises(ValueError, match="there are none"):
         sections(own.assign(environment="collider"), about(PLACES))
+
+
+def test_the_retained_mass_stands_with_its_interval_over_contexts(trials, page):
+    title, heads, lines = page["answers"].tables[1]
+    assert title == "Retained mass, mean over contexts"
+    contexts = page["contexts"].frames["contexts"]
+    who, scenario = "even", "coins"
+    column = next(k for k, head in enumerate(heads) if head.startswith(who))
+    form = heads[column].partition(", ")[2] or "question"
+    own = contexts[(contexts["participant"] == who) & (contexts["scenario"] == scenario)]
+    mass = own.loc[own["form"] == form, "retained"].to_numpy(dtype=float)
+    (line,) = [line for line in lines if line[0] == scenario]
+    assert line[column].startswith(f"{mass.mean():.3f} (")
 
 
 def test_flagged_contexts_have_no_distances():

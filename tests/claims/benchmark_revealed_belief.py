@@ -5,6 +5,8 @@ Facts: the section in which the sentence stands.
 
 from __future__ import annotations
 
+import re
+
 from claims import Claim, Explanation, Report
 
 OVER = (
@@ -30,7 +32,12 @@ def _drawn(facts, words):
     assert words["context"] in set(numbers["words"])
     worst = numbers.dropna(subset="manhattan").nlargest(20, "manhattan")
     told = facts.tables[0][2]
-    assert [row[4] for row in told[: len(worst)]] == [f"{m:.3f}" for m in worst["manhattan"]]
+    assert [row[4].split(" ")[0] for row in told[: len(worst)]] == [
+        f"{m:.3f}" for m in worst["manhattan"]
+    ]
+    for row in told[: len(worst)]:
+        _, low, high = (float(n) for n in re.findall(r"[\d.]+", row[4]))
+        assert 0 <= low <= high <= 2  # what chance adds is taken off: the value may lie above
 
 
 def _shares(facts, words):
@@ -49,7 +56,8 @@ REPORT = Report(
             "A revealed belief is how often each outcome was said behind a text that breaks off "
             "before it, or in reply to a question for it, over all sessions; a stated answer is "
             "the choice among five probabilities. What names no outcome counts against the "
-            "retained mass, and a context with too little of it is flagged."
+            "retained mass, and a context with too little of it is flagged. Intervals of the "
+            "retained mass are Student's 95% over contexts."
         ),
         Explanation(
             "Largest difference from the true probability (Chebyshev), sum of differences "
@@ -126,14 +134,14 @@ REPORT = Report(
         Explanation(
             "The probability of an outcome as it was stated (mean of the options chosen) and as it "
             "was revealed (share of the draws), against the truth; rank correlations (Spearman) "
-            "over the outcomes that were asked about, and mean absolute errors with Student's 95% "
-            "intervals."
+            "over the outcomes that were asked about, with 95% bootstrap intervals over contexts, "
+            "and mean absolute errors with Student's 95% intervals."
         ),
         Explanation("No answer named an outcome."),
         Claim(
             "Below, {context}: what each model reveals, beside the truth. The table has the "
-            "contexts whose beliefs are farthest from the truth; the file has all, and "
-            "belief_shares.csv every outcome of each.",
+            "contexts whose beliefs are farthest from the truth, with 95% intervals of their "
+            "draws; the file has all, and belief_shares.csv every outcome of each.",
             "the numbers behind it: such a context, and the largest distances",
             _drawn,
         ),

@@ -22,9 +22,10 @@ from knownminds.inference.chance.belief_contexts import (
     kind_of,
     values_of_context,
 )
+from knownminds.inference.chance.distribution_distance import distribution_distances
 from knownminds.inference.chance.revealed_belief import RevealedBeliefs, context_name, wilson
 from knownminds.inference.measure import t_tests
-from knownminds.inference.ties import tied
+from knownminds.validation.chance.agreement import agreement_of
 from knownminds.validation.chance.context_words import in_words, observation_words
 from knownminds.validation.pages.page import Column, Section, Table, table
 
@@ -50,6 +51,7 @@ BIAS_WORDS = {
     "marginal": "Marginal biases, as published",
 }
 DISTANCE_WORDS = {"chebyshev": "Chebyshev", "manhattan": "Manhattan", "kl_sum": "KL, both ways"}
+WORST = 20  # contexts that are told with their distances
 OVER_CONTEXTS = (
     "Means over contexts, with Student's 95% intervals over them. Contexts in which too few "
     "answers named an outcome are flagged and left out."
@@ -324,6 +326,7 @@ BOUNDS = {
     "kl_sum": (0.0, np.inf),
     "error": (0.0, 1.0),
     "excluded": (0.0, 1.0),
+    "retained": (0.0, 1.0),
     "increase": (-1.0, 1.0),
 }
 
@@ -408,6 +411,9 @@ def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
     flags = flagged.groupby(keys, sort=False)["flagged"].agg(contexts="size", flagged="sum")
     rows = rows.merge(flags.reset_index(), on=keys, how="left")
 
+    retained = mean_rows(found.contexts, "retained", [WHO, FORM, "scenario"])
+    who = list(dict.fromkeys(found.contexts[WHO]))
+
     def cell(row: Mapping[Any, Any]) -> str:
         told = f"{row['read']:,} of {row['asked']:,}" if row["read"] else "no readable answer"
         return told + (f", {int(row['flagged'])} contexts flagged" if row["flagged"] > 0 else "")
@@ -417,13 +423,15 @@ def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
         "A revealed belief is how often each outcome was said behind a text that breaks off before "
         "it, or in reply to a question for it, over all sessions; a stated answer is the choice "
         "among five probabilities. What names no outcome counts against the retained mass, and a "
-        "context with too little of it is flagged.",
+        "context with too little of it is flagged. Intervals of the retained mass are Student's 95% "
+        "over contexts.",
         "answers",
         rows,
         [
             beside(
                 "Answers that could be read, of all questions", rows, "scenario", cell, [WHO, FORM]
-            )
+            ),
+            _by_who(retained, ["scenario"], who, "Retained mass, mean over contexts"),
         ],
     )
 
@@ -435,7 +443,9 @@ def _distances_section(found: RevealedResult) -> Section:
         for keys in ([VARIANT], [VARIANT, "size"]):
             rows = mean_rows(found.contexts, name, [WHO, FORM, *keys])
             noise = mean_rows(found.contexts, f"{name}_noise", [WHO, FORM, *keys])
-            parts.append(rows.assign(measure=name, noise=noise["value"].to_numpy()))
+            shown = {"noise": "value", "noise_low": "low", "noise_high": "high"}
+            columns = {told: noise[column].to_numpy() for told, column in shown.items()}
+            parts.append(rows.assign(measure=name, **columns))
     rows = pd.concat(parts, ignore_index=True)
     whole = rows[rows["size"].isna()] if "size" in rows else rows
     tables = [
@@ -445,7 +455,7 @@ def _distances_section(found: RevealedResult) -> Section:
     finer = rows[(rows["measure"] == "chebyshev") & rows["size"].notna()]
     tables.append(_by_who(finer, [VARIANT, "size"], who, "Chebyshev distance, row by row"))
     floor = whole[whole["measure"] == "chebyshev"].assign(
-        value=lambda r: r["noise"], low=np.nan, high=np.nan
+        value=lambda r: r["noise"], low=lambda r: r["noise_low"], high=lambda r: r["noise_high"]
     )
     tables.append(
         _by_who(floor, [VARIANT], who, "Chebyshev distance that as many draws of the truth show")
@@ -647,7 +657,8 @@ def _both_ways_section(found: RevealedResult) -> Section:
         "The same outcome, stated and revealed",
         "The probability of an outcome as it was stated (mean of the options chosen) and as it was "
         "revealed (share of the draws), against the truth; rank correlations (Spearman) over the "
-        "outcomes that were asked about, and mean absolute errors with Student's 95% intervals.",
+        "outcomes that were asked about, with 95% bootstrap intervals over contexts, and mean "
+        "absolute errors with Student's 95% intervals.",
         "both_ways",
         rows,
         [
@@ -658,8 +669,8 @@ def _both_ways_section(found: RevealedResult) -> Section:
                 ("form", "{form}"),
                 ("scenario", "{scenario}"),
                 ("outcomes", "{n}"),
-                ("rank correlation", "{probabilities:.3f}"),
-                ("of their errors", "{errors:.3f}"),
+                ("rank correlation", lambda r: interval(*r["probabilities"])),
+                ("of their errors", lambda r: interval(*r["errors"])),
                 ("error, revealed", lambda r: interval(*r["revealed_error"])),
                 ("error, stated", lambda r: interval(*r["stated_error"])),
             )
@@ -692,13 +703,16 @@ def _agreements(rows: pd.DataFrame) -> Iterator[dict[str, Any]]:
         parts = list(own.groupby("scenario", sort=False))
         for scenario, some in [*parts, *([("all", own)] if len(parts) > 1 else [])]:
             errors = some[["revealed", STATED]].sub(some["truth"], axis=0).abs()
+            told = agreement_of(some.rename(columns={STATED: "stated"}))
             yield {
                 WHO: who,
                 FORM: form,
                 "scenario": scenario,
                 "n": len(some),
-                "probabilities": _rank_correlation(some["revealed"], some[STATED]),
-                "errors": _rank_correlation(errors["revealed"], errors[STATED]),
+                **{
+                    name: (told[name], told[f"{name}_low"], told[f"{name}_high"])
+                    for name in ("probabilities", "errors")
+                },
                 **{f"{name}_error": _mean(errors[name]) for name in ("revealed", STATED)},
             }
 
@@ -707,13 +721,6 @@ def _mean(values: pd.Series[float]) -> tuple[float, float, float]:
     numbers: Any = values.to_numpy(dtype=float)[None]
     tests = t_tests(numbers)
     return float(tests.mean[0]), float(tests.low[0]), float(tests.high[0])
-
-
-def _rank_correlation(one: pd.Series[float], other: pd.Series[float]) -> float:
-    ranks = [pd.Series(tied(side, scale=1.0)[0]).rank() for side in (one, other)]
-    if len(one) < 3 or min(side.nunique() for side in ranks) < 2:
-        return float("nan")
-    return float(ranks[0].corr(ranks[1]))
 
 
 def _contexts_section(found: RevealedResult, context: str) -> Section:
@@ -735,20 +742,20 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
     drawn = part(
         heading,
         f"Below, {words}: what each model reveals, beside the truth. The table has the contexts "
-        "whose beliefs are farthest from the truth; the file has all, and belief_shares.csv every "
-        "outcome of each.",
+        "whose beliefs are farthest from the truth, with 95% intervals of their draws; the file has "
+        "all, and belief_shares.csv every outcome of each.",
         "contexts",
         rows.reset_index(drop=True),
         [
             table(
                 "Farthest from the truth",
-                worst.head(20),
+                _with_ends(worst.head(WORST), found),
                 ("model", "{participant}"),
                 ("form", "{form}"),
                 ("context", "{words}"),
-                ("Chebyshev", "{chebyshev:.3f}"),
-                ("Manhattan", "{manhattan:.3f}"),
-                ("KL, both ways", "{kl_sum:.3f}"),
+                ("Chebyshev", "{chebyshev:.3f} ({chebyshev_low:.3f} to {chebyshev_high:.3f})"),
+                ("Manhattan", "{manhattan:.3f} ({manhattan_low:.3f} to {manhattan_high:.3f})"),
+                ("KL, both ways", "{kl_sum:.3f} ({kl_sum_low:.3f} to {kl_sum_high:.3f})"),
                 ("draws", "{draws}"),
             )
         ],
@@ -765,6 +772,22 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
         drawn.figures,
         frames={**drawn.frames, "belief_shares": wide},
     )
+
+
+def _with_ends(rows: pd.DataFrame, found: RevealedResult) -> pd.DataFrame:
+    """Return contexts with the ends of the intervals of their distances (NAME_low, NAME_high)."""
+    keys = [WHO, FORM, "scenario", "context"]
+    wanted = set(rows[keys].itertuples(index=False, name=None))
+    parts = []
+    for (who, form), own in found.beliefs.items():
+        names = zip(own.scenarios, own.contexts, strict=True)
+        kept = np.array([(who, form, *name) in wanted for name in names])
+        if kept.any():
+            told = distribution_distances(own.part(kept)).to_frame()
+            parts.append(told[told["measure"].isin(DISTANCES)].assign(**{WHO: who, FORM: form}))
+    ends = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
+    ends.columns = pd.Index([f"{name}_{end}" for end, name in ends.columns])
+    return rows.merge(ends.reset_index(), on=keys, how="left")
 
 
 def _paper_contexts(shares: pd.DataFrame) -> list[tuple[str, str]]:

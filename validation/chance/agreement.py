@@ -64,7 +64,7 @@ def agreement_of(answered: pd.DataFrame, *, seed: int = 0) -> dict[str, float]:
         )
         for k, chosen in enumerate(drawn):
             rounds[k] = numbers(np.concatenate([places[place] for place in chosen]))
-    told = {}
+    told: dict[str, float] = {}
     for name, value, again in zip(NUMBERS, found, rounds.T, strict=True):
         low, high, _ = percentile_ends(again)
         known = np.isfinite(value)

@@ -412,9 +412,12 @@ def _by_measure(measures: Iterable[str], how: str) -> list[Column]:
 
 def _flags(revealed: Revealed) -> tuple[list[dict[str, Any]], int]:
     """Return the flagged contexts that are listed, and how many there are more."""
-    rows, more = [], 0
-    masses = revealed.distances[revealed.distances["measure"] == "retained"]
-    masses = masses.set_index(["model", "scenario", "context"])[["value", "low", "high"]]
+    rows: list[dict[str, Any]] = []
+    more = 0
+    kept = revealed.distances[revealed.distances["measure"] == "retained"]
+    about, numbers = ["model", "scenario", "context"], ["value", "low", "high"]
+    ends = kept[numbers].to_dict("records")
+    masses = dict(zip(kept[about].itertuples(index=False, name=None), ends, strict=True))
     for name, own in revealed.beliefs.items():
         flagged = [k for k, flag in enumerate(own.flags) if flag]
         more += max(0, len(flagged) - MOST_FLAGS)
@@ -424,7 +427,7 @@ def _flags(revealed: Revealed) -> tuple[list[dict[str, Any]], int]:
                 "scenario": own.scenarios[k],
                 "context": own.contexts[k],
                 "flag": own.flags[k],
-                **masses.loc[(name, own.scenarios[k], own.contexts[k])].to_dict(),
+                **{str(n): v for n, v in masses[name, own.scenarios[k], own.contexts[k]].items()},
             }
             for k in flagged[:MOST_FLAGS]
         ]
