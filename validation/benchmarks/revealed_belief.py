@@ -423,8 +423,8 @@ def _answers_section(trials: pd.DataFrame, found: RevealedResult) -> Section:
         "A revealed belief is how often each outcome was said behind a text that breaks off before "
         "it, or in reply to a question for it, over all sessions; a stated answer is the choice "
         "among five probabilities. What names no outcome counts against the retained mass, and a "
-        "context with too little of it is flagged. Intervals of the retained mass are Student's 95% "
-        "over contexts.",
+        "context with too little of it is flagged. Intervals of the retained mass are Student's "
+        "95% over contexts.",
         "answers",
         rows,
         [
@@ -742,8 +742,8 @@ def _contexts_section(found: RevealedResult, context: str) -> Section:
     drawn = part(
         heading,
         f"Below, {words}: what each model reveals, beside the truth. The table has the contexts "
-        "whose beliefs are farthest from the truth, with 95% intervals of their draws; the file has "
-        "all, and belief_shares.csv every outcome of each.",
+        "whose beliefs are farthest from the truth, with 95% intervals of their draws; the file "
+        "has all, and belief_shares.csv every outcome of each.",
         "contexts",
         rows.reset_index(drop=True),
         [
