@@ -176,7 +176,10 @@ class Endpoint:
                 raw=raw,
             )
         for name, words in _COMPLAINT.items():
-            asked = images if name == "images" else getattr(settings, name) is not None
+            if name == "images":
+                asked = images
+            else:  # what a server says of the messages is not about a setting that they mention
+                asked = getattr(settings, name) is not None and not _of_messages(raw)
             if asked and re.search(rf"(?<![a-z])(?:{words})(?![a-z])", said, re.IGNORECASE):
                 return NotCapable(
                     f"{self} does not heed {name} ({status}): {said} Leave {name} out, or choose "
@@ -287,6 +290,16 @@ def _message(body: str) -> str:
     error = content.get("error", content) if isinstance(content, dict) else content
     said = error.get("message", error.get("detail")) if isinstance(error, dict) else error
     return str(said or body)[:200]
+
+
+def _of_messages(body: str) -> bool:
+    """Say whether an error's `param` names the messages as what is not taken."""
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    error = content.get("error") if isinstance(content, dict) else None
+    return isinstance(error, dict) and str(error.get("param")).startswith("messages")
 
 
 def _wait(headers: Mapping[str, str], body: str) -> float | None:

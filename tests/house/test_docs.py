@@ -26,7 +26,15 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
 BLOCK = re.compile(r"^```(\w+)[ ]*(?:title=\"([^\"]*)\")?[ ]*\n(.*?)^```", re.M | re.S)
 
 # Titles of blocks that are parsed and not run, and of those that show what was printed.
-NOT_RUN = ("installs", "needs a key", "needs a cluster", "takes minutes", "until Ctrl-C", "tests")
+NOT_RUN = (
+    "installs",
+    "needs a key",
+    "needs a cluster",
+    "takes minutes",
+    "until Ctrl-C",
+    "in another terminal",
+    "tests",
+)
 OUTPUT = "output"
 LANGUAGES = ("bash", "python", "text", "toml", "csv", "json", "console")
 

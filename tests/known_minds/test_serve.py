@@ -18,7 +18,13 @@ import pytest
 
 from knownminds.agents import Contaminants, RescorlaWagnerDual, play
 from knownminds.environments import InstrumentalLearning, Message, Prompt, Turn, session_stream
-from knownminds.llm_adapters import Capabilities, Sampling, Synthetic, run_sessions
+from knownminds.llm_adapters import (
+    Capabilities,
+    Rejected,
+    Sampling,
+    Synthetic,
+    run_sessions,
+)
 from knownminds.llm_adapters.known_minds.serve import Served
 
 KEY = "sk-canary-0123456789abcdef"
@@ -110,6 +116,31 @@ def through_the_package(environment, n, seed, capabilities=None, **options):
 
 
 # ---------------------------------------------------------------- the mind behind it
+
+
+def test_a_prompt_of_another_session_is_not_taken_for_a_server_that_heeds_no_seed():
+    pytest.importorskip("openai")
+    from knownminds.llm_adapters.providers.openai import OpenAI
+
+    prompt = next(
+        prompt
+        for seed in range(12, 40)
+        for prompt, labels, _ in prompts_of(ENVIRONMENT, seed, 0)[1:]
+        if not set(labels) & set(LABELS)
+    )
+
+    async def run(url):
+        adapter = OpenAI("known-mind", base_url=url, key_variable=None)
+        try:
+            return await adapter.complete(prompt, settings=Sampling(seed=0))
+        finally:
+            await adapter.close()
+
+    refused = pytest.raises(
+        Rejected, match=r"does not take the prompt .400.: .* the seed, settings"
+    )
+    with Served(ENVIRONMENT, LEARNER, seed=11) as served, refused:
+        asyncio.run(run(served.base_url))
 
 
 @pytest.mark.parametrize(
@@ -644,7 +675,7 @@ def test_a_key_is_asked_for_and_never_shown():
 
 def test_the_official_package_and_our_adapter_tell_the_errors_apart(monkeypatch):
     openai = pytest.importorskip("openai")
-    from knownminds.llm_adapters import NoKey, Rejected, UnknownModel
+    from knownminds.llm_adapters import NoKey, UnknownModel
     from knownminds.llm_adapters.providers.openai import OpenAI
 
     monkeypatch.setenv("SOME_KEY", KEY + "x")
