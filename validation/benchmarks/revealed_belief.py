@@ -786,7 +786,8 @@ def _with_ends(rows: pd.DataFrame, found: RevealedResult) -> pd.DataFrame:
             told = distribution_distances(own.part(kept)).to_frame()
             parts.append(told[told["measure"].isin(DISTANCES)].assign(**{WHO: who, FORM: form}))
     ends = pd.concat(parts).pivot(index=keys, columns="measure", values=["low", "high"])
-    ends.columns = pd.Index([f"{name}_{end}" for end, name in ends.columns])
+    pairs: list[Any] = ends.columns.to_list()
+    ends.columns = pd.Index([f"{name}_{end}" for end, name in pairs])
     return rows.merge(ends.reset_index(), on=keys, how="left")
 
 

@@ -242,7 +242,7 @@ def shifts(revealed: Revealed, named: Mapping[str, str]) -> str:
     places = list(dict.fromkeys(at))
     height = 1.1 + 0.3 * len(places) * max(1.0, len(named) / 3)
     figure, (axis,) = draw.panels(1, height=height)
-    figure.set_size_inches(6.5, height)
+    figure.set_size_inches(4.4, height)
     intervals(axis, rows.set_index(at), places, "value", named)
     axis.set_xlabel("shift of the belief towards what is named")
     if len(named) > 1:

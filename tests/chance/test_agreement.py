@@ -1,0 +1,62 @@
+"""Agreement of stated and revealed probabilities, and how often its intervals hold the truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import spearmanr
+
+from knownminds.validation.chance import agreement
+from knownminds.validation.chance.agreement import agreement_of
+
+RHO = 0.7
+
+
+def world(rng, contexts, per_context=1):
+    """Probabilities with a common part by context: normal scores with the correlation RHO."""
+    z = rng.multivariate_normal([0, 0], [[1, RHO], [RHO, 1]], contexts)
+    z = np.repeat(z, per_context, axis=0)
+    one, other = 1 / (1 + np.exp(-z.T))
+    return pd.DataFrame(
+        {
+            "scenario": "mine",
+            "context": np.repeat(np.arange(contexts), per_context).astype(str),
+            "truth": 0.5,
+            "revealed": one,
+            "stated": other,
+        }
+    )
+
+
+def test_the_values_are_those_of_scipy():
+    rows = world(np.random.default_rng(0), 25)
+    found = agreement_of(rows)
+    off = (rows[["revealed", "stated"]] - 0.5).abs()
+    assert found["probabilities"] == pytest.approx(
+        spearmanr(rows["revealed"], rows["stated"]).statistic
+    )
+    assert found["errors"] == pytest.approx(spearmanr(off["revealed"], off["stated"]).statistic)
+    assert found["revealed_error"] == pytest.approx(off["revealed"].mean())
+    for name in agreement.NUMBERS:
+        assert found[f"{name}_low"] < found[name] < found[f"{name}_high"]
+
+
+@pytest.mark.parametrize("per_context", [1, 3])
+def test_intervals_hold_the_truth_also_where_contexts_have_several_questions(
+    per_context, monkeypatch
+):
+    monkeypatch.setattr(agreement, "REPLICATES", 99)
+    rng, n = np.random.default_rng(5), 60
+    truth = 6 / np.pi * np.arcsin(RHO / 2)  # Spearman's of a normal pair (Pearson 1907)
+    held = 0
+    for k in range(n):
+        found = agreement_of(world(rng, 40, per_context), seed=k)
+        held += found["probabilities_low"] <= truth <= found["probabilities_high"]
+    # Percentiles of 40 contexts miss up to 3 points; four standard errors of a share of 60.
+    assert held / n > 0.95 - 0.03 - 4 * np.sqrt(0.95 * 0.05 / n)
+
+
+def test_two_contexts_have_no_interval():
+    found = agreement_of(world(np.random.default_rng(1), 2, 4))
+    assert np.isfinite(found["probabilities"])
+    assert np.isnan(found["probabilities_low"])
+    assert np.isnan(found["stated_error_high"])
