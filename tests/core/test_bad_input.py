@@ -161,6 +161,7 @@ def test_bad_data_are_refused_with_the_row_or_the_name(refused, tmp_path, table,
         (("--columns", "subject=trial,action=trial"), "'trial' is mapped more than once"),
         (("--environment", "two_stp"), "There is no environment named 'two_stp'"),
         (("--model", "resc"), "There is no model named 'resc'"),
+        (("--model", "resc"), "A model of your own comes with --plugin FILE."),
         (("--formula", "alpha_positive ~ trial"), "needs --method hierarchical"),
         (
             ("--method", "hierarchical", "--formula", "alpha_positive ~ treatment"),

@@ -75,7 +75,9 @@ def resolve_model(model: type[Agent] | str) -> type[Agent]:
         register(model)
         return model
     if model not in AGENTS:
-        raise ValueError(unknown("model", model, AGENTS))
+        raise ValueError(
+            f"{unknown('model', model, AGENTS)} A model of your own comes with --plugin FILE."
+        )
     return AGENTS[model]
 
 
