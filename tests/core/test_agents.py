@@ -416,7 +416,7 @@ def test_refuses_unknown_names_and_values_outside_the_support(model):
 
 def test_a_model_that_cannot_play_an_experiment_says_so_in_one_sentence_and_a_remedy(model):
     for name in ENVIRONMENTS:
-        environment = make(name)
+        environment = made(name)
         if model.plays(environment):
             model.check_plays(environment)
             continue
