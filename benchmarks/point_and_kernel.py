@@ -1,4 +1,11 @@
-"""Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`."""
+"""Kernel, simulation and MAP against the usual ways; `python benchmarks/point_and_kernel.py`.
+
+With `--drawn` only what surrounds the simulation kernel, in CPU time, so that load matters less.
+"""
+
+import sys
+import time
+from statistics import median
 
 from side_by_side import goal, side_by_side  # before NumPy: it limits BLAS threads
 
@@ -99,6 +106,19 @@ def simulation(theta):
     print(f"  -> step loop / simulate_sessions: {loop / ratios[WHOLE]:.0f}")
 
 
+def surroundings(theta):
+    """Tell CPU nanoseconds per trial with designs drawn, and with the checked record as well."""
+    ways = {WHOLE: simulate_sessions, "with the checked record (simulate)": simulate}
+    spent = {what: [] for what in ways}
+    for _ in range(12):
+        for what, way in ways.items():
+            begin = time.process_time()
+            way(MODEL, theta, ENVIRONMENT, 5)
+            spent[what].append((time.process_time() - begin) / (N * T) * 1e9)
+    for what, found in spent.items():  # the first round compiles
+        print(f"{what}: {median(found[1:]):.0f} ns of CPU per trial")
+
+
 WHOLE = "with the designs drawn (simulate_sessions)"
 
 
@@ -193,6 +213,9 @@ def map_fits(trials, data):
 
 if __name__ == "__main__":
     theta = PARAMETERS.draw(np.random.default_rng(1), N)
+    if "--drawn" in sys.argv:
+        surroundings(theta)
+        sys.exit()
     trials = simulate(MODEL, theta, ENVIRONMENT, 5)
     data = ModelData.read(MODEL, trials)
     assert data.packed
