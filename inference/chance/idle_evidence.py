@@ -33,6 +33,7 @@ from .revealed_belief import CONFIDENCE, RevealedBeliefs, wilson
 
 # Which contexts tell something that has no influence, and what it is called.
 IDLE: Mapping[str, str] = {"independent": "earlier outcome", "aside": "idle fact"}
+PLACES = {"aside": ("counts", "linked_coins"), "independent": ("counts",)}
 ABSENT = -1
 
 
@@ -192,7 +193,7 @@ class IdlePull(SubjectMeasure):
     named, below 0 away from it. Who is not moved has 0, whatever else is believed.
 
     How large it is in a mind with a given bias hangs on the contexts, so its truth is that of an
-    experiment: by default the first of `environments` as it is shipped.
+    experiment: by default `counts` as it is shipped; `in_place` takes another.
 
     Parameters
     ----------
@@ -216,9 +217,9 @@ class IdlePull(SubjectMeasure):
             "independent": "a count is said right after earlier ones without influence",
         }[kind]
         self.summary = f"how much more often {what}"
-        self.environments = ("counts", "linked_coins") if kind == "aside" else ("counts",)
         self.dial = Dial({"bias_fact" if kind == "aside" else "bias_repeat": 1.0})
-        place = environment if environment is not None else make(self.environments[0])
+        place = environment if environment is not None else make(PLACES[kind][0])
+        self.environments = (place.name,)
         if place.name == "linked_coins":
             self.violator = "correlation_weigher"
 
@@ -232,10 +233,10 @@ class IdlePull(SubjectMeasure):
         """
         kinds = environment.settings.get("kinds", ())
         form = environment.settings.get("form")
-        named = environment.name in self.environments
+        named = environment.name in PLACES[self.kind]
         if not named or form == "stated" or not {self.kind, "single"} <= set(kinds):
             raise ValueError(
-                f"{self.name} is read off what is said in {', '.join(self.environments)} with and "
+                f"{self.name} is read off what is said in {', '.join(PLACES[self.kind])} with and "
                 f'without such evidence; got {environment!r}. Set kinds to "single" and '
                 f'"{self.kind}" at least.'
             )
