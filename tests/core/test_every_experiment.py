@@ -70,8 +70,8 @@ def test_every_measure_is_read_off_one_file_of_all_experiments(knownminds, tmp_p
             continue
         wanted |= {(name, m) for m in own if not m.endswith("_released")}
         # Nobody says that preferences are right or wrong, what is true of a cover story, or which
-        # number dice show.
-        chances = ("dice", "coins", "choice", "preference")
+        # number dice or counts show.
+        chances = ("dice", "coins", "counts", "choice", "preference")
         if name not in ("temporal_discounting", "adjusting_amount", "collider", *chances):
             wanted |= {(name, "performance")}
         own_settings = {k: v for m in own for k, v in MEASURES[m].settings.items()}

@@ -14,7 +14,7 @@ from knownminds.inference.causes.alignment import alignment
 from knownminds.inference.causes.domain_differences import domain_differences
 from knownminds.inference.measure import t_tests
 from knownminds.inference.ties import tied
-from knownminds.validation.chance.revealed import _rank_correlation
+from knownminds.validation.chance.agreement import agreement_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -99,12 +99,18 @@ def test_differences_of_one_size_share_their_rank(turn):
     assert found.pairs["r"][0] == pytest.approx((2.5 - 2.5 + 1) / 6)
 
 
+def told(**columns):
+    """What is told of questions, each about a context of its own."""
+    frame = pd.DataFrame({"truth": 0.5, **columns})
+    return agreement_of(frame.assign(scenario="one", context=range(len(frame))))
+
+
 def test_beliefs_and_errors_are_ranked_without_rounding():
-    one = pd.Series([0.1 + 0.2, 0.3, 0.5, 0.7])
-    other = pd.Series([0.3, 0.1 + 0.2, 0.6, 0.8])
-    assert _rank_correlation(one, other) == pytest.approx(1.0)
-    errors = pd.Series([0.8 - 0.7, 0.3 - 0.2, 0.9 - 0.8])
-    assert np.isnan(_rank_correlation(errors, one[:3]))
+    beliefs = told(revealed=[0.1 + 0.2, 0.3, 0.5, 0.7], stated=[0.3, 0.1 + 0.2, 0.6, 0.8])
+    assert beliefs["probabilities"] == pytest.approx(1.0)
+    # All revealed ones are off by .1, which has no rank.
+    errors = told(truth=[0.7, 0.2, 0.8], revealed=[0.8, 0.3, 0.9], stated=[0.6, 0.4, 0.5])
+    assert np.isnan(errors["errors"])
 
 
 def test_differences_of_one_size_have_no_spread_and_no_test():
@@ -125,6 +131,6 @@ def test_ranks_are_taken_nowhere_without_it():
     ranking = [file for file in files if RANKED.search(file.read_text(encoding="utf-8"))]
     # Of posterior draws, ranks of equal values are their mean, as ArviZ has them.
     ranking = [file for file in ranking if file.stem != "chain_diagnostics"]
-    told = {"alignment", "domain_differences", "revealed", "revealed_belief", "model_features"}
-    assert {file.stem for file in ranking} == told
+    known = {"alignment", "domain_differences", "agreement", "model_features"}
+    assert {file.stem for file in ranking} == known
     assert all("tied(" in file.read_text(encoding="utf-8") for file in ranking)

@@ -34,6 +34,7 @@ NOT_RUN = (
     "until Ctrl-C",
     "in another terminal",
     "tests",
+    "in the repository",
 )
 OUTPUT = "output"
 LANGUAGES = ("bash", "python", "text", "toml", "csv", "json", "console")
