@@ -31,7 +31,7 @@ from knownminds.environments.words.cover_stories import SHIPPED, Variable, load_
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
 from knownminds.environments.words.screen import Screen
 
-from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
 from .network_questions import (
     BASES,
     CODES,
@@ -403,7 +403,7 @@ class CausalInference(Environment):
         """Return the question, without what is said of the form of an answer."""
         text = self.render(observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
-        return Screen("", text.replace(answer, "").strip(), asks="response")
+        return likelihood_screen(text, answer)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100, as `Collider.parse` does."""

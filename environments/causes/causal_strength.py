@@ -28,9 +28,10 @@ from knownminds.environments.panels import Column, Look, Panel, Rows, Seen, look
 from knownminds.environments.searched import among, span
 from knownminds.environments.words.answer import Answer
 from knownminds.environments.words.prompt import OTHER_WORDS, Message, Prompt, load_templates
+from knownminds.environments.words.screen import Screen
 
 from .contingency import causal_power, causal_support, delta_p
-from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
 
 if TYPE_CHECKING:
     from knownminds.environments.record.trials import Trials
@@ -325,6 +326,11 @@ class CausalStrength(Environment):
             opening = words["round"].render(round=number, repeats=self.repeats)
             text = f"{opening}\n\n{text}"
         return Prompt((Message("user", text),))
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return the question, without what is said of the form of an answer."""
+        text = self.render(observation, ()).messages[0].content
+        return likelihood_screen(text, self._words[f"answer_{self.answer}"].text)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100, as `Collider.parse` does."""

@@ -56,7 +56,7 @@ from .causal_graph import (
     noisy_or_joint,
     questions,
 )
-from .likelihoods import FORMS, Form, parse_likelihood, say_likelihood
+from .likelihoods import FORMS, Form, likelihood_screen, parse_likelihood, say_likelihood
 from .random_names import CONTENTS, LENGTH, Content, random_name
 
 if TYPE_CHECKING:
@@ -413,7 +413,7 @@ class Collider(Environment):
         """Return the question, without what is said of the form of an answer."""
         text = self.render(observation, ()).messages[0].content
         answer = self._words[f"answer_{self.answer}"].text
-        return Screen("", text.replace(answer, "").strip(), asks="response")
+        return likelihood_screen(text, answer)
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read the number from 0 to 100.

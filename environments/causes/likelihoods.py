@@ -15,6 +15,7 @@ from knownminds.environments.words.answer import (
     parse_number,
 )
 from knownminds.environments.words.final_answers import without_thoughts
+from knownminds.environments.words.screen import Screen
 
 Form = Literal["numeric", "chain_of_thought"]
 FORMS: tuple[str, ...] = get_args(Form)
@@ -24,6 +25,11 @@ _FRAME = re.compile(
     r"<answer>\s*<reasoning>.*</reasoning>\s*<likelihood>[^<]*</likelihood>\s*</answer>", re.DOTALL
 )
 _OPEN, _CLOSE = (re.compile(rf"<{s}likelihood\s*>", re.IGNORECASE) for s in ("", "/"))
+
+
+def likelihood_screen(prompt: str, answer: str) -> Screen:
+    """Return a prompt as people see it: without what is said of the form of an answer."""
+    return Screen("", prompt.replace(answer, "").strip(), asks="response")
 
 
 def parse_likelihood(text: str, form: str) -> Answer:

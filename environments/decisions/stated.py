@@ -19,6 +19,7 @@ from knownminds.environments.words.prompt import (
     Template,
     load_templates,
 )
+from knownminds.environments.words.screen import Screen
 from knownminds.environments.words.told_history import REASONINGS, Reasoning
 
 LABELS = ("K", "M")
@@ -95,6 +96,12 @@ class StatedQuestions(Environment):
         places = self._places(observation)
         text = self._asked.render(number=int(observation["trial"]) + 1, **places)
         return Prompt((Message("user", text),))
+
+    def screen(self, observation: Observation) -> Screen:
+        """Return the question, with a button for each label."""
+        places = {"number": int(observation["trial"]) + 1, **self._places(observation)}
+        asked = self._words["question"].render(**places)
+        return Screen(self._words["introduction"].text, asked, tuple(self._labels(observation)))
 
     def parse(self, text: str, observation: Observation) -> Answer:
         """Read which label the answer names."""
