@@ -38,12 +38,20 @@ def _runs(text: str) -> bool:
     return bool(_RUN.match(text)) and not _NUMBER.fullmatch(text)
 
 
+def _texts_of(column: pd.Series[Any]) -> set[str]:
+    try:
+        cells = column.unique()
+    except TypeError:  # lists stand among them
+        cells = column
+    return {cell for cell in cells if isinstance(cell, str)}
+
+
 def _mapped(frame: pd.DataFrame, change: Callable[[str], str]) -> pd.DataFrame:
     """Change the texts of a table; each that stands there several times is looked at once."""
     texts = frame.columns[[not pd.api.types.is_numeric_dtype(kind) for kind in frame.dtypes]]
     changed = {}
     for name in texts:
-        different = {cell for cell in frame[name] if isinstance(cell, str)}
+        different = _texts_of(frame[name])
         by = {cell: new for cell in different if (new := change(cell)) != cell}
         if by:
             changed[name] = frame[name].map(

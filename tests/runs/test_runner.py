@@ -723,7 +723,7 @@ def test_a_bad_day_is_survived_and_every_trial_accounted_for(tmp_path, monkeypat
 
 
 NURSERY = """
-import asyncio, json, os, sys
+import asyncio, json, os, signal, sys
 from knownminds.environments import InstrumentalLearning, Message, Prompt
 from knownminds.llm_adapters import Sampling, Unreachable
 from knownminds.llm_adapters.providers.openai import OpenAI
@@ -733,13 +733,16 @@ from knownminds.llm_adapters.runs.runner import run_sessions_in
 def tell(*said):
     os.write(1, (" ".join(map(str, said)) + "\\n").encode())
 
-async def live(url, folder, n, visits, concurrency=8):
+async def live(url, folder, n, visits, concurrency=8, interrupted_at=None):
     adapter = OpenAI("m", base_url=url, key_variable="CANARY")
     price = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
     told = []
     def watch(progress):
         if not told:
-            told.append(tell("called"))
+            tell("called")
+        told.append(progress)
+        if len(told) == interrupted_at:
+            os.kill(os.getpid(), signal.SIGINT)
     environment = InstrumentalLearning(visits)
     await run_sessions_in(
         folder, adapter, environment, n, 9, price=price, progress=watch, concurrency=concurrency
@@ -1010,7 +1013,7 @@ def test_a_hundred_kills_lose_no_answer_that_was_read(tmp_path, nursery):
 def test_control_c_lets_what_is_under_way_come_to_its_end(tmp_path, nursery):
     with serving(tmp_path, "--delay", "0.1") as url:
         given = (url, str(tmp_path / "run"), 12, 4)
-        status = nursery.live(*given, seconds=0.15, called=True, number=signal.SIGINT)
+        status = nursery.live(*given, 8, 5)  # by itself, at what it tells the fifth time
         assert os.waitstatus_to_exitcode(status) == 7
         run = read_run(tmp_path / "run")
         bill = Counter(bills_of(tmp_path))

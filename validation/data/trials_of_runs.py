@@ -224,14 +224,22 @@ def experiments_of(path: str | Path, columns: Mapping[str, str] | None = None) -
     """Return the experiments that the trials of a file or run name; "" where one names none."""
     place = Path(path)
     file = place / TRIALS if place.is_dir() else place
-    if file.suffix == ".parquet" and "environment" not in (columns or {}):
+    if "environment" not in (columns or {}):
         try:
-            if "environment" in parquet.read_schema(file.absolute()).names:
+            if file.suffix == ".parquet" and "environment" in _parquet_names(file):
                 part = pd.read_parquet(file.absolute(), columns=["environment"])
                 return set(_experiment(part))
-        except (ArrowException, OSError):
+            if file.suffix == ".csv":
+                part = pd.read_csv(file, usecols=["environment"], dtype="str", encoding="utf-8-sig")
+                return set(_experiment(part))
+        except (ArrowException, OSError, ValueError):
             pass  # which loading it says in a sentence
     return set(_experiment(Trials.load(file, columns=columns).frame))
+
+
+def _parquet_names(file: Path) -> Sequence[str]:
+    names: Sequence[str] = parquet.read_schema(file.absolute()).names
+    return names
 
 
 def also_called(name: str, frame: pd.DataFrame) -> str:

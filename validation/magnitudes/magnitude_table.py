@@ -478,9 +478,9 @@ def of_one_measured_file(
     file = runs[0] / TRIALS if runs[0].is_dir() else runs[0]
     if not file.is_file():
         return True  # which then says what it lacks
-    frame = Trials.load(file, columns=columns).frame
-    if "environment" not in frame or not frame["environment"].isin(TASKS).all():
+    if not experiments_of(file, columns) <= set(TASKS):
         return True
+    frame = Trials.load(file, columns=columns).frame
     names = ["environment", *(name for name in ("condition", BY) if name in frame)]
     return len(frame[names].drop_duplicates()) == 1 and frame["subject"].nunique() > 1
 
