@@ -331,6 +331,7 @@ def by_proposals(trials, draws=4000):
     return logsumexp(rest + each, axis=0) - logsumexp(rest, axis=0), 1 / (share**2).sum(axis=0)
 
 
+@pytest.mark.long
 def test_left_out_subjects_are_predicted_with_the_formula(monkeypatch):
     place, formula = InstrumentalLearning(3), "kappa ~ age + drug + (drug | subject)"
     rng = np.random.default_rng(1)

@@ -200,6 +200,7 @@ def test_correlations_need_two_parameters(trials):
         fit_of_data(trials, "rescorla_wagner", correlated=True)
 
 
+@pytest.mark.long
 def test_a_group_that_is_alike_is_a_finding_and_one_that_differs_is_not_called_so():
     """Everyone has the same parameters, or none the same as another, in many trials."""
     model, place = AGENTS["weighted_bayes"], make("probabilistic_reasoning", n_problems=100)

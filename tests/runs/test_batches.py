@@ -34,6 +34,7 @@ N_TRIALS = PLACE.n_trials
 PRICE = price_of("a:b", overrides={"a:b": {"input": 1, "output": 4}})
 QUICK = Batching(pause=0.0, longest_pause=0.01, search=0.0)
 MODELS = {"openai": "gpt-4o-mini", "anthropic": "claude-3-5-haiku", "google": "gemini-2.0-flash"}
+OTHERS = [name for name in MODELS if name != "openai"]
 
 
 def half(call):
@@ -344,7 +345,9 @@ def nursery():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-@pytest.mark.parametrize("wire", MODELS)
+@pytest.mark.parametrize(
+    "wire", ["openai", *(pytest.param(name, marks=pytest.mark.long) for name in OTHERS)]
+)
 def test_a_batch_run_killed_four_times_sends_every_request_once(tmp_path, nursery, wire):
     about = (wire, MODELS[wire])
     with BatchServer(half) as server:
