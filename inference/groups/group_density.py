@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from inspect import CO_VARARGS
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from numba import typeof, types
+from numba import carray, njit, typeof, types
+from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from knownminds.agents.parameters import Array
@@ -48,13 +50,14 @@ STATISTICS = ("lp", "energy", "acceptance_rate", "n_steps", "tree_depth", "step_
 WHOLE = {"n_steps": np.int64, "tree_depth": np.int64, "diverging": np.bool_}
 
 KINDS = {"identity": 0, "log": 1, "logit": 2}
+Columns = tuple[NDArray[Any], ...]
 
 
 class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
     """A compiled function that others call without being compiled for it."""
 
-    def __init__(self, function: Any, arguments: tuple[Any, ...]):
-        found = tuple(map(typeof, arguments))
+    def __init__(self, function: Any, arguments: tuple[Any, ...], kinds: tuple[Any, ...] = ()):
+        found = (*map(typeof, arguments), *kinds)
         function.compile(found)
         made = function.overloads[found]
         self.owner = made  # which keeps the code in memory
@@ -68,6 +71,48 @@ class Address(types.WrapperAddressProtocol):  # type: ignore[misc]
     def signature(self) -> Any:
         """Return what it takes and gives."""
         return self.own
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _pointer(typing: Any, address: Any) -> Any:
+    """Take a number for the place in memory that it is."""
+
+    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
+        return builder.inttoptr(given[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(address), generate
+
+
+@cache
+def of_one_kind(kernel: Any, n_actions: int, lapse: bool, kinds: tuple[Any, ...]) -> Address:
+    """Return a model's likelihood as one that all models share the signature of.
+
+    It takes parameters, lapses (none: an empty array), the number of actions, and where the arrays
+    of the trials, of these kinds, lie and how long they are (`places_of`). What calls it is then
+    compiled once for all models.
+    """
+    theta, rates = np.zeros((1, 1)), np.zeros(1)
+    known: dict[str, Any] = {"kernel": kernel, "carray": carray, "pointer": _pointer}
+    if not kernel.py_func.__code__.co_flags & CO_VARARGS:  # where it lies; it is not linked in
+        known["kernel"] = Address(kernel, (theta, rates if lapse else None, n_actions), kinds)
+    arrays, at = [], 0
+    for number, kind in enumerate(kinds):
+        known[f"kind_{number}"] = kind.dtype
+        sizes = "".join(f"places[{at + 1 + axis}], " for axis in range(kind.ndim))
+        arrays.append(f"carray(pointer(places[{at}]), ({sizes}), kind_{number})")
+        at += 1 + kind.ndim
+    exec(
+        f"def call(theta, lapse, n_actions, places):\n"
+        f"    return kernel(theta, {'lapse' if lapse else None}, n_actions, {', '.join(arrays)})",
+        known,
+    )
+    call = njit(nogil=True, error_model="numpy")(known["call"])
+    return Address(call, (theta, rates, n_actions, np.zeros(at, dtype=np.int64)))
+
+
+def places_of(trials: Columns) -> NDArray[np.int64]:
+    """Return where each array lies, and its shape; the arrays have to be kept."""
+    return np.array([n for each in trials for n in (each.ctypes.data, *each.shape)], dtype=np.int64)
 
 
 def lanes_of(values: Array) -> Array:
@@ -86,16 +131,18 @@ class GroupDensity:
     ----------
     shape : sizes of the parts of a point: K, Q, F, C, E, P and N
     group : everything but the trials
-    kernel, lapse, n_actions, trials : the model's likelihood and what it reads
+    kernel, lapses, n_actions, trials, places : the model's likelihood, see `of_one_kind`, and what
+        it reads; `lapses` says whether the last parameter is a rate of lapses
     centre, spread : where the group probably lies, [K], for sampling to start
     """
 
     shape: tuple[int, int, int, int, int, int, int]
     group: Group
     kernel: Address
-    lapse: Array | None
+    lapses: bool
     n_actions: int
-    trials: tuple[NDArray[Any], ...]
+    trials: Columns
+    places: NDArray[np.int64]
     centre: Array
     spread: Array
 
@@ -113,10 +160,10 @@ class GroupDensity:
         parameters = unknowns.parameters
         k, q, n_rows = len(parameters), len(deviations.names), len(data)
         sequences, columns = data.laid_out(unknowns.lapse)
-        trials = (sequences.row, sequences.start, *columns)
-        lapse = np.zeros(n_rows) if unknowns.lapse else None
-        theta = np.zeros((n_rows, len(unknowns.full)))
-        kernel = Address(data.model.kernel(data.n_actions), (theta, lapse, data.n_actions, *trials))
+        trials = tuple(map(_plain, (sequences.row, sequences.start, *columns)))
+        n = data.n_actions
+        kinds = tuple(map(typeof, trials))
+        kernel = of_one_kind(data.model.kernel(n), n, unknowns.lapse, kinds)
         none = np.zeros(0, dtype=np.int64)
         group_sd = np.array([p.group_sd for p in parameters])
         information, score, onto = deviations.gathered(chosen.information, chosen.score)
@@ -129,7 +176,7 @@ class GroupDensity:
             upper=np.array([p.support.upper for p in parameters]),
             full=np.nan_to_num(unknowns.full),
             places=np.append(unknowns.columns, len(unknowns.full))
-            if lapse is not None
+            if unknowns.lapse
             else unknowns.columns,
             moved=deviations.moved,
             subject=deviations.subject,
@@ -149,7 +196,7 @@ class GroupDensity:
             pair=deviations.pairs,
             shape=deviations.exponents,
         )
-        arrays: list[Any] = [np.ascontiguousarray(each) for each in group]
+        arrays: list[Any] = list(map(_plain, group))
         group = Group(*arrays)
         shape = (
             k,
@@ -166,12 +213,13 @@ class GroupDensity:
             chosen.information + prior, (chosen.score + parameters.mean @ prior)[..., None]
         )[..., 0]
         spread = np.clip(own.std(axis=0), 0.1 * group_sd, 2.0 * group_sd)
-        return cls(shape, group, kernel, lapse, data.n_actions, trials, own.mean(axis=0), spread)
+        read = kernel, unknowns.lapse, data.n_actions, trials, places_of(trials)
+        return cls(shape, group, *read, own.mean(axis=0), spread)
 
     @property
     def problem(self) -> tuple[Any, ...]:
         """What the compiled functions read."""
-        return self.group, self.shape, self.kernel, self.lapse, self.n_actions, self.trials
+        return self.group, self.shape, self.kernel, self.lapses, self.n_actions, self.places
 
     @cached_property
     def parts(self) -> dict[str, tuple[slice, tuple[int, ...]]]:
@@ -349,3 +397,8 @@ def _wait(
         for number, row in enumerate(progress, start=1):
             chain = ChainProgress(int(row[0]), whole, int(row[1]))
             tell(chain.told(number, perf_counter() - own[number - 1]))
+
+
+def _plain(values: Any) -> Any:
+    """Return an array as compiled code knows it: contiguous, and not for reading alone."""
+    return np.require(values, requirements=["C", "W"])

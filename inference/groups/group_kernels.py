@@ -1,6 +1,7 @@
 """The density of a group and its NUTS, compiled once for all models and kept by numba's cache.
 
-A model enters as the address of its own compiled likelihood, so none is compiled anew for this.
+A model enters as the address of its own compiled likelihood and its trials as theirs, so that
+neither is compiled for the other.
 """
 
 from __future__ import annotations
@@ -396,15 +397,15 @@ def _placed(g, shape, x, deviation, work, z):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _lapse_of(theta, lapse):  # type: ignore[no-untyped-def]
-    """Return what the kernel is told of lapses: the last parameter, or None."""
-    if lapse is None:
-        return None
-    return theta[:, theta.shape[1] - 1].copy()
+def _lapse_of(theta, lapses):  # type: ignore[no-untyped-def]
+    """Return what the kernel is told of lapses: the last parameter, or nothing."""
+    if lapses:
+        return theta[:, theta.shape[1] - 1].copy()
+    return np.empty(0)
 
 
 @njit(nogil=True, error_model="numpy", fastmath={"contract"}, inline="always")
-def _trials(g, kernel, lapse, n_actions, trials, z, by_z):  # type: ignore[no-untyped-def]
+def _trials(g, kernel, lapses, n_actions, places, z, by_z):  # type: ignore[no-untyped-def]
     """Write the slopes of z [M, K]; return the log-likelihood of all trials."""
     n_rows, k = z.shape
     theta = np.empty((n_rows, k))
@@ -424,7 +425,7 @@ def _trials(g, kernel, lapse, n_actions, trials, z, by_z):  # type: ignore[no-un
                 by_z[r, j] = width * share * (1.0 - share)
             if g.places[j] < len(g.full):
                 own[r, g.places[j]] = theta[r, j]
-    total, gradient = kernel(own, _lapse_of(theta, lapse), n_actions, *trials)
+    total, gradient = kernel(own, _lapse_of(theta, lapses), n_actions, places)
     for r in range(n_rows):
         for j in range(k):
             by_z[r, j] *= gradient[r, g.places[j]]
@@ -432,7 +433,7 @@ def _trials(g, kernel, lapse, n_actions, trials, z, by_z):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract"})
-def density(x, slope, z, g, shape, kernel, lapse, n_actions, trials):  # type: ignore[no-untyped-def]
+def density(x, slope, z, g, shape, kernel, lapses, n_actions, places):  # type: ignore[no-untyped-def]
     """Return the log density of a point x [D], up to a constant; write its slope [D] and rows z.
 
     x holds, part after part: group means [K] (with crossed factors: means of the units), spreads
@@ -449,7 +450,7 @@ def density(x, slope, z, g, shape, kernel, lapse, n_actions, trials):  # type: i
     square, line = (blocks, q, q, LANES), (blocks, q, LANES)
     work = np.empty(square), np.empty(square), np.empty(line), np.empty(line), np.empty(line)
     value, pull, a, correlation = _placed(g, shape, x, deviation, work, z)
-    value += _trials(g, kernel, lapse, n_actions, trials, z, by_z)
+    value += _trials(g, kernel, lapses, n_actions, places, z, by_z)
 
     by_b, by_own, by_pull = np.zeros(line), np.empty(line), np.empty(line)
     by_a, by_correlation = np.empty((q, q)), np.empty((q, q))

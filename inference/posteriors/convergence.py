@@ -81,14 +81,20 @@ def check_convergence(
     subject_r_hat, subject_ess = float(np.max(found)), float(np.min(bulk))
 
     reasons = []
-    worst = table["r_hat"].max(skipna=False)
-    if not worst <= LARGEST_R_HAT:
-        reasons.append(f"R-hat of {table['r_hat'].idxmax()} is {worst:.3f}, above {LARGEST_R_HAT}")
-    if not subject_r_hat <= LARGEST_R_HAT + 0.01:
+    worst = table["r_hat"]
+    if worst.isna().any():  # of a single chain, or of draws that are all the same
+        reasons.append(f"R-hat of {worst.isna().idxmax()} cannot be computed")
+    elif worst.max() > LARGEST_R_HAT:
+        reasons.append(f"R-hat of {worst.idxmax()} is {worst.max():.3f}, above {LARGEST_R_HAT}")
+    if np.isnan(subject_r_hat):
+        reasons.append("R-hat of a subject's parameter cannot be computed")
+    elif subject_r_hat > LARGEST_R_HAT + 0.01:
         # Some of hundreds of R-hats exceed 1.01 by chance; 1.02 leaves room for that.
         reasons.append(f"R-hat of a subject's parameter is {subject_r_hat:.3f}, above 1.02")
     least = table[["ess_bulk", "ess_tail"]].min(axis=1, skipna=False)
-    if not least.min(skipna=False) >= LEAST_ESS:
+    if least.isna().any():
+        reasons.append(f"effective sample size of {least.isna().idxmax()} cannot be computed")
+    elif least.min() < LEAST_ESS:
         reasons.append(
             f"effective sample size of {least.idxmin()} is {least.min():.0f}, below {LEAST_ESS:.0f}"
         )

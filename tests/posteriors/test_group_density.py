@@ -1,5 +1,6 @@
 """The compiled density of a group is that of PyMC's graph, and its own NUTS samples it."""
 
+from inspect import CO_VARARGS
 from time import sleep
 from types import SimpleNamespace
 
@@ -7,10 +8,11 @@ import numpy as np
 import pytest
 from claims import check
 from claims.fit import REPORT
+from numba import njit
 from scipy.stats import beta, kstest
 
 from knownminds.agents import AGENTS, RescorlaWagner, simulate
-from knownminds.environments import InstrumentalLearning, Trials, make
+from knownminds.environments import ENVIRONMENTS, InstrumentalLearning, Trials, make
 from knownminds.inference import (
     GroupModel,
     ModelData,
@@ -21,6 +23,7 @@ from knownminds.inference import (
 from knownminds.inference.groups import group_density
 from knownminds.inference.groups.deviations import Deviations
 from knownminds.inference.groups.formulas import GroupDesign, Regressors
+from knownminds.inference.groups.group_kernels import density, run_chain
 from knownminds.inference.posteriors.crossed_levels import Levels
 from knownminds.inference.posteriors.sampling import OutOfTimeError, Settings, StoppedError
 from knownminds.validation.data.fit import fit as fit_of_data
@@ -60,7 +63,7 @@ def within(trials, formula, **more):
 
 
 def agrees_with_the_graph(model, data):
-    graph, density = model.pymc_model, model.density(data)
+    graph, compiled = model.pymc_model, model.density(data)
     function = graph.compile_fn(
         [graph.logp(), graph.dlogp()],
         inputs=graph.value_vars,
@@ -69,11 +72,11 @@ def agrees_with_the_graph(model, data):
     )
     rng, found = np.random.default_rng(1), []
     for _ in range(4):
-        point = rng.standard_normal(density.size)
-        parts = [density.parts[one.name] for one in graph.value_vars]
+        point = rng.standard_normal(compiled.size)
+        parts = [compiled.parts[one.name] for one in graph.value_vars]
         given = [point[place].reshape(shape) for place, shape in parts]
         # The graph orders its own parts; ours stand where `parts` says.
-        ours, own_slope = density.at(point)
+        ours, own_slope = compiled.at(point)
         value, slope = function(*given)
         by_graph = np.split(slope, np.cumsum([np.prod(s) for _, s in parts], dtype=int))
         for (place, _), theirs in zip(parts, by_graph, strict=False):
@@ -87,6 +90,52 @@ def agrees_with_the_graph(model, data):
 def test_the_compiled_density_and_slope_are_those_of_the_graph(trials, kind):
     data = ModelData.read(RescorlaWagner, trials)
     agrees_with_the_graph(GroupModel.build(data, **kinds(trials)[kind]), data)
+
+
+def test_density_and_sampler_are_compiled_once_whatever_the_model(trials):
+    briefly = {"draws": 20, "tune": 20, "chains": 2, "rounds": 1, "seed": 1}
+    hierarchical(RescorlaWagner, trials, lapse=True, **briefly)
+    for name in ("two_step_hybrid", "hyperbolic_discounter", "linear_observer"):
+        model = AGENTS[name]
+        place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
+        theta = model.parameters.draw(np.random.default_rng(0), 4)
+        hierarchical(model, simulate(model, theta, place, 1), **briefly)
+    assert len(density.signatures) == len(run_chain.signatures) == 1
+
+
+def test_of_a_single_chain_it_is_told_what_cannot_be_computed(trials):
+    found = hierarchical(RescorlaWagner, trials, draws=20, tune=20, chains=1, rounds=1, seed=1)
+    assert found.verdict == "not converged"
+    assert found.reasons[0] == "R-hat of alpha cannot be computed"
+
+
+def of_any_number_of_columns():
+    """Models whose compiled likelihood takes any number of columns, one of each module."""
+    found = {}
+    for name, model in AGENTS.items():
+        place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
+        kernel = model.kernel(place.n_actions).py_func
+        if len(model.parameters) and kernel.__code__.co_flags & CO_VARARGS:
+            found.setdefault(model.__module__, name)
+    return found.values()
+
+
+@njit
+def by_address(kernel, theta, lapse, n_actions, places):
+    return kernel(theta, lapse, n_actions, places)
+
+
+@pytest.mark.parametrize("name", ["rescorla_wagner", *of_any_number_of_columns()])
+def test_the_likelihood_that_a_group_reads_is_the_models_own(name):
+    model = AGENTS[name]
+    place = next(make(each) for each in ENVIRONMENTS if model.plays(make(each)))
+    theta = model.parameters.draw(np.random.default_rng(0), 3)
+    data = ModelData.read(model, simulate(model, theta, place, 1))
+    group = GroupModel.build(data).density(data)
+    found = by_address(group.kernel, theta, np.zeros(0), data.n_actions, group.places)
+    for ours, own in zip(found, data.log_likelihood(theta), strict=True):
+        np.testing.assert_array_equal(ours, own)
+    assert np.isfinite(group.at(np.zeros(group.size))[0])
 
 
 @pytest.mark.parametrize("kind", ["together", "apart", "correlated", "crossed"])
