@@ -39,6 +39,7 @@ def _runs(text: str) -> bool:
 
 
 def _texts_of(column: pd.Series[Any]) -> set[str]:
+    cells: Any
     try:
         cells = column.unique()
     except TypeError:  # lists stand among them
