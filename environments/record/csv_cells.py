@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from knownminds.environments.later import pandas as pd
@@ -39,11 +40,9 @@ def _runs(text: str) -> bool:
 
 
 def _texts_of(column: pd.Series[Any]) -> set[str]:
-    cells: Any
-    try:
+    cells: Any = column
+    with suppress(TypeError, AttributeError):  # lists stand among them; a name stands twice
         cells = column.unique()
-    except TypeError:  # lists stand among them
-        cells = column
     return {cell for cell in cells if isinstance(cell, str)}
 
 

@@ -756,6 +756,8 @@ async def warm_up():  # the package loads much with its first call
         await adapter.close()
 
 asyncio.run(warm_up())
+# A shell that begins the tests in the background has interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 tell("ready")
 for line in sys.stdin:
     child = os.fork()
