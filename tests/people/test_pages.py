@@ -24,6 +24,7 @@ from knownminds.environments import (
     make,
     session_stream,
 )
+from knownminds.environments.decisions.stated import StatedQuestions
 from knownminds.validation.data.exchange import import_sources
 from knownminds.validation.people.sessions import script_of, session_data
 from knownminds.validation.people.site import Site, page
@@ -139,6 +140,19 @@ def test_what_a_page_cannot_show_is_refused_with_what_it_can(name):
     settings, remedy = REFUSED[name]
     with pytest.raises(ValueError, match=remedy):
         script_of(make(name, **settings))
+
+
+@pytest.mark.parametrize(
+    "name", [n for n, e in ENVIRONMENTS.items() if issubclass(e, StatedQuestions)]
+)
+def test_a_button_bears_what_is_read_as_its_action(name):
+    environment = make(name)
+    session = Session(environment, environment.draw(session_stream(5, 2)))
+    for seen in session:
+        options = session.environment.screen(seen).options
+        read = [session.environment.parse(option, seen).action for option in options]
+        assert read == list(range(environment.n_actions))
+        session.take(0)
 
 
 class Unseen(type(make("dice"))):
