@@ -1,0 +1,357 @@
+"""Known minds are given back, posteriors are calibrated, tests have the power they are said to."""
+
+from math import log, sqrt
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.special import expit
+from scipy.stats import chi2, chisquare, t
+
+import knownminds
+from knownminds.agents import Parameter, Parameters, RescorlaWagner, simulate
+from knownminds.environments import InstrumentalLearning
+from knownminds.inference import posterior
+
+PLACE = "instrumental_learning"
+EIGHT = (
+    "rescorla_wagner_dual",
+    "hyperbolic_discounter",
+    "noisy_or",
+    "two_step_reduced",
+    "static_bayes_observer",
+    "weighted_bayes",
+    "balloon_pumper",
+    "horizon_explorer",
+)
+N = 30  # subjects of a small gate
+# r of unrelated numbers has the standard error 1 / sqrt(N - 2); 3.3 of them: one in 1,000.
+CHANCE = 3.3 / sqrt(N - 2)
+
+
+# Recovery and its negative control
+
+
+@pytest.fixture(scope="module")
+def eight():
+    return knownminds.gates(EIGHT, kinds=["recovery", "shuffled"], small=True, workers=1)
+
+
+@pytest.mark.parametrize("name", EIGHT)
+def test_the_recommended_design_gives_the_parameters_back_and_a_shuffled_one_does_not(eight, name):
+    assert not eight.problems
+    gates = {gate.kind: gate for gate in eight.gates if gate.name == name}
+    assert gates["recovery"].attempted == N
+    assert gates["recovery"].failed == 0
+    for parameter, scores in gates["recovery"].quantities.items():
+        assert scores["r"] > CHANCE, parameter
+        # 90% intervals of 30 subjects: four binomial errors of .055.
+        assert abs(scores["coverage"] - 0.9) < 4 * sqrt(0.09 / N), parameter
+    control = gates["shuffled"].quantities
+    fallen = [scores["r_shuffled"] < min(CHANCE, scores["r"] - 0.2) for scores in control.values()]
+    assert np.mean(fallen) >= 0.5
+
+
+@pytest.fixture(scope="module")
+def dual():
+    return knownminds.recover(PLACE, "rescorla_wagner_dual", subjects=400, seed=11, workers=1)
+
+
+def test_scores_are_those_of_the_rows(dual):
+    rows = dual.rows
+    assert dual.attempted == len(rows) == sum(dual.statuses.values()) == 400
+    for scores in dual.parameters:
+        name = scores.name
+        true, estimate = rows[f"true_{name}"], rows[name]
+        assert scores.bias.value == pytest.approx((estimate - true).mean())
+        assert scores.bias.error == pytest.approx((estimate - true).std() / 20, rel=1e-6)
+        assert scores.rmse.value == pytest.approx(np.sqrt(((estimate - true) ** 2).mean()))
+        assert scores.r.value == pytest.approx(np.corrcoef(true, estimate)[0, 1])
+        inside = true.between(rows[f"low_90_{name}"], rows[f"high_90_{name}"])
+        assert scores.coverage["90"].value == pytest.approx(inside.mean())
+        slope = np.polyfit(rows[f"z_true_{name}"], rows[f"z_{name}"], 1)[0]
+        assert scores.shrinkage.value == pytest.approx(1 - slope)
+        # The error of r is of the order of the jackknife's.
+        each = [np.corrcoef(true[k], estimate[k])[0, 1] for k in ~np.eye(400, dtype=bool)]
+        jackknife = sqrt(399**2 / 400 * np.var(each, ddof=1))
+        assert scores.r.error == pytest.approx(jackknife, rel=0.3)
+
+
+def test_ninety_percent_intervals_hold_the_truth_ninety_percent_of_the_time(dual):
+    for scores in dual.parameters:
+        # 400 subjects: standard error sqrt(.9 * .1 / 400) = .015; 3 errors for 4 parameters.
+        assert abs(scores.coverage["90"].value - 0.9) < 0.045
+
+
+def test_words_are_those_of_the_correlation_and_its_error(dual):
+    """Two errors on Fisher's scale on either side of .8 and .5 leave the word open."""
+    for scores in dual.parameters:
+        r = scores.r.value
+        error = max(1 / sqrt(397), scores.r.error / (1 - r * r))
+        above = [np.arctanh(r) - 2 * error >= np.arctanh(limit) for limit in (0.5, 0.8)]
+        below = [np.arctanh(r) + 2 * error < np.arctanh(limit) for limit in (0.5, 0.8)]
+        word = scores.verdict.word
+        assert (word == "recoverable") == above[1]
+        assert (word == "weak") == (above[0] and below[1])
+        assert (word == "not identified") == below[0]
+    words = {scores.name: scores.verdict.word for scores in dual.parameters}
+    assert words["beta"] == words["kappa"] == "recoverable"
+    assert words["alpha_positive"] != "recoverable"
+
+
+def test_thirds_of_the_prior_have_their_own_scores(dual):
+    for scores in dual.parameters:
+        assert sum(region.n for region in scores.regions) == 400
+        for region in scores.regions:
+            # A third of 400: standard error sqrt(400 * 2 / 9) = 9.4, bound 4 of these.
+            assert abs(region.n - 400 / 3) < 38
+            true = dual.rows[f"true_{scores.name}"]
+            assert ((region.low <= true) & (true < region.high)).sum() == region.n
+
+
+def test_an_unrelated_truth_is_not_recovered(dual):
+    rng = np.random.default_rng(1)
+    for scores in dual.parameters:
+        other = rng.permutation(dual.rows[f"true_{scores.name}"].to_numpy())
+        assert abs(np.corrcoef(other, dual.rows[scores.name])[0, 1]) < 4 / sqrt(400)
+
+
+def test_more_trials_recover_better():
+    given = {"subjects": 200, "seed": 4, "intervals": "laplace", "workers": 1}
+    short, long = (
+        knownminds.recover(PLACE, "rescorla_wagner", trials=trials, **given) for trials in (48, 384)
+    )
+    for one, other in zip(short.parameters, long.parameters, strict=True):
+        gap = other.r.value - one.r.value
+        # 3 errors of the difference: one of 700 equal designs would pass.
+        assert gap > 3 * np.hypot(one.r.error, other.r.error), one.name
+
+
+def test_a_held_truth_is_not_judged_by_correlation():
+    given = {"subjects": 30, "truth": {"alpha": 0.3}, "intervals": "laplace", "workers": 1}
+    result = knownminds.recover(PLACE, "rescorla_wagner", **given)
+    assert (result.rows["true_alpha"] == 0.3).all()
+    assert result["alpha"].verdict.word == "not judged"
+    assert result.to_dict()["parameters"]["alpha"]["r"] is None
+    assert result.rows["true_beta"].nunique() == 30
+
+
+def test_a_larger_study_begins_with_the_same_agents():
+    given = {"seed": 2, "intervals": "laplace", "workers": 1}
+    few = knownminds.recover(PLACE, "rescorla_wagner", subjects=10, **given).rows
+    many = knownminds.recover(PLACE, "rescorla_wagner", subjects=20, **given).rows
+    columns = [name for name in few if name != "seconds"]
+    assert few[columns].equals(many.loc[:9, columns])
+    ranks = [
+        knownminds.calibrate(PLACE, "perseverator", replicates=n, trials=12, workers=1)
+        for n in (30, 60)
+    ]
+    assert [found.attempted for found in ranks] == [30, 60]
+
+
+class Fragile(RescorlaWagner):
+    """Breaks on whoever only ever picks one action in some context."""
+
+    simulate = staticmethod(RescorlaWagner.simulate)
+
+    @staticmethod
+    def log_likelihood(theta, lapse, n_actions, row, start, action, reward):
+        few = len(theta) < 1000  # not where the design is looked at before anybody is fitted
+        for block in range(len(row) if few else 0):
+            own = np.asarray(action[start[block] : start[block + 1]])
+            if ((own == own[:1]) & (own >= 0)).all(axis=0).any():
+                raise FloatingPointError("planted")
+        return RescorlaWagner.log_likelihood(theta, lapse, n_actions, row, start, action, reward)
+
+
+def test_failed_subjects_are_counted_and_change_no_other():
+    given = {"subjects": 60, "trials": 40, "intervals": "laplace", "workers": 1}
+    found = knownminds.recover(PLACE, Fragile, **given)
+    lost = found.rows["status"] == "failed"
+    assert 0 < lost.sum() < 60
+    assert found.attempted == 60
+    assert found.failed == found.statuses["failed"] == lost.sum()
+    assert found.rows.loc[lost, "alpha"].isna().all()
+    assert set(found.rows.loc[lost, "message"]) == {"planted"}
+    assert {scores.n for scores in found.parameters} == {60 - lost.sum()}
+    rows = found.rows[~lost]
+    assert found["beta"].bias.value == pytest.approx((rows["beta"] - rows["true_beta"]).mean())
+
+
+# Calibration
+
+
+def other_prior(**changes):
+    """The same learner, of whose learning rate another prior is believed."""
+    alpha, *others = RescorlaWagner.parameters
+    own = {"mean": alpha.mean, "sd": alpha.sd, "description": alpha.description}
+    own |= {"group_sd": alpha.group_sd} | changes
+    parameters = Parameters(Parameter("alpha", alpha.support, **own), *others)
+    return type("Other", (RescorlaWagner,), {"parameters": parameters})
+
+
+@pytest.fixture(scope="module")
+def lived():
+    theta = RescorlaWagner.parameters.draw(np.random.default_rng(9), 500)
+    return theta, simulate(RescorlaWagner, theta, InstrumentalLearning(6), 9)
+
+
+@pytest.mark.parametrize(
+    ("changes", "right"),
+    [({}, True), ({"sd": 0.5}, False), ({"mean": 1.0}, False), ({"sd": 2.0}, False)],
+    ids=["the prior itself", "half its sd", "another mean", "twice its sd"],
+)
+def test_ranks_of_truths_are_uniform_among_draws_and_a_wrong_prior_is_noticed(
+    lived, changes, right
+):
+    """24 trials say little about a learning rate, so that its prior is felt."""
+    theta, trials = lived
+    model = other_prior(**changes) if changes else RescorlaWagner
+    draws = posterior(model, trials, draws=999, nuts=False).draws
+    tenths = (draws < theta).sum(axis=0) // 100
+    p = [chisquare(np.bincount(tenths[:, k], minlength=10)).pvalue for k in range(3)]
+    # Of one right posterior in a thousand chance says less.
+    assert (p[0] > 1e-3) == right
+    assert min(p[1:]) > 1e-3 or not right
+
+
+@pytest.mark.parametrize(
+    ("place", "model"), [(PLACE, "rescorla_wagner"), ("probabilistic_reasoning", "weighted_bayes")]
+)
+def test_the_verb_calls_right_posteriors_calibrated(place, model):
+    found = knownminds.calibrate(place, model, replicates=200, seed=1, workers=1)
+    assert (found.attempted, found.failed) == (200, 0)
+    for quantity in found.quantities.values():
+        assert quantity.n == 200
+        assert quantity.p_value > 1e-3
+        assert quantity.level == 0.05 / len(found.quantities)  # of the whole family 5%
+        assert quantity.inside_band == (quantity.p_value > quantity.level)
+        assert (quantity.word == "calibrated") == quantity.inside_band
+    assert found.calibrated == all(q.word == "calibrated" for q in found.quantities.values())
+
+
+def test_few_replicates_are_not_judged():
+    found = knownminds.calibrate(PLACE, "perseverator", replicates=19, trials=12, workers=1)
+    assert {quantity.word for quantity in found.quantities.values()} == {"not judged"}
+    assert not found.calibrated
+
+
+# Power
+
+
+def kappa_of(repeats, n):
+    """The fitted repetition of who repeats so many of n choices: prior N(1, 1)."""
+    return brentq(lambda k: repeats - n * expit(k) - (k - 1.0), -30, 30)
+
+
+def shares(first, second, n_trials, n_sessions, seed=0, sets=20_000):
+    """How often Welch's test of two minds' sessions rejects, by binomial counts of repeats."""
+    rng = np.random.default_rng(seed)
+    known = np.array([kappa_of(r, n_trials) for r in range(n_trials + 1)])
+    drawn = [known[rng.binomial(n_trials, expit(k), (sets, n_sessions))] for k in (first, second)]
+    estimate = drawn[1].mean(axis=1) - drawn[0].mean(axis=1)
+    each = [one.var(axis=1, ddof=1) / n_sessions for one in drawn]
+    error = np.sqrt(each[0] + each[1])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        freedom = (n_sessions - 1) * error**4 / (each[0] ** 2 + each[1] ** 2)
+    half = t.ppf(0.975, np.nan_to_num(freedom, nan=1.0)) * error
+    return (np.abs(estimate) > half) & (error > 0), estimate, 2 * half
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.8])
+def test_power_is_that_of_welchs_test_of_binomial_counts(effect):
+    """Two minds who repeat themselves, 8 sessions of 24 trials each: 20 chances to repeat."""
+    replicates = 600
+    design = knownminds.power(
+        PLACE, {"kappa": effect}, model="perseverator", comparison="between", sessions=8,
+        trials=24, replicates=replicates, workers=1, seed=3,
+    ).designs[0]  # fmt: skip
+    rejects, estimate, width = shares(1.0, 1.0 + effect, 20, 8)
+    expected = rejects.mean()
+    # 3.5 binomial errors, and of the 20,000 counted: exceeded by chance in 5 of 10,000.
+    error = sqrt(expected * (1 - expected) * (1 / replicates + 1 / 20_000))
+    assert abs(design.rejected.value - expected) < 3.5 * error
+    assert abs(design.bias.value - (estimate.mean() - effect)) < 3.5 * design.bias.error
+    assert abs(design.spread.value - estimate.std()) < 3.5 * design.spread.error
+    assert design.width.value == pytest.approx(width.mean(), rel=3.5 * 0.2 / sqrt(replicates))
+    if effect:  # negative control: two sessions more would be told apart
+        more = shares(1.0, 1.0 + effect, 20, 12)[0].mean()
+        assert abs(design.rejected.value - more) > 3.5 * error
+    else:
+        assert np.isnan(design.sign_error.value)
+
+
+def test_the_smallest_design_is_confirmed_in_fresh_data_sets():
+    given = {"model": "perseverator", "comparison": "between", "trials": 24, "workers": 1}
+    found = knownminds.smallest_design(PLACE, {"kappa": 1.0}, replicates=400, most=60, **given)
+    power = {n: shares(1.0, 2.0, 20, n, sets=8000)[0].mean() for n in range(2, 40)}
+    smallest = next(n for n, share in power.items() if share >= 0.8)
+    # A search ends when its 90% interval is as wide as a tenth of the size, and whole numbers.
+    assert abs(found.size - smallest) <= max(1, round(0.15 * smallest))
+    assert found.low <= found.size <= found.high
+    assert found.confirmed
+    share = power[found.size]
+    assert abs(found.design.rejected.value - share) < 4 * sqrt(share * (1 - share) / 400)
+    none = knownminds.smallest_design(PLACE, {"kappa": 0.1}, replicates=50, most=6, **given)
+    assert none.size is None
+    assert not none.confirmed
+
+
+def test_an_audit_finds_the_size_of_the_test_and_an_effect():
+    given = {"effects": [0.4], "subjects": 20, "trials": 96, "replicates": 150, "workers": 1}
+    found = knownminds.audit("optimism_bias", **given)
+    (null,), (turned,) = found.null, found.violators
+    assert null.effect == 0.0
+    # 5% of 150 data sets, 3.5 binomial errors.
+    assert null.rejected.value < 0.05 + 3.5 * sqrt(0.05 * 0.95 / 150)
+    assert turned.rejected.value > null.rejected.value + 3.5 * 0.06
+    # The prior of the fits pulls both rates to the middle: too small, never too large.
+    assert turned.bias.value < -3.5 * turned.bias.error
+
+
+# Which model, which design
+
+
+def test_nested_models_are_confused_as_often_as_theory_says():
+    """A guesser is a perseverator of kappa = 0.
+
+    Twice the gain in log-likelihood is chi-square with 1 degree of freedom (Wilks 1938), and AIC
+    asks for 2, BIC for log 96.
+    """
+    n = 800
+    found = knownminds.confuse(PLACE, ["random_responder", "perseverator"], replicates=n, workers=1)
+    for name, penalty in (("aic", 2.0), ("bic", log(96))):
+        expected = chi2.sf(penalty, 1)
+        wrong = found[name].confusion.value[0, 1]
+        # 4 binomial errors, and a half again for whole numbers of repeats among 92 chances
+        assert abs(wrong - expected) < 4 * sqrt(expected * (1 - expected) / n) + 0.01
+    assert found.failed == 0
+
+
+def test_the_model_that_made_the_data_is_named():
+    rivals = ["rescorla_wagner", "random_responder", "perseverator"]
+    found = knownminds.confuse(PLACE, rivals, replicates=100, seed=1, workers=1)
+    # Chance is 1/3; 5 binomial errors of 100 data sets above it.
+    limit = 1 / 3 + 5 * sqrt(2 / 9 / 100)
+    for confusion in found.confusions:
+        assert np.all(np.diag(confusion.confusion.value) > limit)
+        assert np.all(np.diag(confusion.inversion.value) > limit)
+        assert confusion.counts.sum(axis=1).tolist() == [100] * 3
+        shares_ = confusion.counts / 100
+        assert np.allclose(confusion.inversion.value, shares_ / shares_.sum(axis=0))
+
+
+def test_designs_that_tell_nothing_lose_to_those_that_do():
+    """One visit to each casino tells nothing of a learner; a longer session of equal cost does."""
+    found = knownminds.best_design(
+        PLACE, "alpha", budget={"trials": 96}, model="rescorla_wagner", search=["n_visits=1:24"],
+        designs=8, replicates=60, fresh=60, seed=2, workers=1,
+    )  # fmt: skip
+    assert all(one.cost <= 96 for one in found.tried)
+    visits = np.array([one.settings["n_visits"] for one in found.tried])
+    scores = np.array([one.score.value for one in found.tried])
+    best, worst = scores.argmin(), scores.argmax()
+    assert found.winner.settings["n_visits"] == visits[best]
+    assert visits[best] > visits[worst]
+    apart = scores[worst] - scores[best]
+    assert apart > 3 * np.hypot(found.tried[best].score.error, found.tried[worst].score.error)

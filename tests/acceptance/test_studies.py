@@ -1,0 +1,333 @@
+"""Every study as it is typed: one object of JSON, a folder, a report, the same numbers again."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from knownminds.agents import AGENTS
+from knownminds.environments import ENVIRONMENTS
+from knownminds.inference import MEASURES
+
+PLACE = "instrumental_learning"
+RULE = 'kind = "alpha_spending"\nlooks = [4, 8]\n'
+LLM = ("--llm", "mine:own", "--price", "mine:own=0.5,2", "--date", "2026-11-01")
+TRIALS = ("--trials", 24)
+
+# Each kind of study, small: the command, its words, and what its JSON counts.
+STUDIES = {
+    "recover": ("recover", PLACE, "--subjects", 20, "--intervals", "laplace"),
+    "surface": ("recover", PLACE, "--subjects", 20, *TRIALS, "--trials", 48, "--intervals",
+                "laplace", "--model", "rescorla_wagner"),
+    "confuse": ("confuse", PLACE, "--model", "rescorla_wagner", "--model", "perseverator",
+                "--replicates", 20),
+    "calibrate": ("calibrate", PLACE, "--model", "rescorla_wagner", "--replicates", 30, *TRIALS),
+    "power": ("power", PLACE, "--effect", "optimism_bias=0.2", "--sessions", 5, "--sessions", 9,
+              *TRIALS, "--replicates", 20),
+    "search": ("power", PLACE, "--effect", "optimism_bias=0.8", "--find", "sessions", "--most", 60,
+               "--target", 0.4, *TRIALS, "--replicates", 60),
+    "rule": ("power", PLACE, "--effect", "optimism_bias=0.4", *TRIALS, "--replicates", 20,
+             "--stop", "rule.toml"),
+    "against": ("power", PLACE, "--against", "random_responder", "--subjects", 1, "--subjects", 3,
+                *TRIALS, "--replicates", 20),
+    "design": ("design", PLACE, "--for", "beta", "--budget", "trials=96", "--model",
+               "rescorla_wagner", "--search", "n_visits=6:12", "--designs", 4, "--replicates", 10,
+               "--fresh", 10),
+    "audit": ("audit", "optimism_bias", *TRIALS, "--effect", 0.2, "--subjects", 5,
+              "--replicates", 20),
+    "shortcuts": ("audit", "shortcuts", "--environment", "marker_location", "--replicates", 3),
+    "channel": ("channel", PLACE, "--model", "rescorla_wagner", "--subjects", 3, *TRIALS,
+                "--contaminate", "none", "--contaminate", "refusal=0.1"),
+    "prior": ("prior", PLACE, "--model", "rescorla_wagner", "--minds", 40),
+    "budget": ("budget", PLACE, *LLM, "--subjects", 3, *TRIALS),
+    "fit": ("fit", "trials.csv", "--model", "rescorla_wagner"),
+}  # fmt: skip
+UNSEEDED = ("budget", "fit")
+ALONE = ("prior", "budget", "fit", "shortcuts")  # which are no units of work
+each = pytest.mark.parametrize("name", STUDIES)
+
+
+def words_of(name):
+    words = STUDIES[name]
+    words += () if name in UNSEEDED else ("--seed", 3)
+    return words if name in ALONE else (*words, "--workers", 1)
+
+
+def finite(text):
+    """Read JSON in which no number may be none."""
+
+    def never(constant):
+        raise AssertionError(f"{constant} is no number")
+
+    return json.loads(text, parse_constant=never)
+
+
+def without_seconds(content):
+    if isinstance(content, dict):
+        return {k: without_seconds(v) for k, v in content.items() if k != "seconds"}
+    return [without_seconds(v) for v in content] if isinstance(content, list) else content
+
+
+class Desk:
+    """A folder in which studies are typed, each once."""
+
+    def __init__(self, folder):
+        self.folder, self.done = folder, {}
+
+    def type(self, run, *words):
+        before = Path.cwd()
+        os.chdir(self.folder)
+        try:
+            return run(*words)
+        finally:
+            os.chdir(before)
+
+    def object(self, run, *words):
+        code, out, err = self.type(run, *words, "--json")
+        assert code == 0, err
+        assert out.count("\n") == 1
+        return finite(out)
+
+    def study(self, run, name):
+        """What a study says, and its folder."""
+        if name not in self.done:
+            self.done[name] = self.object(run, *words_of(name), "--out", name)
+        return self.done[name], self.folder / name
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("studies")
+    (folder / "rule.toml").write_text(RULE)
+    return Desk(folder)
+
+
+@pytest.fixture
+def desk(made, knownminds):
+    """The same folder for all tests of this file, with trials to be fitted."""
+    if not (made.folder / "trials.csv").exists():
+        words = ("simulate", PLACE, "--model", "rescorla_wagner", "--subjects", 8, "--seed", 2)
+        code, _, err = made.type(knownminds, *words, "--out", "trials.csv")
+        assert code == 0, err
+    return made
+
+
+@each
+def test_it_prints_one_object_of_finite_numbers_and_says_its_versions(desk, knownminds, name):
+    told, _ = desk.study(knownminds, name)
+    if name not in ("budget", "shortcuts"):
+        assert told["versions"]["knownminds"]
+    counts = [told[key] for key in ("attempted", "replicates") if key in told]
+    assert all(count > 0 for count in counts)
+
+
+@each
+def test_its_report_fetches_nothing_and_is_drawn_again_from_the_folder_alone(
+    desk, knownminds, name, tmp_path
+):
+    _, folder = desk.study(knownminds, name)
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//|url\((?!#)|@import", page)
+    assert not re.search(r"<script[^>]+src", page)
+    assert "<figcaption>" in page
+    text = re.sub(r"<[^>]*>", " ", re.sub(r"(?s)<(svg|script|style).*?</\1>", "", page))
+    assert not {"nan", "inf", "NaN"} & set(text.split())
+    other = shutil.copytree(folder, tmp_path / folder.name)
+    (other / "report.html").unlink()
+    told = finite(desk.type(knownminds, "report", other, "--json")[1])
+    assert Path(told["report"]) == other / "report.html"
+    again = (other / "report.html").read_text(encoding="utf-8")
+    assert again.replace(str(other), name) == page.replace(str(folder), name)
+
+
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in ALONE])
+def test_typed_again_it_computes_nothing_and_another_seed_is_refused(desk, knownminds, name):
+    told, _ = desk.study(knownminds, name)
+    again = desk.object(knownminds, *words_of(name), "--out", name)
+    assert again == told  # with the seconds that it took at first
+    code, out, err = desk.type(knownminds, *words_of(name), "--seed", 4, "--out", name)
+    assert (code, out) == (2, "")
+    assert "seed" in err
+    assert desk.study(knownminds, name)[0] == told
+
+
+@pytest.mark.parametrize("name", ["recover", "confuse", "calibrate", "power", "audit", "design"])
+def test_two_workers_give_the_numbers_of_one(desk, knownminds, name):
+    """Two threads; two processes begin the study that is killed below, and one ends it."""
+    told, _ = desk.study(knownminds, name)
+    words = (*words_of(name)[:-1], 2, "--backend", "threads")
+    assert without_seconds(desk.object(knownminds, *words)) == without_seconds(told)
+
+
+def test_shares_computed_apart_are_merged_to_the_whole(desk, knownminds):
+    told, _ = desk.study(knownminds, "audit")
+    for share in (1, 2):
+        words = (*words_of("audit"), "--share", f"{share}/2", "--out", f"share-{share}")
+        code, out, err = desk.type(knownminds, *words)
+        assert (code, out) == (0, ""), err
+    merged = desk.object(knownminds, "merge", "share-1", "share-2", "--out", "merged")
+    assert without_seconds(merged) == without_seconds(told)
+
+
+def files_of(folder):
+    return {file: file.stat().st_mtime_ns for file in folder.rglob("*.parquet")}
+
+
+def test_a_killed_study_goes_on_and_ends_with_the_very_same_numbers(knownminds, tmp_path):
+    """SIGKILL to all its processes at a moment when some of the work is kept and some is not."""
+    words = ["power", PLACE, "--effect", "optimism_bias=0.2", "--subjects", "20", "--sessions",
+             "2", "--replicates", "600", "--seed", "5"]  # fmt: skip
+    folder = tmp_path / "study"
+    command = [Path(sys.executable).with_name("knownminds"), *words, "--workers", "2"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen([*command, "--out", folder], start_new_session=True, **quiet)
+    until = time.monotonic() + 240  # a machine with much else to do
+    while len(files_of(folder)) < 3 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.005)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = files_of(folder)
+    assert len(kept) >= 3
+    code, out, err = knownminds(*words, "--workers", 1, "--out", folder, "--json")
+    assert code == 0, err
+    assert kept.items() <= files_of(folder).items()  # nothing was computed twice
+    assert len(files_of(folder)) > len(kept)
+    code, whole, err = knownminds(*words, "--workers", 1, "--json")
+    assert code == 0, err
+    assert without_seconds(finite(out)) == without_seconds(finite(whole))
+
+
+FRAGILE = '''
+import numpy as np
+from knownminds.agents import RescorlaWagner
+
+
+class Fragile(RescorlaWagner):
+    """Breaks on whoever only ever picks one action in some context."""
+
+    summary = "breaks on some"
+    simulate = staticmethod(RescorlaWagner.simulate)
+
+    @staticmethod
+    def log_likelihood(theta, lapse, n_actions, row, start, action, reward):
+        for block in range(len(row) if len(theta) < 1000 else 0):
+            own = np.asarray(action[start[block] : start[block + 1]])
+            if ((own == own[:1]) & (own >= 0)).all(axis=0).any():
+                raise FloatingPointError("planted")
+        return RescorlaWagner.log_likelihood(theta, lapse, n_actions, row, start, action, reward)
+'''
+
+
+def test_a_failed_unit_is_counted_and_the_rest_goes_on(desk, knownminds):
+    """A model of a file of one's own, as `--plugin` brings it."""
+    (desk.folder / "fragile.py").write_text(FRAGILE)
+    words = ("recover", PLACE, "--model", "fragile", "--plugin", "fragile.py", "--subjects", 60)
+    words += ("--trials", 40, "--intervals", "laplace", "--workers", 1)
+    told = desk.object(knownminds, *words, "--out", "fragile")
+    assert told["attempted"] == 60
+    assert 0 < told["failed"] < 60
+    page = (desk.folder / "fragile" / "report.html").read_text(encoding="utf-8")
+    assert "planted" in page
+
+
+# What the studies hand to each other
+
+
+def test_a_search_is_turned_into_money(desk, knownminds):
+    found, folder = desk.study(knownminds, "search")
+    told = desk.object(knownminds, "budget", PLACE, "--power", folder, *LLM)
+    sessions = found["smallest"]["sessions"]
+    assert told["sessions"] == sessions
+    assert told["usage"]["calls"] == sessions * 24
+    assert len(told["designs"]) == len(found["steps"]) + 1
+    dear = desk.object(
+        knownminds, "budget", PLACE, "--power", folder, "--llm", "mine:own", "--price",
+        "mine:own=1000,0", "--date", "2026-11-01",
+    )  # fmt: skip
+    # A token has at most some bytes, and more than a third of one.
+    assert dear["costs"][0]["dollars"]["high"] > 0.3 * dear["usage"]["input_bytes"]["high"] / 1000
+
+
+def test_simulated_trials_are_read_back_and_fitted(desk, knownminds):
+    simulate = ("simulate", PLACE, "--seed", 3)
+    told = desk.object(knownminds, *simulate, "--subjects", 6, "--out", "t.csv")
+    frame = pd.read_csv(desk.folder / "t.csv")
+    assert len(frame) == 6 * 96
+    assert frame["true_beta"].iloc[0] == pytest.approx(told["truth"][0]["beta"])
+    found = desk.object(knownminds, "fit", "t.csv")
+    assert len(found["sessions"]) == 6
+    for one in found["sessions"]:
+        for name, (low, high) in one["intervals"].items():
+            assert low < one["estimates"][name] < high
+    more = desk.object(knownminds, *simulate, "--subjects", 9)
+    assert more["truth"][:6] == told["truth"]
+
+
+def test_a_table_with_names_of_its_own_gives_the_same_fit(desk, knownminds):
+    ours = pd.read_csv(desk.folder / "trials.csv")
+    theirs = ours[["subject", "trial", "context", "action", "reward"]]
+    theirs.columns = ["run", "trial", "task", "choice", "reward"]
+    theirs.to_csv(desk.folder / "theirs.csv", index=False)
+    columns = ("--columns", "subject=run,context=task,action=choice")
+    told = desk.object(knownminds, "fit", "theirs.csv", *columns, "--model", "rescorla_wagner")
+    own, _ = desk.study(knownminds, "fit")
+    assert told["environment"] == PLACE
+    assert [s["estimates"] for s in told["sessions"]] == [s["estimates"] for s in own["sessions"]]
+
+
+@pytest.mark.long
+def test_a_hierarchical_fit_takes_a_formula(desk, knownminds):
+    frame = pd.read_csv(desk.folder / "trials.csv")
+    frame["condition"] = (frame["subject"] % 2).map({0: "a", 1: "b"})
+    frame.to_csv(desk.folder / "two.csv", index=False)
+    words = ("fit", "two.csv", "--model", "rescorla_wagner", "--method", "hierarchical")
+    found = desk.object(knownminds, *words, "--formula", "alpha ~ condition")
+    assert set(found["group"]) == {"alpha", "beta", "kappa"}
+    assert len(found["effects"]) == 1
+    assert found["verdict"] in ("converged", "not converged")
+
+
+def test_settings_and_true_values_are_set_alike(desk, knownminds):
+    words = ("recover", PLACE, "--subjects", 15, "--set", "alpha_positive=0.4", "--fix", "kappa=0")
+    told = desk.object(
+        knownminds, *words, "--set", "n_visits=6", "--intervals", "laplace", "--workers", 1
+    )
+    assert told["truth"] == {"alpha_positive": 0.4}
+    assert told["settings"]["n_visits"] == 6
+    assert "kappa" not in told["parameters"]
+
+
+# Looking around
+
+
+def test_list_names_what_is_registered(knownminds):
+    registered = {"environments": ENVIRONMENTS, "models": AGENTS, "measures": MEASURES}
+    told = finite(knownminds("list", "--json")[1])
+    assert told == {kind: list(members) for kind, members in registered.items()}
+    code, out, _ = knownminds("list")
+    assert code == 0
+    assert {name for members in told.values() for name in members} <= set(out.split())
+
+
+@pytest.mark.parametrize("name", [PLACE, "rescorla_wagner_dual", "optimism_bias"])
+def test_show_describes_a_member(knownminds, name):
+    told = finite(knownminds("show", name, "--json")[1])
+    assert name in (told.get("environment"), told.get("model"), told.get("measure"))
+    assert told["source"] in knownminds("show", name)[1]
+
+
+def test_help_and_version_are_said(knownminds):
+    assert re.fullmatch(r"knownminds \d+\.\d+\.\d+\S*\n", knownminds("--version")[1])
+    code, out, _ = knownminds("--help")
+    assert code == 0
+    commands = {STUDIES[name][0] for name in STUDIES} | {"simulate", "report", "merge", "run"}
+    assert commands <= set(re.findall(r"^│ (\w+) ", out, re.MULTILINE))
