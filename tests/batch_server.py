@@ -81,6 +81,8 @@ class BatchServer(FaultServer):
         Most requests of a batch.
     others
         Batches that are there already, of somebody else: as many requests for each.
+    clock
+        What tells the time.
     """
 
     def __init__(
@@ -90,17 +92,19 @@ class BatchServer(FaultServer):
         looks: int = 1,
         requests: int = 50_000,
         others: Sequence[int] = (),
+        clock: Callable[[], float] = time.time,
         **options: Any,
     ):
         super().__init__(*given, **options)
         self.submissions, self.looks, self.requests = list(submissions), looks, requests
+        self.clock = clock
         self.tried = self.fetched = 0  # submissions, and how often results were sent
         self.batches: list[Made] = []
         self.files: dict[str, bytes] = {}
         self.on_look: Callable[[Made], None] | None = None
         for n in others:
             self.batches.append(
-                Made(f"other-{n}", "other", time.time(), dict.fromkeys(map(str, range(n))))  # type: ignore[arg-type]
+                Made(f"other-{n}", "other", clock(), dict.fromkeys(map(str, range(n))))  # type: ignore[arg-type]
             )
 
     def handler(self) -> type[Handler]:
@@ -135,7 +139,7 @@ class BatchServer(FaultServer):
             for key, model, body in requests
             if fate != "void"
         }
-        made = Made(f"batch-{len(self.batches)}", name, time.time(), calls, fate)
+        made = Made(f"batch-{len(self.batches)}", name, self.clock(), calls, fate)
         if fate == "expired":
             for key in list(calls)[len(calls) // 2 :]:
                 calls[key] = Call(**{**vars(calls[key]), "fault": "expired", "charged": False})
@@ -151,7 +155,8 @@ class BatchServer(FaultServer):
 
     def lines(self, batch: Made) -> list[tuple[str, Call]]:
         """Return what is told of a batch's requests, in an order of its own."""
-        found = [(key, call) for key, call in batch.calls.items() if call.fault != "missing"]
+        told = {} if batch.name == "other" else batch.calls
+        found = [(key, call) for key, call in told.items() if call.fault != "missing"]
         random.Random(7).shuffle(found)
         return found
 
